@@ -39,6 +39,7 @@ CLAIMS: dict[str, list[str]] = {
     ],
     "compact_maps": [r"strokes: 200 rows", r"\n +8 +\d+\.\d +\d+\.\d +[+-]", r"behind the best"],
     "defaults": [r"digits \* +\d+\.\d \(", r"HashedRegressor: R²"],
+    "fields": [r"epoch of PCD-1 \| scikit-learn", r"topics: 2000 tokens", r"PSMC +-\d", r"digits +-\d"],
     "fields_gpu": [],
     "gpu_maps": [],
     "graphlets": [r"10 random graphs .*\d", r"our own rates", r"10 random graphs +5 +\d"],
@@ -76,6 +77,10 @@ CLAIMS: dict[str, list[str]] = {
         r"multiclass\n", r"grammars\n", r"1-slack, cache +10 ", r"\n +10 +\d+\.\d\d",
     ],
     "margin_multiclass": [r"digits: 200 x 64, 10 classes", r"certified gap \d", r"mercer, 2 threads +\d"],
+    "multilabel": [
+        r"\| emotions \(80 .*fit", r"one machine a label", r"emotions: fit", r"three components with row scores",
+        r"blocks: time ~ n\^", r"\| flags \| JointSVM \| \d", r"\| flags \| KernelHomogeneityAnalysis \| \d",
+    ],
     "networks": [],
     "online": [r"adagrad +sqrt +\d", r"10 two-stage hinge", r"mercer, vw format, n_jobs=1 +\d", r"mercer, text format"],
     "parsing": [r"seed 100: PCFG", r"SSVM, \(1 - F1\) cost +accuracy", r"SSVM, bracket cost, boundaries +accuracy"],
@@ -91,6 +96,11 @@ CLAIMS: dict[str, list[str]] = {
     "recognition": [
         r"OMP, 1,000 signals.*\d\.\d+x", r"projection 32,256.*x", r"orl HASH-l1 20: \d", r"equal time: HASH-OMP 85: \d",
         r"codes raw 20: SVM", r"rejection orl: ROC area", r"defaults orl: hash 300",
+    ],
+    "registration": [
+        r"\| generalized ICP, 1,500 points", r"\| KernelRegistration \| \d", r"growth: .*exponent",
+        r"\| 180° \| register \|", r"motion: mean error", r"outliers: mean error", r"\| kernel, no polish \| \d",
+        r"overlap: solved", r"1\.859 → \d",
     ],
     "relative_margin": [r"SVM +\d", r"RMM lower in \d of 8", r"B chosen: 1\.5"],
     "segments": [

@@ -59,7 +59,9 @@ struct ReaderSettings {
   enum class Place { none, first, last } label_place = Place::first;
   char separator = '\t';     // of text, and of the columns of csv
   bool header = true;        // csv
+  int64_t width = 0;         // csv without a header: columns of most lines; 0: as many as the first has
   bool zero_based = false;   // svmlight
+  bool label_sets = false;   // svmlight: a label may be several, with commas between them
   uint64_t own_columns = 0;  // svmlight: columns below this are their own hashes, as the columns of an array are
   // csv and jsonl; an empty optional follows the rule in `resolve`
   bool has_label = true;
@@ -130,6 +132,7 @@ class LabelTable {
 class ExampleReader {
  public:
   explicit ExampleReader(ReaderSettings settings);
+  void take_label_sets() { settings_.label_sets = true; }
 
   // All examples of the records that end in this chunk, together with what was left of the one before.
   Examples feed(std::string_view chunk, bool last);

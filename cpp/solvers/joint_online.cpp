@@ -6,7 +6,8 @@
 //              perceptron  a_i += step           gradient  a_j = max(0, a_j + step G_ij) for all j
 //
 // W is kept with a row for each feature, so that the scores of all labels are sums of contiguous rows. `sums` collects what
-// makes the mean of W over the rows seen: mean = W - sums / seen.
+// makes the mean of W over the rows seen: mean = W - sums / seen. `own` has for each row the sum of its steps, and of its
+// steps times the rows seen before them: what it has added to both, in units of v_i x_i'.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -37,7 +38,8 @@ void require_rates(double step, double margin) {
 }
 
 nb::tuple joint_pass(const FeatureRows& rows, In2<double> codes, Out2<double> weights, Out2<double> sums,
-                     In1<int64_t> order, double step, double margin, double squared_norm, int64_t seen) {
+                     In1<int64_t> order, Out2<double> own, double step, double margin, double squared_norm,
+                     int64_t seen) {
   const Rows<double> X = rows.view<double>();
   const int64_t T = int64_t(codes.shape(1));
   require(int64_t(codes.shape(0)) == X.n_rows, "codes needs a row for each row of features");
@@ -45,6 +47,7 @@ nb::tuple joint_pass(const FeatureRows& rows, In2<double> codes, Out2<double> we
     require(int64_t(matrix->shape(0)) == X.n_columns && int64_t(matrix->shape(1)) == T,
             "weights and sums need a row for each feature and a column for each label");
   require_order(order, X.n_rows);
+  require(int64_t(own.shape(0)) == X.n_rows && own.shape(1) == 2, "own needs two numbers for each row");
   require_rates(step, margin);
   require(seen >= 0, "seen must be at least 0");
   int64_t updates = 0;
@@ -76,6 +79,8 @@ nb::tuple joint_pass(const FeatureRows& rows, In2<double> codes, Out2<double> we
           }
           x_length += x * x;
         });
+        own.data()[2 * i] += step;
+        own.data()[2 * i + 1] += later;
         squared_norm += 2 * step * value + step * step * length * x_length;
         ++updates;
       }
@@ -116,7 +121,7 @@ int64_t joint_kernel_pass(In2<double> G, Out1<double> alpha, In1<int64_t> order,
 }  // namespace
 
 void bind_joint_online(nb::module_& m) {
-  m.def("joint_pass", &joint_pass, "rows"_a, "codes"_a, "weights"_a, "sums"_a, "order"_a, "step"_a, "margin"_a,
+  m.def("joint_pass", &joint_pass, "rows"_a, "codes"_a, "weights"_a, "sums"_a, "order"_a, "own"_a, "step"_a, "margin"_a,
         "squared_norm"_a, "seen"_a, "One pass of the joint machine: (updates, |W|^2, rows seen).");
   m.def("joint_kernel_pass", &joint_kernel_pass, "G"_a, "alpha"_a, "order"_a, "step"_a, "margin"_a, "gradient"_a,
         "One pass over a product of kernel matrices; the number of updates.");

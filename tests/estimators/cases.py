@@ -92,10 +92,12 @@ from mercer.markov import HiddenMarkovModel
 from mercer.multilabel import (
     CompressedLabels,
     DependencyModel,
+    HashedLabelSets,
     HomogeneityAnalysis,
     JointSVM,
     KernelHomogeneityAnalysis,
     MultiLabelCRF,
+    NeighborLabels,
     OnlineJointSVM,
 )
 from mercer.online import HashedClassifier, HashedRegressor
@@ -590,6 +592,8 @@ CASES = [
     Case(lambda: KernelPCA(Gaussian(0.5), 3), unlabelled, arrays=True, same=DISTANCES | REPEATED),
     Case(lambda: OnlineJointSVM(random_state=0), label_sets, arrays=True),
     Case(lambda: CompressedLabels(3, random_state=0), label_sets, arrays=True),
+    Case(lambda: HashedLabelSets(10, random_state=0), label_sets),
+    Case(lambda: NeighborLabels(5), label_sets, arrays=True, same=DISTANCES),
     Case(lambda: HomogeneityAnalysis(2), category_table),
     Case(lambda: DependencyModel([4], 2), outcomes),
     Case(lambda: KernelHomogeneityAnalysis(2), label_sets_of_views),

@@ -35,6 +35,18 @@ def test_codes_are_what_they_say():
         assert np.allclose(LinearOutput(code=code).for_labels(Y).features(Y), V / lengths)
 
 
+@pytest.mark.parametrize("code", CODES)
+@pytest.mark.parametrize("kernel", [LinearOutput, PolynomialOutput, LogOddsOutput])
+def test_sparse_products_are_those_of_dense_codes(kernel, code):
+    rng = np.random.default_rng(0)
+    Y = sp.csr_matrix((rng.random((50, 30)) < 0.08).astype(float))
+    fitted = kernel(code=code).for_labels(Y)
+    V = fitted.features(Y)
+    assert np.allclose(fitted.gram(Y), fitted.of_features(V, V))
+    K, alpha = rng.normal(size=(50, 50)), rng.random(50)
+    assert np.allclose(fitted.expand(K, alpha, Y), K @ (alpha[:, None] * V))
+
+
 def test_log_odds_equal_their_formula_and_the_repair_is_reported():
     Y = labels(200)
     Q, smallest = LogOddsOutput(smoothing=0.5).matrix(Y)

@@ -14,6 +14,7 @@ from sklearn.preprocessing import StandardScaler
 import mercer
 from mercer.kernels import Gaussian, Linear
 from mercer.multilabel import JointSVM, LinearOutput, LogOddsOutput, PolynomialOutput
+from mercer.multilabel._decisions import Decisions
 
 OUTPUTS = [
     LinearOutput(),
@@ -131,7 +132,7 @@ def test_scores_left_out_are_those_without_the_rows_own_term():
     alpha = np.zeros(len(X))
     alpha[model.support_] = model.dual_coef_
     V = model.output_.features(Y)
-    scores = model._left_out_scores(kernel(X), alpha, V)
+    scores = model._left_out_scores(kernel(X), alpha, sp.csr_matrix(Y))
     for i in (0, 7, 39):
         others = np.arange(len(X)) != i
         by_hand = (kernel(X[[i]], X[others]) * alpha[others]) @ V[others]
@@ -289,3 +290,16 @@ def test_precomputed_kernels():
     K = Gaussian(0.2)(X)
     a, b = JointSVM(kernel=Gaussian(0.2)).fit(X[:40], Y[:40]), JointSVM(kernel="precomputed").fit(K[:40, :40], Y[:40])
     assert np.allclose(a.decision_function(X[40:]), b.decision_function(K[40:, :40]))
+
+
+def test_calibration_of_many_rows_by_cells_is_that_of_single_rows(monkeypatch):
+    rng = np.random.default_rng(0)
+    scores = rng.normal(size=(3000, 4))
+    on = rng.random((3000, 4)) < 1 / (1 + np.exp(-(2 * scores - [0, 1, 2, 3])))
+    by_cells = Decisions().fit(scores, sp.csr_matrix(on, dtype=float))
+    monkeypatch.setattr("mercer.multilabel._decisions._CELLS", 10**6)
+    by_rows = Decisions().fit(scores, sp.csr_matrix(on, dtype=float))
+    assert np.allclose(by_cells.slopes_, by_rows.slopes_, rtol=1e-3)
+    assert np.allclose(by_cells.offsets_, by_rows.offsets_, atol=5e-3)
+    assert np.allclose(by_rows.slopes_, 2, rtol=0.15)
+    assert np.allclose(by_rows.offsets_, [0, -1, -2, -3], atol=0.3)

@@ -100,6 +100,20 @@ def test_gradient_updates_move_all_coefficients_and_keep_them_from_becoming_nega
     assert model.n_updates_ == updates
 
 
+def test_what_a_row_added_to_its_own_score_is_left_out():
+    X, Y = task(40)
+    for average in (False, True):
+        model = OnlineJointSVM(max_iter=3, average=average, random_state=0)
+        rows = model._rows(X, reset=True)
+        model.output_ = JointSVM().fit(X, Y).output_
+        V = model.output_.features(Y)
+        model._start(rows.shape[1], V.shape[1])
+        own = model._passes(rows, V, np.random.RandomState(0))
+        # W = Σ_i own_i v_i x_i', so that the rows' own terms make up the weights.
+        unit = own / (rows**2).sum(axis=1)
+        assert np.allclose((unit[:, None] * rows).T @ V, model.coef_)
+
+
 def test_scores_come_near_those_of_the_batch_machine():
     X, Y = task(400)
     batch = JointSVM(kernel=Linear() + 1.0).fit(X[:300], Y[:300]).score(X[300:], Y[300:])

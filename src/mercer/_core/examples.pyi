@@ -153,7 +153,11 @@ class ExampleReader:
         known: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order="C", device="cpu", writable=False)]
         | None = None,
         keep_lines: bool = False,
+        width: int = 0,
     ) -> None: ...
+    def take_label_sets(self) -> None:
+        """Labels of svmlight lines may be several."""
+
     def feed(self, chunk: object, last: bool) -> Examples: ...
     @property
     def error(self) -> Any: ...

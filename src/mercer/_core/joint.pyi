@@ -1,11 +1,12 @@
 # Made from the compiled module by "make stubs" (nanobind 3.1.0); not to be edited.
-"""Joint machines of label sets, online."""
+"""Label sets: joint machines and trees of labels, online."""
 
 from typing import Annotated
 
 import numpy
 from numpy.typing import NDArray
 
+import mercer._core.examples
 import mercer._core.linear
 
 def joint_pass(
@@ -14,6 +15,7 @@ def joint_pass(
     weights: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu")],
     sums: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu")],
     order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)],
+    own: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu")],
     step: float,
     margin: float,
     squared_norm: float,
@@ -30,3 +32,30 @@ def joint_kernel_pass(
     gradient: bool,
 ) -> int:
     """One pass over a product of kernel matrices; the number of updates."""
+
+def learn_label_sets(
+    examples: mercer._core.examples.Examples,
+    starts: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)],
+    labels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)],
+    weights: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
+    squares: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
+    n_labels: int,
+    depth: int,
+    rate: float,
+) -> float:
+    """
+    Learns from the label sets of a block; the sum of the losses before each example.
+    """
+
+def likely_labels(
+    examples: mercer._core.examples.Examples,
+    weights: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu", writable=False)],
+    n_labels: int,
+    depth: int,
+    least: float,
+    most: int,
+    threads: int,
+) -> tuple:
+    """
+    (starts, labels, probabilities) of each example, the most likely first.
+    """

@@ -84,6 +84,8 @@ MODELS: dict[str, str] = {
     "JointSVM": "mercer.multilabel:JointSVM",
     "OnlineJointSVM": "mercer.multilabel:OnlineJointSVM",
     "CompressedLabels": "mercer.multilabel:CompressedLabels",
+    "HashedLabelSets": "mercer.multilabel:HashedLabelSets",
+    "NeighborLabels": "mercer.multilabel:NeighborLabels",
     "HomogeneityAnalysis": "mercer.multilabel:HomogeneityAnalysis",
     "DependencyModel": "mercer.multilabel:DependencyModel",
     "KernelHomogeneityAnalysis": "mercer.multilabel:KernelHomogeneityAnalysis",

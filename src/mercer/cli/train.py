@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mercer.cli import auto, classifier, proportions, segmenter, terminal
+from mercer.cli import auto, classifier, field, proportions, segmenter, terminal
 from mercer.cli.columns import Labelled, check_writable, read_labelled, shown
 from mercer.cli.errors import Mistake, Stopped
 
@@ -352,5 +352,6 @@ app.command("auto", help=terminal.prose(auto.train_auto))(auto.train_auto)
 app.command("tagger", help=terminal.prose(tagger))(tagger)
 app.command("segmenter", help=terminal.prose(segmenter.train_segmenter))(segmenter.train_segmenter)
 app.command("classifier", help=terminal.prose(classifier.train_classifier))(classifier.train_classifier)
+app.command("field", help=terminal.prose(field.train_field))(field.train_field)
 app.command("proportions", help=terminal.prose(proportions.train_proportions))(proportions.train_proportions)
 app.command("regressor", help=terminal.prose(classifier.train_regressor))(classifier.train_regressor)

@@ -62,25 +62,60 @@ class LabelSetKernel(Saved):
 
     def features(self, Y: Any) -> np.ndarray:
         """Rows of unit length whose inner products are the linear part of the kernel; 0 where the code is 0."""
-        V = np.asarray(Y.toarray() if sp.issparse(Y) else Y, np.float64)
-        if self.code == "centred":
-            V = V - self.shares
-        elif self.code == "signs":
-            V = 2.0 * V - 1.0
+        V = self._codes(Y)
         if self.factor is not None:
             V = V @ self.factor
-        lengths = np.sqrt(np.einsum("ij,ij->i", V, V))
-        nothing = lengths <= 1e-12 * max(1.0, float(lengths.max(initial=0.0)))
-        return V / np.where(nothing, 1.0, lengths)[:, None] * ~nothing[:, None]
+        return V * _reciprocal(np.sqrt(np.einsum("ij,ij->i", V, V)))[:, None]
+
+    def _codes(self, Y: Any) -> np.ndarray:
+        V = np.asarray(Y.toarray() if sp.issparse(Y) else Y, np.float64)
+        return V - self.shares if self.code == "centred" else 2.0 * V - 1.0 if self.code == "signs" else V
 
     def of_features(self, U: np.ndarray, V: np.ndarray) -> np.ndarray:
         """Kernel values of rows of `features`."""
-        K = U @ V.T
+        return self._powered(U @ V.T)
+
+    def _powered(self, K: np.ndarray) -> np.ndarray:
         if not self.is_linear:
             K += self.coef0
             K **= self.degree
             K /= (1.0 + self.coef0) ** self.degree
         return K
+
+    def gram(self, Y: sp.csr_matrix) -> np.ndarray:
+        """Kernel values of all pairs of rows, by sparse products where codes are sparse up to what labels share."""
+        if self.factor is not None:
+            V = self.features(Y)
+            return self.of_features(V, V)
+        K = (Y @ Y.T).toarray().astype(np.float64, copy=False)
+        if self.code == "centred":
+            along = np.asarray(Y @ self.shares).ravel()
+            K -= along[:, None]
+            K -= along - self.shares @ self.shares
+        elif self.code == "signs":
+            sizes = np.asarray(Y.sum(axis=1)).ravel()
+            K *= 4.0
+            K -= 2.0 * sizes[:, None]
+            K -= 2.0 * sizes - Y.shape[1]
+        scale = _reciprocal(np.sqrt(np.maximum(np.diag(K), 0.0)))
+        K *= scale[:, None]
+        K *= scale
+        return self._powered(K)
+
+    def expand(self, K: np.ndarray, alpha: np.ndarray, Y: sp.csr_matrix) -> np.ndarray:
+        """K diag(alpha) V, with V the `features` of Y, by sparse products where they are fewer."""
+        if self.factor is not None or Y.nnz * 4 > Y.shape[0] * Y.shape[1]:
+            return K @ (alpha[:, None] * self.features(Y))
+        V = self._codes(Y)
+        weights = alpha * _reciprocal(np.sqrt(np.einsum("ij,ij->i", V, V)))
+        scaled = sp.csr_matrix(sp.diags(weights) @ Y)
+        out = np.ascontiguousarray((scaled.T @ K.T).T)
+        if self.code == "centred":
+            out -= np.outer(K @ weights, self.shares)
+        elif self.code == "signs":
+            out *= 2.0
+            out -= (K @ weights)[:, None]
+        return out
 
     def __call__(self, Y: Any, Z: Any = None) -> np.ndarray:
         """The matrix of kernel values of label sets."""
@@ -106,6 +141,12 @@ class LabelSetKernel(Saved):
             raise ValueError("factor must be a matrix of numbers")
         if len(factor) != len(shares) or not factor.shape[1] or not np.isfinite(factor).all():
             raise ValueError(f"factor must have {len(shares)} rows of finite numbers")
+
+
+def _reciprocal(lengths: np.ndarray) -> np.ndarray:
+    """1 / lengths, 0 for what is nothing beside the longest."""
+    nothing = lengths <= 1e-7 * max(1.0, float(lengths.max(initial=0.0)))
+    return np.where(nothing, 0.0, 1.0 / np.where(nothing, 1.0, lengths))
 
 
 class OutputKernel(BaseEstimator):

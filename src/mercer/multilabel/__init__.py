@@ -4,8 +4,10 @@ from mercer.kernels.outputs import LinearOutput, LogOddsOutput, OutputKernel, Po
 from mercer.multilabel.compressed import CompressedLabels
 from mercer.multilabel.crf import MultiLabelCRF
 from mercer.multilabel.dependency import Dependency, DependencyModel
+from mercer.multilabel.hashed import HashedLabelSets
 from mercer.multilabel.homogeneity import HomogeneityAnalysis
 from mercer.multilabel.joint import JointSVM
+from mercer.multilabel.neighbors import NeighborLabels
 from mercer.multilabel.online import OnlineJointSVM
 from mercer.multilabel.views import KernelHomogeneityAnalysis
 
@@ -13,12 +15,14 @@ __all__ = [
     "CompressedLabels",
     "Dependency",
     "DependencyModel",
+    "HashedLabelSets",
     "HomogeneityAnalysis",
     "JointSVM",
     "KernelHomogeneityAnalysis",
     "LinearOutput",
     "LogOddsOutput",
     "MultiLabelCRF",
+    "NeighborLabels",
     "OnlineJointSVM",
     "OutputKernel",
     "PolynomialOutput",

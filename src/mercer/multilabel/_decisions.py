@@ -27,6 +27,7 @@ __all__ = ["MEASURES", "Decisions", "check_threshold"]
 _BINS = 2000  # of probabilities, among which thresholds are chosen
 _GRID = np.linspace(0.02, 0.98, 49)  # thresholds for measures of whole rows
 _LEAST = 1e-4  # probabilities that count in products
+_CELLS = 400  # of scores, in the calibration of many rows
 _WEIGHTS = (0.0, 0.25, 0.5, 0.75, 1.0)  # τ
 
 
@@ -116,6 +117,8 @@ class Decisions(Saved):
         self.seen_, kind = distinct(Y)
         self.bonus_ = np.zeros(self.seen_.shape[0])
         self.by_sets_ = bool(sets)
+        if sets is None and 2 * len(self.bonus_) > len(on):
+            sets = False  # most sets occur once: they are no classes
         if sets is not False:
             P = self.probabilities(scores)
             self._weigh_sets(P, on.mean(axis=0), kind)
@@ -177,10 +180,12 @@ def _set_scores(P: np.ndarray, sets: sp.csr_matrix) -> np.ndarray:
 
 
 def _calibrate(scores: np.ndarray, on: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Slopes and offsets by Newton's method, all labels at once; scores are taken relative to their spread."""
+    """Slopes and offsets by Newton's method, all labels at once; scores are taken relative to their spread.
+
+    Of many rows, those whose scores fall into one of a few hundred cells count as one.
+    """
     n, T = scores.shape
     count = on.sum(axis=0).astype(np.float64)
-    target = np.where(on, (count + 1) / (count + 2), 1 / (n - count + 2))
     center, spread = scores.mean(axis=0), scores.std(axis=0)
     flat = (spread <= 1e-12 * np.maximum(np.abs(center), 1e-300)) | (count == 0) | (count == n)
     spread = np.where(flat, 1.0, spread)
@@ -188,19 +193,23 @@ def _calibrate(scores: np.ndarray, on: np.ndarray) -> tuple[np.ndarray, np.ndarr
     prior = np.where(count == 0, -20.0, np.where(count == n, 20.0, prior))
     F = (scores - center) / spread
     F[:, flat] = 0.0
+    M, on_share = np.ones((1, 1)), on
+    if n > 2 * _CELLS:
+        F, M, on_share = _in_cells(F, on)
+    target = on_share * ((count + 1) / (count + 2)) + (1 - on_share) / (n - count + 2)
     a, b = np.zeros(T), prior.copy()
     rate = np.ones(T)
-    value = _deviance(F, target, a, b)
+    value = _deviance(F, M, target, a, b)
     for _ in range(30):
         P = expit(F * a + b)
-        R, W = P - target, P * (1 - P) + 1e-12
+        R, W = M * (P - target), M * (P * (1 - P) + 1e-12)
         ga, gb = (F * R).sum(axis=0) + 1e-3 * a, R.sum(axis=0)
         WF = W * F
         haa, hab, hbb = (WF * F).sum(axis=0) + 1e-3, WF.sum(axis=0), W.sum(axis=0)
         det = np.maximum(haa * hbb - hab**2, 1e-300)
         da, db = (hbb * ga - hab * gb) / det, (haa * gb - hab * ga) / det
         new_a, new_b = a - rate * da, b - rate * db
-        now = _deviance(F, target, new_a, new_b)
+        now = _deviance(F, M, target, new_a, new_b)
         better = now <= value
         a, b, value = np.where(better, new_a, a), np.where(better, new_b, b), np.where(better, now, value)
         rate = np.where(better, np.minimum(1.0, 2 * rate), rate / 4)
@@ -211,9 +220,24 @@ def _calibrate(scores: np.ndarray, on: np.ndarray) -> tuple[np.ndarray, np.ndarr
     return a / spread, b - a * center / spread
 
 
-def _deviance(F: np.ndarray, target: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+def _in_cells(F: np.ndarray, on: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Mean scores, counts and shares of rows with the label, for cells of equal width, label by label."""
+    T = F.shape[1]
+    low, high = F.min(axis=0), F.max(axis=0)
+    width = np.maximum(high - low, 1e-300)
+    cell = np.minimum(((F - low) * (_CELLS / width)).astype(np.int64), _CELLS - 1) + np.arange(T) * _CELLS
+    size = T * _CELLS
+    counts = np.bincount(cell.ravel(), minlength=size).reshape(T, _CELLS).T
+    sums = np.bincount(cell.ravel(), F.ravel(), minlength=size).reshape(T, _CELLS).T
+    right = np.bincount(cell[on], minlength=size).reshape(T, _CELLS).T
+    least = np.maximum(counts, 1)
+    return sums / least, counts.astype(np.float64), right / least
+
+
+def _deviance(F: np.ndarray, M: np.ndarray, target: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     Z = F * a + b
-    return (np.logaddexp(0.0, Z) - target * Z).sum(axis=0) + 0.5e-3 * a**2
+    softplus = np.maximum(Z, 0.0) + np.log1p(np.exp(-np.abs(Z)))
+    return (M * (softplus - target * Z)).sum(axis=0) + 0.5e-3 * a**2
 
 
 def _histograms(P: np.ndarray, on: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

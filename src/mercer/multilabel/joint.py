@@ -237,8 +237,7 @@ class JointSVM(LabelSetClassifier, KernelMethod):
         output = (LinearOutput() if self.output_kernel is None else self.output_kernel).for_labels(labels)
         self._decoding(output, labels.shape[1])
         K = self._gram(X)
-        V = output.features(labels)
-        alpha, gap, steps, converged = self._solve(K, output, V)
+        alpha, gap, steps, converged = self._solve(K, output, labels)
         if not converged:
             warnings.warn(
                 f"the joint machine stopped after {steps} steps at a duality gap of {gap:.3g}; raise max_iter",
@@ -252,7 +251,7 @@ class JointSVM(LabelSetClassifier, KernelMethod):
         self._seen = distinct(labels)[0]
         self.duality_gap_, self.n_iter_, self._last_C = gap, steps, float(self.C)
         self._prepare()
-        scores = self._left_out_scores(K, alpha, V)
+        scores = self._left_out_scores(K, alpha, labels)
         unit = self._sets_of is None and len(classes) > 2
         sets = None if self.decode == "auto" else self.decode == "seen"
         self.decisions_ = Decisions(unit).fit(scores, labels, self.threshold, self.measure, sets)
@@ -284,11 +283,13 @@ class JointSVM(LabelSetClassifier, KernelMethod):
             raise ValueError(f"decode='enumerate' looks at 2^{T} label sets; it is for up to {_ENUMERATED} labels")
         return decode
 
-    def _solve(self, K: np.ndarray, output: LabelSetKernel, V: np.ndarray) -> tuple[np.ndarray, float, int, bool]:
+    def _solve(
+        self, K: np.ndarray, output: LabelSetKernel, labels: sp.csr_matrix
+    ) -> tuple[np.ndarray, float, int, bool]:
         """α, the duality gap, steps, whether it converged."""
         n, C = len(K), float(self.C)
         G = np.zeros((n + 1, n + 1))
-        np.multiply(output.of_features(V, V), K, out=G[:n, :n])
+        np.multiply(output.gram(labels), K, out=G[:n, :n])
         if not np.isfinite(G).all():
             raise ValueError("the product of the two kernel matrices is not finite")
         slope, low, high = np.ones(n + 1), np.zeros(n + 1), np.full(n + 1, C)
@@ -325,11 +326,15 @@ class JointSVM(LabelSetClassifier, KernelMethod):
 
     # ------------------------------------------------------------------ scores
 
-    def _left_out_scores(self, K: np.ndarray, alpha: np.ndarray, V: np.ndarray) -> np.ndarray:
+    def _left_out_scores(self, K: np.ndarray, alpha: np.ndarray, labels: sp.csr_matrix) -> np.ndarray:
         """Scores of labels of the training rows, without their own terms."""
         own = (np.diag(K) * alpha)[:, None]
-        own = own * (V if self._sets_of is None else self._against_sets(V, self._decoding(self.output_, V.shape[1])))
-        return self._label_scores(K[:, self.support_] @ self._coef - own)
+        V = self.output_.features(labels)
+        if self._sets_of is None:
+            raw = self.output_.expand(K, alpha, labels)
+            return self._label_scores(raw - own * V)
+        decode = self._decoding(self.output_, len(self.classes_))
+        return self._label_scores(K[:, self.support_] @ self._coef - own * self._against_sets(V, decode))
 
     def _label_scores(self, raw: np.ndarray) -> np.ndarray:
         """Scores of labels from what the expansion gives."""

@@ -33,7 +33,7 @@ from mercer.multilabel.joint import LabelSetClassifier, label_rows
 
 __all__ = ["OnlineJointSVM"]
 
-_HELD_OUT = 5  # every fifth row calibrates, before all rows are learned
+_CONSTANT = 0.3  # the constant feature of a row of unit length
 _RECENT = 4096  # rows of a stream that calibrate
 
 
@@ -63,8 +63,8 @@ class OnlineJointSVM(LabelSetClassifier, KernelMethod):
         Codes of label sets, as in `LinearOutput`.
     decode : {"auto", "direct", "seen"}, default="auto"
     threshold, measure
-        As in `JointSVM`; decided on a fifth of the rows before all are learned, and in a stream on rows before they
-        are learned.
+        As in `JointSVM`, on scores from which what the row added to the weights was removed; in a stream on rows
+        before they are learned.
     shuffle : bool, default=True
     random_state : int, RandomState or None
     n_jobs : int or None
@@ -173,19 +173,12 @@ class OnlineJointSVM(LabelSetClassifier, KernelMethod):
         if self.kernel is not None:
             return self._fit_kernel(X, Y, random)
         rows = self._rows(X, reset=True)
-        n = rows.shape[0]
-        labels, self.classes_, self.label_form_ = fit_labels(Y, n)
+        labels, self.classes_, self.label_form_ = fit_labels(Y, rows.shape[0])
         self.output_ = LinearOutput(code=self.code).for_labels(labels)
         V = self.output_.features(labels)
-        held_out = np.arange(n) % _HELD_OUT == _HELD_OUT - 1 if n >= 4 * _HELD_OUT else np.zeros(n, bool)
-        if held_out.any():
-            self._start(rows.shape[1], V.shape[1])
-            self._passes(rows[~held_out], V[~held_out], random)
-            self._decide(np.asarray(rows[held_out] @ self.coef_), labels[held_out])
         self._start(rows.shape[1], V.shape[1])
-        self._passes(rows, V, random)
-        if not held_out.any():
-            self._decide(np.asarray(rows @ self.coef_), labels)
+        own = self._passes(rows, V, random)
+        self._decide(np.asarray(rows @ self.coef_) - own[:, None] * V, labels)
         values = np.einsum("ij,ij->i", np.asarray(rows @ self.weights_), V)
         self._judge(values[np.abs(V).sum(axis=1) > 0])
         self.support_, self.support_objects_ = np.zeros(0, np.int64), None
@@ -231,7 +224,7 @@ class OnlineJointSVM(LabelSetClassifier, KernelMethod):
         order = np.arange(rows.shape[0])
         if self.shuffle:
             check_random_state(self.random_state).shuffle(order)
-        self._one_pass(_core_rows(rows), V, order)
+        self._one_pass(_core_rows(rows), V, order, np.zeros((rows.shape[0], 2)))
         self._average()
         self.n_iter_ = 1
         if first:
@@ -270,8 +263,8 @@ class OnlineJointSVM(LabelSetClassifier, KernelMethod):
         """Rows of unit length with a constant; of zeros where there is nothing."""
         X = validate_data(self, check_sparse("X", X), reset=reset, accept_sparse="csr", dtype=np.float64)
         lengths = np.sqrt(np.asarray(X.multiply(X).sum(axis=1)).ravel() if sp.issparse(X) else (X**2).sum(axis=1))
-        scale = 1.0 / np.where(lengths > 0, lengths, 1.0) / (math.sqrt(2.0) if self.fit_intercept else 1.0)
-        constant = np.full((X.shape[0], int(self.fit_intercept)), math.sqrt(0.5))
+        scale = 1.0 / np.where(lengths > 0, lengths, 1.0) * (math.sqrt(1 - _CONSTANT**2) if self.fit_intercept else 1.0)
+        constant = np.full((X.shape[0], int(self.fit_intercept)), _CONSTANT)
         if sp.issparse(X):
             scaled = sp.diags(scale) @ X
             rows = sp.csr_matrix(sp.hstack([scaled, constant]) if self.fit_intercept else scaled)
@@ -285,20 +278,24 @@ class OnlineJointSVM(LabelSetClassifier, KernelMethod):
         self.n_updates_, self.n_seen_, self.squared_norm_ = 0, 0, 0.0
         self.margin_ = self.update_bound_ = None
 
-    def _passes(self, rows: Any, V: np.ndarray, random: np.random.RandomState) -> None:
+    def _passes(self, rows: Any, V: np.ndarray, random: np.random.RandomState) -> np.ndarray:
+        """Learn, and return what each row added to its own score, in units of its code."""
         core, order = _core_rows(rows), np.arange(rows.shape[0])
+        own = np.zeros((rows.shape[0], 2))
         self.n_iter_ = 0
         for _ in range(self.max_iter):
             if self.shuffle:
                 random.shuffle(order)
             self.n_iter_ += 1
-            if not self._one_pass(core, V, order):
+            if not self._one_pass(core, V, order, own):
                 break
         self._average()
+        squares = np.asarray(rows.multiply(rows).sum(axis=1)).ravel() if sp.issparse(rows) else (rows**2).sum(axis=1)
+        return squares * (own[:, 0] - own[:, 1] / max(self.n_seen_, 1) if self.average else own[:, 0])
 
-    def _one_pass(self, core: Any, V: np.ndarray, order: np.ndarray) -> int:
+    def _one_pass(self, core: Any, V: np.ndarray, order: np.ndarray, own: np.ndarray) -> int:
         updates, self.squared_norm_, self.n_seen_ = _core.joint.joint_pass(
-            core, V, self.weights_, self.sums_, order, self.step, self.margin, self.squared_norm_, self.n_seen_
+            core, V, self.weights_, self.sums_, order, own, self.step, self.margin, self.squared_norm_, self.n_seen_
         )
         self.squared_norm_ = max(self.squared_norm_, 0.0)
         self.n_updates_ += updates

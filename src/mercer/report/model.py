@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +10,8 @@ import numpy as np
 
 from mercer.report.charts import bars, heat_map, line_chart
 from mercer.report.html import Html, columns, figure, page, section, table, text_of
-from mercer.report.portrait import Block, Curves, Facts, Listing, Matrix, Weights, portrait
+from mercer.report.labellings import _png_rgb
+from mercer.report.portrait import Block, Curves, Facts, Listing, Matrix, Pictures, Weights, portrait
 
 if TYPE_CHECKING:
     from mercer.segmentation import Segmenter
@@ -99,8 +101,28 @@ def _drawn(block: Block) -> list[Html | str]:
         return [*_note(block.note), table(block.rows, block.header, block.align)]
     if isinstance(block, Weights):
         return [*_note(block.note), _lists(block.lists)]
+    if isinstance(block, Pictures):
+        return [figure(_tiles(block.values), block.caption)]
     assert isinstance(block, Matrix)
     return _matrix(block)
+
+
+def _tiles(pictures: np.ndarray) -> Html:
+    """Pictures in rows of ten; negative values are dark, positive ones bright."""
+    n, height, width = pictures.shape
+    across = min(10, n)
+    sheet = np.full((-(-n // across) * (height + 2) + 2, across * (width + 2) + 2), 255.0)
+    for i, picture in enumerate(pictures):
+        low = float(picture.min())
+        span = float(np.abs(picture).max()) or 1.0
+        shades = 127.5 * (1.0 + picture / span) if low < 0 else 255.0 * (1.0 - picture / span)
+        y, x = 2 + i // across * (height + 2), 2 + i % across * (width + 2)
+        sheet[y : y + height, x : x + width] = shades
+    data = base64.b64encode(_png_rgb(np.repeat(sheet[:, :, None], 3, axis=2))).decode()
+    return Html(
+        f'<img alt="{n} pictures" style="width:100%;max-width:{3 * sheet.shape[1]}px;image-rendering:pixelated" '
+        f'src="data:image/png;base64,{data}">'
+    )
 
 
 def _note(text: str) -> list[Html | str]:

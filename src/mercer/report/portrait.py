@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
-__all__ = ["Block", "Curves", "Facts", "Listing", "Matrix", "Weights", "portrait"]
+__all__ = ["Block", "Curves", "Facts", "Listing", "Matrix", "Pictures", "Weights", "portrait"]
 
 _MOST_CLASSES = 24
 _MOST_OBJECTS = 20
@@ -80,7 +80,17 @@ class Curves:
     """A line to compare with, such as the diagonal of a calibration curve."""
 
 
-Block = Facts | Listing | Weights | Matrix | Curves
+@dataclass(frozen=True)
+class Pictures:
+    """Small grey pictures side by side."""
+
+    title: str
+    values: np.ndarray
+    """(pictures × rows × columns), each scaled to its own range, or −1 … 1 where it has both signs."""
+    caption: str
+
+
+Block = Facts | Listing | Weights | Matrix | Curves | Pictures
 
 
 def portrait(model: Any, top: int = 10, label: Any = None) -> list[Block]:
@@ -111,7 +121,7 @@ def portrait(model: Any, top: int = 10, label: Any = None) -> list[Block]:
     if top < 1:
         raise ValueError(f"top must be at least 1, got {top}")
     blocks: list[Block] = [Facts(_facts(model))]
-    for show in (_lengths, _transitions, _emissions, _pairs, _substitutions, _support, _spectrum):
+    for show in (_lengths, _transitions, _emissions, _pairs, _substitutions, _support, _spectrum, _hidden_units):
         blocks += show(model, top)
     blocks += _features(model, top, label)
     blocks += _training(model)
@@ -260,7 +270,9 @@ def _lengths(model: Any, top: int) -> list[Block]:
         "left out."
     )
     if len(labels) <= 8:
-        series = {label: (sizes, column.tolist()) for label, column in zip(labels, scores.T, strict=True)}
+        series: dict[str, Any] = {
+            label: (sizes, column.tolist()) for label, column in zip(labels, scores.T, strict=True)
+        }
         return [Curves("Lengths", series, "length", "score", caption)]
     rows = np.unique(np.geomspace(1, len(sizes), min(len(sizes), 60)).astype(int)) - 1
     names = [str(sizes[k]) for k in rows]
@@ -394,6 +406,8 @@ def _spectrum(model: Any, top: int) -> list[Block]:
 _CURVES = (
     ("objective", "objective", False, "The objective: penalty and C times the loss."),
     ("log_likelihood", "log-likelihood", False, "The log-likelihood of the training data."),
+    ("n_temperatures", "temperatures", False, "How many temperatures a step needed."),
+    ("acceptance", "acceptance", False, "Share of exchanges, or of excursions, that were accepted."),
     ("gap", "gap", True, "How far it can be from the optimum: the relative gap to the dual objective."),
     ("gradient_norm", "gradient norm", True, "The norm of its gradient, which is 0 at the optimum."),
     ("mistakes", "mistakes", False, "Positions labelled wrong during each pass over the training data."),
@@ -401,6 +415,37 @@ _CURVES = (
     ("loss", "progressive loss", False, "Learning curve: the loss of each example before it was learnt, averaged."),
     ("error", "progressive error", False, "Learning curve: the share of wrong answers before learning each example."),
 )
+
+
+def _hidden_units(model: Any, top: int) -> list[Block]:
+    """Random fields: filters and samples as pictures where columns may be pixels, else the pairs that pull most."""
+    from mercer.fields import RBM, BoltzmannMachine
+
+    if isinstance(model, BoltzmannMachine):
+        names = [str(name) for name in getattr(model, "feature_names_in_", range(model.n_features_in_))]
+        caption = "How much two columns pull together (blue) or apart (orange)."
+        return [Matrix("Couplings", model.couplings(), names, names, caption)]
+    if not isinstance(model, RBM):
+        return []
+    side = math.isqrt(model.n_features_in_)
+    if side * side != model.n_features_in_ or side < 3:
+        names = [str(name) for name in getattr(model, "feature_names_in_", range(model.n_features_in_))]
+        order = np.argsort(-np.abs(model.components_).sum(axis=1), kind="stable")[:top]
+        lists = {
+            f"unit {unit}": [
+                (names[k], float(model.components_[unit, k]))
+                for k in np.argsort(-np.abs(model.components_[unit]), kind="stable")[:top]
+            ]
+            for unit in order
+        }
+        return [Weights("Hidden units", lists, "The columns with the largest weights of the strongest units.")]
+    order = np.argsort(-np.linalg.norm(model.components_, axis=1), kind="stable")[:40]
+    filters = model.components_[order].reshape(-1, side, side)
+    samples = np.asarray(model.sample(20, random_state=0), float).reshape(-1, side, side)
+    return [
+        Pictures("Hidden units", filters, f"Weights of the {len(filters)} strongest hidden units, as pictures."),
+        Pictures("Samples", samples, "Rows drawn from the model."),
+    ]
 
 
 def _training(model: Any) -> list[Block]:
@@ -416,7 +461,7 @@ def _training(model: Any) -> list[Block]:
         if not any(math.isfinite(v) for v in values):
             continue
         learning = isinstance(examples, list) and len(examples) == len(values)
-        steps = list(examples) if learning else list(range(1, len(values) + 1))
+        steps = list(examples or ()) if learning else list(range(1, len(values) + 1))
         blocks.append(
             Curves("Training", {title: (steps, values)}, "examples" if learning else "iteration", title, caption, log)
         )

@@ -18,6 +18,7 @@ from mercer.structures.enumerated import Enumerated
 from mercer.structures.graph import Graph, GraphMarginals, GraphScores
 from mercer.structures.graph_inputs import GraphInputs
 from mercer.structures.joint import Joint, OracleError
+from mercer.structures.label_sets import LabelSetMarginals, LabelSets, LabelSetScores
 from mercer.structures.labels import Labels
 from mercer.structures.relaxation import LPSolution, lp_inference
 from mercer.structures.segment_parts import SegmentMarginals, SegmentScores, length_basis
@@ -39,6 +40,9 @@ __all__ = [
     "Hamming",
     "Joint",
     "LPSolution",
+    "LabelSetMarginals",
+    "LabelSetScores",
+    "LabelSets",
     "Labels",
     "OracleError",
     "SegmentCost",

@@ -1,0 +1,375 @@
+"""Thousands of labels over hashed features, from memory or from files of any size: a tree of labels in one table.
+
+Labels are the leaves of a tree of 16 children a node; an example trains the nodes above its own labels and no others,
+so that its cost grows with the labels it has and with the depth of the tree, log₁₆ of their number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from mercer import _core
+from mercer._estimator import Estimator
+from mercer._state.limits import reserve
+from mercer._state.saved import Choice, Count, Fields, Floats, LabelValues, Number, Saved
+from mercer._validation import check_choice, check_count, check_positive, check_sparse, thread_count
+from mercer.data.readers.source import Source
+from mercer.multilabel._decisions import MEASURES
+from mercer.multilabel._labels import FORMS, encode, fit_labels, give
+from mercer.multilabel.joint import LabelSetClassifier
+from mercer.online._blocks import make_reader, read_blocks
+from mercer.online._format import READING, file_format
+from mercer.online._inputs import Documents, Rows, is_documents
+
+__all__ = ["HashedLabelSets"]
+
+DEPTH = 5  # of the tree: up to 16⁵ labels
+_BLOCK = 2048  # examples at a time
+_JUDGED = 64  # examples of a block that choose the threshold
+_BINS = 200
+
+
+class HashedLabelSets(LabelSetClassifier, Saved, Estimator):
+    """Learn label sets of texts or sparse rows, thousands of labels in fixed memory.
+
+    Parameters
+    ----------
+    n_bits : int, default=22
+        The table has 2^n_bits weights.
+    n_epochs : int, default=3
+        Passes over the examples.
+    rate : float, default=0.5
+        Size of the steps.
+    hasher : TextHasher, optional
+        Features of documents; by default words in lower case.
+    threshold : "auto" or float
+        Probability from which a label is given. ``"auto"``: the one with the best micro-F1 on examples of the last
+        pass, before they were learned again.
+    random_state : int, RandomState or None
+        Of the order of examples in memory. Files are read in their order.
+    n_jobs : int or None
+        Threads for prediction.
+    verbose : int, default=0
+
+    Attributes
+    ----------
+    classes_ : array of shape (n_labels,)
+        In the order in which they were met.
+    threshold_ : float
+    n_examples_ : int
+        Examples learned, over all passes.
+
+    Examples
+    --------
+    >>> from mercer.multilabel import HashedLabelSets
+    >>> texts = ["blue sky over the sea", "the sea at night", "a clear sky", "rain in town"] * 10
+    >>> labels = [["sea", "sky"], ["sea"], ["sky"], []] * 10
+    >>> HashedLabelSets(n_bits=16, n_epochs=5).fit(texts, labels).predict(["sky and sea", "rain in town"])
+    [['sea', 'sky'], []]
+
+    References
+    ----------
+    .. [Jasinska2016] K. Jasinska et al. Extreme F-measure maximization using sparse probability estimates. ICML 2016.
+    """
+
+    measure = "micro-f1"
+    _numeric_targets = False
+    saved = Fields(
+        classes_=LabelValues(0),
+        label_form_=Choice(*FORMS),
+        input_=Choice("array", "documents"),
+        weights_=Floats(None, single=True),
+        squares_=Floats("weights_", low=0.0, single=True),
+        threshold_=Number(0.0, 1.0),
+        n_examples_=Count(0),
+    )
+
+    def __init__(
+        self,
+        n_bits: int = 22,
+        n_epochs: int = 3,
+        *,
+        rate: float = 0.5,
+        hasher: Any = None,
+        threshold: Any = "auto",
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_bits = n_bits
+        self.n_epochs = n_epochs
+        self.rate = rate
+        self.hasher = hasher
+        self.threshold = threshold
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    # ------------------------------------------------------------------ training
+
+    def fit(self, X: Any, Y: Any) -> HashedLabelSets:
+        """Learn from documents or rows and their label sets.
+
+        Parameters
+        ----------
+        X : list of texts, array or sparse matrix
+        Y : array or sparse matrix of 0 and 1, or list of label sets
+
+        Returns
+        -------
+        self : HashedLabelSets
+        """
+        self._check_parameters()
+        inputs = self._inputs(X, reset=True)
+        labels, self.classes_, self.label_form_ = fit_labels(Y, len(inputs))
+        random = check_random_state(self.random_state)
+        self._start()
+        order = np.arange(len(inputs))
+        for epoch in range(self.n_epochs):
+            random.shuffle(order)
+            for at in range(0, len(order), _BLOCK):
+                rows = order[at : at + _BLOCK]
+                self._learn(inputs.examples(rows), labels[rows], epoch == self.n_epochs - 1)
+        self._choose()
+        return self
+
+    def fit_file(
+        self, path: Any, *, label_separator: str = ",", limit: int | None = None, **format: Any
+    ) -> HashedLabelSets:
+        """Learn from a file that does not have to fit into memory.
+
+        Parameters
+        ----------
+        path : path
+            Text (``labels<tab>text``), svmlight, Vowpal Wabbit, csv or JSON lines, packed or not.
+        label_separator : str, default=","
+            What stands between the labels of an example.
+        limit : int, optional
+            Examples to read at most.
+        **format
+            ``format``, ``label``, ``text``, ``columns``, ``categorical``: see `HashedClassifier.fit_file`.
+
+        Returns
+        -------
+        self : HashedLabelSets
+        """
+        self._check_parameters()
+        if not isinstance(label_separator, str) or not label_separator:
+            raise ValueError(f"label_separator must be a string, got {label_separator!r}")
+        self.classes_, self.label_form_ = np.zeros(0, dtype=object), "sets"
+        self._start()
+        self._numbers: dict[str, int] = {}
+        for epoch in range(self.n_epochs):
+            for block in self._file_blocks(path, limit, format):
+                self._learn(block, self._sets_of(block, label_separator, grow=True), epoch == self.n_epochs - 1)
+        if not self.n_examples_:
+            raise ValueError(f"{path}: the file has no examples")
+        self.classes_ = np.array(list(self._numbers)) if self._numbers else np.zeros(0, dtype="U1")
+        del self._numbers
+        self._separator = label_separator
+        self._choose()
+        return self
+
+    def _check_parameters(self) -> None:
+        if check_count("n_bits", self.n_bits, 5) > 32:
+            raise ValueError(f"n_bits must be at most 32, got {self.n_bits}")
+        check_count("n_epochs", self.n_epochs)
+        check_positive("rate", self.rate)
+        thread_count(self.n_jobs)
+        if isinstance(self.threshold, str):
+            check_choice("threshold", self.threshold, ("auto",))
+        elif not 0 < check_positive("threshold", self.threshold) < 1:
+            raise ValueError(f"threshold is a probability, got {self.threshold!r}")
+
+    def _start(self) -> None:
+        self.weights_ = np.zeros(1 << self.n_bits, np.float32)
+        self.squares_ = np.zeros(1 << self.n_bits, np.float32)
+        self.n_examples_ = 0
+        self._counts = np.zeros((2, _BINS))
+        self._true = 0.0
+
+    def _inputs(self, X: Any, reset: bool) -> Any:
+        if is_documents(X, not reset and self.input_ == "documents"):
+            if not reset and self.input_ != "documents":
+                raise ValueError("this model has learnt from arrays, and X holds documents")
+            self.input_ = "documents"
+            return Documents.of(X, self.hasher)
+        if not reset and self.input_ != "array":
+            raise ValueError("this model has learnt from documents, and X is an array")
+        X = validate_data(self, check_sparse("X", X), reset=reset, accept_sparse="csr", dtype=np.float64)
+        self.input_ = "array"
+        return Rows.of(X, self.n_bits)
+
+    def _file_blocks(self, path: Any, limit: int | None, format: dict[str, Any]) -> Iterator[Any]:
+        import threading
+
+        source = Source(path)
+        for name in format:
+            check_choice("the name of an option", name, READING)
+        form = file_format(source, None, {**dict.fromkeys(READING), **format})
+        self.input_ = "array" if form.format == "svmlight" else "documents"
+        reader = make_reader(self, form, source, "raise", limit, False, gather=False)
+        reader.take_label_sets()
+        yield from read_blocks(source, reader, 1 << 20, threading.Event(), layout=form.layout)
+        if form.format == "svmlight":
+            self.n_features_in_ = max(int(reader.n_columns), 1)
+
+    def _sets_of(self, block: Any, separator: str, grow: bool) -> sp.csr_matrix:
+        """The label sets of a block, whose labels are names joined by a separator."""
+        parts = [[p.strip() for p in name.split(separator) if p.strip()] for name in block.label_names]
+        if grow:
+            for part in parts:
+                for name in part:
+                    self._numbers.setdefault(name, len(self._numbers))
+        numbers = [sorted({self._numbers[name] for name in part if name in self._numbers}) for part in parts]
+        rows = [numbers[i] if i >= 0 else [] for i in block.labels.tolist()] or [[] for _ in range(len(block))]
+        starts = np.concatenate([[0], np.cumsum([len(row) for row in rows])]).astype(np.int64)
+        flat = np.array([i for row in rows for i in row], np.int64)
+        return sp.csr_matrix((np.ones(len(flat)), flat, starts), shape=(len(rows), max(len(self._numbers), 1)))
+
+    def _learn(self, block: Any, labels: sp.csr_matrix, last: bool) -> None:
+        T = labels.shape[1]
+        if T > 16**DEPTH:
+            raise ValueError(f"there are {T} labels, the tree has room for {16**DEPTH}")
+        labels = labels.sorted_indices()
+        starts, flat = labels.indptr.astype(np.int64), labels.indices.astype(np.int32)
+        if last and self.threshold == "auto":
+            self._judge(block, labels, T)
+        _core.joint.learn_label_sets(block, starts, flat, self.weights_, self.squares_, T, DEPTH, self.rate)
+        self.n_examples_ += len(block)
+
+    def _judge(self, block: Any, labels: sp.csr_matrix, T: int) -> None:
+        """Count what thresholds would give and get right, for the first examples of a block."""
+        n = min(_JUDGED, len(block))
+        starts, found, p = _core.joint.likely_labels(block, self.weights_, T, DEPTH, 0.02, 1000, 1)
+        end = int(starts[n])
+        cell = np.minimum((p[:end] * _BINS).astype(np.int64), _BINS - 1)
+        rows = np.repeat(np.arange(n), np.diff(starts[: n + 1]))
+        right = np.asarray(labels[rows, found[:end]]).ravel() > 0 if end else np.zeros(0, bool)
+        self._counts[0] += np.bincount(cell, minlength=_BINS)
+        self._counts[1] += np.bincount(cell[right], minlength=_BINS)
+        self._true += float(labels[:n].sum())
+
+    def _choose(self) -> None:
+        if self.threshold != "auto":
+            self.threshold_ = float(self.threshold)
+        else:
+            given, right = (np.cumsum(row[::-1])[::-1] for row in self._counts)
+            f1 = 2 * right / np.maximum(given + self._true, 1)
+            self.threshold_ = float(max(int(f1.argmax()), 4) / _BINS)
+        del self._counts, self._true
+
+    # ------------------------------------------------------------------ prediction
+
+    def _blocks(self, X: Any) -> Iterator[Any]:
+        check_is_fitted(self, "weights_")
+        inputs = self._inputs(X, reset=False)
+        for at in range(0, len(inputs), _BLOCK):
+            yield inputs.examples(np.arange(at, min(at + _BLOCK, len(inputs))))
+
+    def _likely(self, blocks: Iterable[Any], least: float, most: int) -> sp.csr_matrix:
+        T = max(len(self.classes_), 1)
+        parts = [sp.csr_matrix((0, T))]
+        for block in blocks:
+            starts, labels, p = _core.joint.likely_labels(
+                block, self.weights_, len(self.classes_), DEPTH, least, most, thread_count(self.n_jobs)
+            )
+            parts.append(sp.csr_matrix((p.astype(np.float64), labels, starts), shape=(len(block), T)))
+        return sp.csr_matrix(sp.vstack(parts, format="csr"))
+
+    def predict(self, X: Any, n_labels: int | None = None) -> Any:
+        """Return the label sets of documents or rows, in the form that the training labels came in.
+
+        Parameters
+        ----------
+        X : list of texts, array or sparse matrix
+        n_labels : int, optional
+            Give each the labels of so many highest probabilities.
+
+        Returns
+        -------
+        Y : array or sparse matrix of shape (n_rows, n_labels), or list of lists of labels
+        """
+        check_is_fitted(self, "weights_")
+        return self._given(self._blocks(X), n_labels)
+
+    def predict_file(self, path: Any, n_labels: int | None = None, **format: Any) -> Any:
+        """Return the label sets of the examples of a file; its labels, if it has any, are not looked at.
+
+        Parameters
+        ----------
+        path : path
+        n_labels : int, optional
+        **format
+            As in `fit_file`.
+
+        Returns
+        -------
+        Y : list of lists of labels
+        """
+        check_is_fitted(self, "weights_")
+        kind = self.input_
+        blocks = list(self._file_blocks(path, None, format))
+        if self.input_ != kind:
+            self.input_ = kind
+            raise ValueError(f"{path}: this model has learnt from {kind}, and the file is of another kind")
+        return self._given(blocks, n_labels)
+
+    def _given(self, blocks: Iterable[Any], n_labels: int | None) -> Any:
+        if n_labels is None:
+            found = self._likely(blocks, self.threshold_, 1 << 20)
+        else:
+            if check_count("n_labels", n_labels) > len(self.classes_):
+                raise ValueError(f"n_labels is {n_labels}, but there are {len(self.classes_)} labels")
+            found = self._likely(blocks, 0.0, n_labels)
+        found.data[:] = 1.0
+        return give(found, self.classes_, self.label_form_)
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Return the probability of every label: for few labels, as it looks at all of them.
+
+        Parameters
+        ----------
+        X : list of texts, array or sparse matrix
+
+        Returns
+        -------
+        probabilities : array of shape (n_rows, n_labels)
+        """
+        check_is_fitted(self, "weights_")
+        return self._likely(self._blocks(X), 0.0, 1 << 20).toarray()
+
+    def score(self, X: Any, Y: Any) -> float:
+        """Return the micro-F1 on these rows.
+
+        Parameters
+        ----------
+        X : list of texts, array or sparse matrix
+        Y : label sets, as in `fit`
+
+        Returns
+        -------
+        score : float
+        """
+        check_is_fitted(self, "weights_")
+        found = self._likely(self._blocks(X), self.threshold_, 1 << 20)
+        known = encode(self, Y)
+        if known.shape[0] != found.shape[0]:
+            raise ValueError(f"X has {found.shape[0]} rows and Y {known.shape[0]}: they must be of one length")
+        return MEASURES["micro-f1"](known.toarray() > 0, found.toarray() > 0)
+
+    def _check_state(self) -> None:
+        self._check_parameters()
+        reserve(8 << self.n_bits, f"a table of 2^{self.n_bits} weights")
+        if len(self.weights_) != 1 << self.n_bits or self.weights_.dtype != np.float32:
+            raise ValueError(f"weights_ must hold 2^{self.n_bits} numbers of single precision")
+        if self.squares_.dtype != np.float32:
+            raise ValueError("squares_ must hold numbers of single precision")
+        if len(self.classes_) > 16**DEPTH:
+            raise ValueError(f"there are {len(self.classes_)} labels, the tree has room for {16**DEPTH}")

@@ -1,0 +1,162 @@
+"""Label sets of nearest neighbours: the baseline that a learner of label sets has to beat.
+
+    f_t(x) = share of the k nearest training rows that have label t
+
+A training row's own scores leave it out, and calibrate the probabilities, which stands for the counts of ML-kNN
+[Zhang2007], which asks how often a label is there if c of k neighbours have it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from mercer._estimator import Estimator
+from mercer._state.saved import Choice, Csr, Fields, LabelValues, Nested, Objects, Saved
+from mercer._validation import check_choice, check_count, check_sparse
+from mercer.multilabel._decisions import Decisions, check_threshold
+from mercer.multilabel._labels import FORMS, fit_labels
+from mercer.multilabel.joint import LabelSetClassifier
+
+__all__ = ["NeighborLabels"]
+
+_BLOCK = 1 << 22  # distances at a time
+
+
+class NeighborLabels(LabelSetClassifier, Saved, Estimator):
+    """Give rows the labels of their nearest neighbours.
+
+    Parameters
+    ----------
+    n_neighbors : int, default=10
+    decode : {"auto", "direct", "seen"}, default="auto"
+    threshold, measure
+        As in `JointSVM`.
+    n_jobs : int or None
+    verbose : int, default=0
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.multilabel import NeighborLabels
+    >>> X = np.random.default_rng(0).normal(size=(300, 2))
+    >>> Y = (X > 0).astype(int)
+    >>> bool(NeighborLabels().fit(X[:200], Y[:200]).score(X[200:], Y[200:]) > 0.9)
+    True
+
+    References
+    ----------
+    .. [Zhang2007] M.-L. Zhang, Z.-H. Zhou. ML-KNN: a lazy learning approach to multi-label learning. Pattern
+       Recognition 40, 2007.
+    """
+
+    saved = Fields(
+        classes_=LabelValues(1),
+        label_form_=Choice(*FORMS),
+        rows_=Objects(),
+        labels_=Csr(None, "classes_"),
+        decisions_=Nested(Decisions),
+    )
+
+    def __init__(
+        self,
+        n_neighbors: int = 10,
+        *,
+        decode: str = "auto",
+        threshold: Any = "auto",
+        measure: str = "micro-f1",
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_neighbors = n_neighbors
+        self.decode = decode
+        self.threshold = threshold
+        self.measure = measure
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def fit(self, X: Any, Y: Any) -> NeighborLabels:
+        """Keep rows and their label sets, and calibrate.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of n rows
+        Y : array or sparse matrix of 0 and 1 with n rows, or list of n label sets
+
+        Returns
+        -------
+        self : NeighborLabels
+        """
+        self._check_parameters()
+        X = validate_data(self, check_sparse("X", X), accept_sparse="csr", dtype=np.float64, ensure_min_samples=2)
+        labels, self.classes_, self.label_form_ = fit_labels(Y, X.shape[0])
+        self.rows_, self.labels_ = X, labels
+        sets = None if self.decode == "auto" else self.decode == "seen"
+        scores = self._shares(X, leave_out=True)
+        self.decisions_ = Decisions().fit(scores, labels, self.threshold, self.measure, sets)
+        return self
+
+    def _check_parameters(self) -> None:
+        check_count("n_neighbors", self.n_neighbors)
+        check_choice("decode", self.decode, ("auto", "direct", "seen"))
+        check_threshold(self.threshold, self.measure)
+
+    def _shares(self, X: Any, leave_out: bool = False) -> np.ndarray:
+        n = self.rows_.shape[0]
+        k = min(self.n_neighbors, n - int(leave_out))
+        squares = _squares(self.rows_)
+        step = max(1, _BLOCK // n)
+        parts = []
+        for at in range(0, X.shape[0], step):
+            products = X[at : at + step] @ self.rows_.T
+            D = squares - 2 * (products.toarray() if sp.issparse(products) else np.asarray(products))
+            if leave_out:
+                D[np.arange(len(D)), np.arange(at, at + len(D))] = np.inf
+            nearest = np.argpartition(D, k - 1, axis=1)[:, :k]
+            m = len(D)
+            mix = sp.csr_matrix((np.full(m * k, 1.0 / k), nearest.ravel(), np.arange(0, m * k + 1, k)), shape=(m, n))
+            parts.append((mix @ self.labels_).toarray())
+        return np.vstack(parts) if parts else np.zeros((0, len(self.classes_)))
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Return for each label the share of the neighbours that have it.
+
+        Parameters
+        ----------
+        X : array or sparse matrix
+
+        Returns
+        -------
+        shares : array of shape (n_rows, n_labels)
+        """
+        check_is_fitted(self, "rows_")
+        X = validate_data(self, check_sparse("X", X), reset=False, accept_sparse="csr", dtype=np.float64)
+        return self._shares(X)
+
+    def _probabilities(self, X: Any) -> np.ndarray:
+        scores = self.decision_function(X)
+        return self.decisions_.probabilities(scores)
+
+    def _predicted(self, X: Any) -> sp.csr_matrix:
+        P = self._probabilities(X)
+        return self.decisions_.label_sets(P)
+
+    def _check_state(self) -> None:
+        self._check_parameters()
+        rows = self.rows_
+        if not (sp.issparse(rows) or isinstance(rows, np.ndarray)) or len(rows.shape) != 2 or rows.dtype != np.float64:
+            raise ValueError("rows_ must be a matrix of numbers")
+        if rows.shape != (self.labels_.shape[0], self.n_features_in_) or rows.shape[0] < 2:
+            raise ValueError(f"rows_ must have the shape ({self.labels_.shape[0]}, {self.n_features_in_})")
+        values = rows.data if sp.issparse(rows) else rows
+        if not np.isfinite(values).all() or not np.isin(self.labels_.data, (0.0, 1.0)).all():
+            raise ValueError("rows_ must be finite, and labels_ hold 0 and 1")
+        if len(self.decisions_.slopes_) != len(self.classes_):
+            raise ValueError(f"the decisions must be of {len(self.classes_)} labels")
+
+
+def _squares(X: Any) -> np.ndarray:
+    return np.asarray(X.multiply(X).sum(axis=1)).ravel() if sp.issparse(X) else np.einsum("ij,ij->i", X, X)
