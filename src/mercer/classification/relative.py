@@ -253,8 +253,11 @@ class RelativeMarginSVC(Saved, ClassifierMixin, ScoreModel, Estimator):
             problems = [(everyone, np.where(codes == c, 1.0, -1.0)) for c in range(n_classes)]
         threads = thread_count(self.n_jobs)
         if len(problems) == 1:
-            return [self._train_machine(X, 0, *problems[0], threads)]
-        return each(lambda k: self._train_machine(X, k, *problems[k], 1), range(len(problems)), threads)
+            members, signs = problems[0]
+            return [self._train_machine(X, 0, members, signs, threads)]
+        return each(
+            lambda k: self._train_machine(X, k, problems[k][0], problems[k][1], 1), range(len(problems)), threads
+        )
 
     def _train_machine(self, X: Any, number: int, members: np.ndarray, signs: np.ndarray, threads: int) -> _Machine:
         dual, source, matrix = self._dual(X, members, signs, threads)

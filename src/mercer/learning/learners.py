@@ -628,7 +628,7 @@ class ParallelTempering(Learner):
         """The same with all temperatures in one array, for models whose rows may have a β each; pairs take turns."""
         model, keys, n = chains.model, chains.keys, chains.n_particles
         betas = _beside(np.repeat(np.linspace(1.0, self.lowest, self.n_temperatures), n).astype(np.float32), theta)
-        states = model.sweep(_joined(chains.particles), theta, keys, betas[:, None])  # type: ignore[arg-type]
+        states = model.sweep(_joined(chains.particles), theta, keys, betas[:, None])
         first, accepted = chains.age % 2, 0.0
         chains.age += 1
         pairs = (self.n_temperatures - first) // 2
@@ -636,7 +636,7 @@ class ParallelTempering(Learner):
             rows = slice(first * n, (first + 2 * pairs) * n)
             block, own = states[rows].reshape(pairs, 2, n, -1), betas[rows].reshape(pairs, 2, n)
             path, other = model.path(states[rows], None, theta), own[:, [1, 0]].reshape(-1, 1)
-            gain = (path(other) - path(own.reshape(-1, 1))).reshape(pairs, 2, n).sum(1)  # type: ignore[arg-type]
+            gain = (path(other) - path(own.reshape(-1, 1))).reshape(pairs, 2, n).sum(1)
             change = to_numpy(gain) > np.log(np.maximum(keys.uniforms(pairs, n), 1e-300))
             accepted = float(change.mean())
             swap = _beside(change, theta)[:, None, :, None]

@@ -169,7 +169,7 @@ class DependencyModel(Saved, Estimator):
             effects = analysis.categories_[j].tolist()
             order = [i for i in np.argsort(-weights, kind="stable") if weights[i] > 0]
             self.dependencies_[analysis.columns_[j]] = [
-                Dependency(*named[i], float(weights[i]), effects[nearer[i]]) for i in order
+                Dependency(named[i][0], named[i][1], float(weights[i]), effects[nearer[i]]) for i in order
             ]
 
     # ------------------------------------------------------------------ objects

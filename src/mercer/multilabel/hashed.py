@@ -90,6 +90,8 @@ class HashedLabelSets(LabelSetClassifier, Saved, Estimator):
         n_examples_=Count(0),
     )
 
+    input_: str
+
     def __init__(
         self,
         n_bits: int = 22,

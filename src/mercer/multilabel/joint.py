@@ -188,6 +188,8 @@ class JointSVM(LabelSetClassifier, KernelMethod):
         n_iter_=Count(0),
     )
 
+    _sets_of: Any
+
     def __init__(
         self,
         C: float = 1.0,

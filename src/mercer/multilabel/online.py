@@ -117,6 +117,14 @@ class OnlineJointSVM(LabelSetClassifier, KernelMethod):
         n_iter_=Count(0),
     )
 
+    coef_: Any
+    weights_: Any
+    sums_: Any
+    dual_coef_: Any
+    labels_: Any
+    margin_: Any
+    update_bound_: Any
+
     def __init__(
         self,
         step: float = 1.0,

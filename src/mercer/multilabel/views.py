@@ -78,6 +78,11 @@ class BlockView(Saved):
         offset_=Floats(None),
     )
 
+    centres_: np.ndarray
+    landmarks_: list[np.ndarray]
+    coefs_: list[np.ndarray]
+    offset_: np.ndarray
+
     def __init__(self, kernel: Any) -> None:
         self.kernel = kernel
 
@@ -359,7 +364,7 @@ class KernelHomogeneityAnalysis(LabelSetClassifier, Saved, Estimator):
         if len(views) != len(self.views_):
             raise ValueError(f"expected {len(self.views_)} views as in fit, got {len(views)}")
         _same_length(views)
-        total = 0.0
+        total: Any = 0.0
         for j, (part, view) in enumerate(zip(self.views_, views, strict=True)):
             try:
                 total = total + part.latent(view)

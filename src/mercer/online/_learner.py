@@ -468,7 +468,8 @@ class HashedLearner(FileLearning, Saved, Estimator):
     def _check_state(self) -> None:
         """Make the compiled model, once its size is known to be allowed, and fill it."""
         self._check_parameters()
-        settings, arrays = self.model_
+        given: Any = self.model_
+        settings, arrays = given
         if check_n_bits(settings["n_bits"]) != self.n_bits:
             raise ValueError(f"the table has 2^{settings['n_bits']} weights, and n_bits is {self.n_bits}")
         check_choice("optimizer", settings["optimizer"], OPTIMIZERS)

@@ -11,7 +11,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from xml.etree import ElementTree
 
 import numpy as np
@@ -165,7 +165,7 @@ def read_mulan(
     made = [_feature_columns(columns, i, a) for i, a in enumerate(table.attributes) if a.name not in left_out]
     feature_names = [column for part, _ in made for column in part]
     as_sparse = sp.issparse(table.data) if sparse is None else sparse
-    blocks = [block for _, block in made]
+    blocks: list[Any] = [block for _, block in made]
     if as_sparse:
         X = sp.hstack(blocks, format="csr") if blocks else sp.csr_matrix((table.data.shape[0], 0))
         X.sum_duplicates()
@@ -348,7 +348,7 @@ def _label_names(path: FilePath) -> list[str]:
 
 def _feature_columns(data: np.ndarray | sp.csc_matrix, i: int, attribute: ArffAttribute) -> tuple[list[str], object]:
     """Names of the columns that an attribute becomes, and their values."""
-    column = data[:, [i]]
+    column: Any = data[:, [i]]
     if attribute.values is None:
         return [attribute.name], column
     if len(attribute.values) <= 2:
