@@ -286,14 +286,14 @@ class LinearMachine {
   static constexpr double kFar = 1e12;       // an intercept from which no start leads back
 
   double dot(int64_t i, const double* v) const {
-    if (!X_.indptr) return inner_product(X_.values + i * d_, v, d_);
+    if (!X_.indptr) return dense_.inner_product(X_.values + i * d_, v, d_);
     double total = 0;
     for (int64_t k = X_.indptr[i]; k < X_.indptr[i + 1]; ++k)
       total += v[X_.indices[k]] * (X_.values ? X_.values[k] : 1.0);
     return total;
   }
   void add(int64_t i, double c, double* out) const {
-    if (!X_.indptr) return add_row(X_.values + i * d_, c, out, d_);
+    if (!X_.indptr) return dense_.add_row(X_.values + i * d_, c, out, d_);
     for (int64_t k = X_.indptr[i]; k < X_.indptr[i + 1]; ++k)
       out[X_.indices[k]] += c * (X_.values ? X_.values[k] : 1.0);
   }
@@ -580,6 +580,7 @@ class LinearMachine {
     found.gap = 0.5 * found.squared_norm + found.loss - (2 * light - 0.5 * product(w, w));
   }
 
+  const DenseLoops& dense_ = loops<DenseLoops>();
   Rows<double> X_;
   int64_t n_, d_;
   std::vector<double> y_, upper_, alpha_, f_, w_, next_, df_, trial_, H_;

@@ -77,7 +77,7 @@ def test_bad_input_is_refused():
 
 
 def test_scikit_learn_finds_nothing_to_object_to():
-    check_estimator(CompactClassifier(8, max_iter=10, steps=30, random_state=0))
+    check_estimator(CompactClassifier(8, max_iter=4, steps=15, random_state=0))
 
 
 def test_batches_teach_rings():

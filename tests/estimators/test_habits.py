@@ -23,6 +23,7 @@ from mercer.kernels import Gaussian
 from mercer.labeling import GraphLabeler
 from mercer.metrics import SCORERS, make_span_scorer, register_scorers, span_f1
 from mercer.online import HashedClassifier
+from mercer.parsing import Tree
 from mercer.proportions import MeanMap
 from mercer.ranking import Ranker
 from mercer.segmentation import Segmenter
@@ -57,6 +58,22 @@ def test_searches_take_our_scorers() -> None:
         Tagger(), X_TAGS, Y_TAGS, cv=2, scoring={"f1": SCORERS["span_f1"], "p": make_span_scorer("precision")}
     )
     assert {"test_f1", "test_p"} <= set(found)
+
+
+def test_every_scorer_gives_a_number_between_0_and_1() -> None:
+    class Right:
+        def __init__(self, answers: Any) -> None:
+            self.answers = answers
+
+        def predict(self, X: Any) -> Any:
+            return self.answers
+
+    segments = [[(0, 2, "A"), (2, 3, "B")]]
+    trees = [Tree.parse("(S (NP we) (VP (V saw) (NP cats)))")]
+    outputs = {"segment_f1": segments, "bracket_f1": trees, "boundary_f1": [[0, 2]]}
+    for name, scorer in SCORERS.items():
+        y = outputs.get(name, Y_TAGS)
+        assert scorer(Right(y), None, y) == 1.0, name
 
 
 def test_names_are_found_by_scikit_learn() -> None:

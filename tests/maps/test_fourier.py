@@ -53,7 +53,7 @@ def test_the_mean_over_draws_is_the_kernel(kernel, options, truth, variant, pair
                     X
                 )
             )
-            for seed in range(200)
+            for seed in range(60)
         ]
     )
     deviation = draws.std(axis=0) / np.sqrt(len(draws))

@@ -126,7 +126,7 @@ def test_rows_are_canonical():
 @pytest.mark.parametrize("signed", [True, False])
 def test_expectation_over_seeds(signed):
     """E k̄ = (1 − 1/n) k + s s' / n without signs, k with them."""
-    x, z, n_bits, seeds = "aa aa bb cc dd", "aa bb bb ee ff gg", 3, 5000
+    x, z, n_bits, seeds = "aa aa bb cc dd", "aa bb bb ee ff gg", 3, 1500
     n, k, s = 2**n_bits, 2 * 1 + 1 * 2, 5 * 6
     values = np.empty(seeds)
     for seed in range(seeds):

@@ -124,7 +124,7 @@ def test_probabilities_and_best_states_equal_enumeration(kind):
 
 @pytest.mark.parametrize("training", ["em", "viterbi"])
 @pytest.mark.parametrize("kind", ["categorical", "diag", "full", "spherical", "mixture"])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0])
 def test_training_never_lowers_its_objective(kind, training, seed):
     X = planted(20, 15, seed)[0] if kind == "categorical" else vectors(15, 12, seed)[0]
     options = {"covariance": kind} if kind in ("diag", "full", "spherical") else {"emission": kind}

@@ -441,8 +441,9 @@ class RelativeMarginSVC(Saved, ClassifierMixin, ScoreModel, Estimator):
     def _activations(self, x: Any) -> tuple[np.ndarray, np.ndarray]:
         if self.kernel == "linear":
             return super()._activations(x)
-        row = self._one_row(x if sp.issparse(x) else np.atleast_2d(np.asarray(x)))
-        values = row[:, self.support_] if self.kernel == "precomputed" else self._values(row, self.support_vectors_)
+        row: Any = self._one_row(x if sp.issparse(x) else np.atleast_2d(np.asarray(x)))
+        given = self.kernel == "precomputed"
+        values: Any = row[:, self.support_] if given else self._values(row, self.support_vectors_)
         values = values.toarray() if sp.issparse(values) else np.asarray(values)
         return np.arange(values.shape[1]), values[0].astype(float)
 

@@ -98,6 +98,7 @@ def _inspect_network(path: str, html: str | None, label: str | None, data: str |
         raise Mistake(f"{path}: --label and --data are for trained models, and this is a graphical model")
     from mercer.inference import read_uai
     from mercer.inference.bif import read_bif
+    from mercer.report.portrait import Facts
     from mercer.report.views import network_blocks, network_page
 
     network = read_bif(path) if path.lower().endswith(".bif") else read_uai(path)
@@ -105,6 +106,7 @@ def _inspect_network(path: str, html: str | None, label: str | None, data: str |
         _write(html, network_page(network, title=os.path.basename(path)))
         return
     facts, *blocks = network_blocks(network)
+    assert isinstance(facts, Facts)
     terminal.heading(f"{path}: {type(network).__name__}")
     terminal.figures(facts.rows)
     _print(blocks, 0, None)

@@ -85,13 +85,21 @@ def make_span_scorer(measure: str = "f1", *, label: str | None = None) -> Output
     return OutputScorer(f"make_span_scorer({measure!r}{shown})", _Spans(measure, label))
 
 
+def _segments(y: Any, predicted: Any) -> float:
+    return segment_f1(y, predicted).f1
+
+
+def _brackets(y: Any, predicted: Any) -> float:
+    return bracket_f1(y, predicted).f1
+
+
 SCORERS: dict[str, OutputScorer] = {
     **{f"span_{measure}": make_span_scorer(measure) for measure in _MEASURES},
     "token_accuracy": OutputScorer("token_accuracy", token_accuracy),
     "sequence_accuracy": OutputScorer("sequence_accuracy", sequence_accuracy),
-    "segment_f1": OutputScorer("segment_f1", segment_f1),
+    "segment_f1": OutputScorer("segment_f1", _segments),
     "boundary_f1": OutputScorer("boundary_f1", boundary_f1),
-    "bracket_f1": OutputScorer("bracket_f1", bracket_f1),
+    "bracket_f1": OutputScorer("bracket_f1", _brackets),
 }
 """Scorers by their names."""
 

@@ -154,12 +154,14 @@ class HashedLearner(FileLearning, Saved, Estimator):
 
     def _label_weights(self, label: Any) -> tuple[np.ndarray, Callable[[int], str]]:
         """Weights of the columns, or of the features whose names were kept."""
+        name: Callable[[int], str]
         if self.input_ == "array":
             hashes, name = np.arange(self.n_features_in_, dtype=np.uint64), self._column_name
         else:
             if not hasattr(self, "names_"):
                 raise ValueError("no names of features were kept: this model was made without them")
-            hashes, name = self.names_.hashes, self.names_.names.__getitem__
+            table = self.names_
+            hashes, name = table.hashes, lambda k: table.names[k]
         weights = self._hash_scores(hashes, np.ones(len(hashes), np.float32))[0]
         if self._weight_labels() is None:
             return weights[:, 0], name

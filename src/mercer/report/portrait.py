@@ -270,7 +270,9 @@ def _lengths(model: Any, top: int) -> list[Block]:
         "left out."
     )
     if len(labels) <= 8:
-        series = {label: (sizes, column.tolist()) for label, column in zip(labels, scores.T, strict=True)}
+        series: dict[str, Any] = {
+            label: (sizes, column.tolist()) for label, column in zip(labels, scores.T, strict=True)
+        }
         return [Curves("Lengths", series, "length", "score", caption)]
     rows = np.unique(np.geomspace(1, len(sizes), min(len(sizes), 60)).astype(int)) - 1
     names = [str(sizes[k]) for k in rows]
@@ -459,7 +461,7 @@ def _training(model: Any) -> list[Block]:
         if not any(math.isfinite(v) for v in values):
             continue
         learning = isinstance(examples, list) and len(examples) == len(values)
-        steps = list(examples) if learning else list(range(1, len(values) + 1))
+        steps = list(examples or ()) if learning else list(range(1, len(values) + 1))
         blocks.append(
             Curves("Training", {title: (steps, values)}, "examples" if learning else "iteration", title, caption, log)
         )
