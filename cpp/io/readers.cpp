@@ -796,6 +796,9 @@ void ExampleReader::parse_csv(std::string_view line) {
       problem.column = -1;  // without a header nothing can be read
       throw;
     }
+    if (!settings_.header && settings_.width > 0 && int64_t(cells_.size()) != settings_.width)
+      throw Malformed{"expected " + std::to_string(settings_.width) + " columns as in most lines, found " +
+                      std::to_string(cells_.size())};
     csv_header();
     if (settings_.header) return;
   }
@@ -1099,7 +1102,7 @@ void bind_readers(nb::module_& m) {
              std::optional<nb::object> label, std::optional<nb::list> texts, std::optional<nb::list> columns, bool rest,
              nb::list categorical, nb::list ignored, nb::list numbers, nb::list dates, int64_t known_columns,
              bool gather, std::optional<nb::ndarray<const uint64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>> known,
-             bool keep_lines) {
+             bool keep_lines, int64_t width) {
             ReaderSettings s =
                 settings_from(format, numeric, label_required, skip, limit, analyzer, ngrams, lowercase, seed,
                               label_place, separator, header, zero_based, n_bits, optional_ref(label),
@@ -1111,6 +1114,8 @@ void bind_readers(nb::module_& m) {
             s.know = known.has_value();
             if (known) s.known.assign(known->data(), known->data() + known->size());
             s.keep_lines = keep_lines;
+            require(width >= 0, "width must be at least 0");
+            s.width = width;
             new (self) ExampleReader(std::move(s));
           },
           "format"_a, nb::kw_only(), "numeric"_a = false, "label_required"_a = true, "skip"_a = false, "limit"_a = -1,
@@ -1119,7 +1124,7 @@ void bind_readers(nb::module_& m) {
           "label"_a.none() = nb::none(), "texts"_a.none() = nb::none(), "columns"_a.none() = nb::none(),
           "rest"_a = false, "categorical"_a = nb::list(), "ignored"_a = nb::list(), "numbers"_a = nb::list(),
           "dates"_a = nb::list(), "known_columns"_a = -1, "gather"_a = false, "known"_a.none() = nb::none(),
-          "keep_lines"_a = false)
+          "keep_lines"_a = false, "width"_a = 0)
       .def("take_label_sets", &ExampleReader::take_label_sets, "Labels of svmlight lines may be several.")
       .def(
           "feed",

@@ -59,6 +59,7 @@ struct ReaderSettings {
   enum class Place { none, first, last } label_place = Place::first;
   char separator = '\t';     // of text, and of the columns of csv
   bool header = true;        // csv
+  int64_t width = 0;         // csv without a header: columns of most lines; 0: as many as the first has
   bool zero_based = false;   // svmlight
   bool label_sets = false;   // svmlight: a label may be several, with commas between them
   uint64_t own_columns = 0;  // svmlight: columns below this are their own hashes, as the columns of an array are

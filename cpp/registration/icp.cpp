@@ -4,7 +4,8 @@
 //   point to point   M = I
 //   point to plane   M = n nᵀ, n the normal of q
 //   generalized      M = (C_q + R C_x Rᵀ)⁻¹, C = I - (1 - ε) n nᵀ: plane to plane   [Segal, Haehnel, Thrun 2009]
-// is decreased by a motion (w, v): p -> exp(w) (p - c) + c + v about the centre c of the target.
+// is decreased by a motion (w, v): p -> exp(w) (p - c) + c + u v about the centre c of the target, with its root mean
+// squared radius u as the unit of shifts.
 // The last match of a point bounds the search for the next one, so that late iterations cost little.
 
 #include <algorithm>
@@ -30,14 +31,14 @@ struct Options {
   double keep;     // share of the matched pairs to use, nearest first
   double epsilon;  // of the generalized form
   int max_iter;
-  double angle, shift;  // steps below both end the search
+  double angle, shift;  // steps below both (the shift in units of the radius) end the search
   int threads;
 };
 
 struct Outcome {
   int iterations = 0;
   bool converged = false;
-  double error = 0;      // mean squared distance of the pairs in use
+  double error = 0;      // mean squared distance of the pairs in use, before the last step
   int64_t used = 0;      // how many they are
   double objective = 0;  // what is minimised
 };
@@ -62,13 +63,13 @@ template <> void inverse<2>(const double (&a)[2][2], double (&out)[2][2]) {
 }
 
 // The columns of dp / d(w, v) at y = p - c, as rows of J (a row for each parameter).
-inline void jacobian(const double* y, double (&j)[6][3]) {
-  const double rows[6][3] = {{0, -y[2], y[1]}, {y[2], 0, -y[0]}, {-y[1], y[0], 0}, {1, 0, 0}, {0, 1, 0}, {0, 0, 1}};
+inline void jacobian(const double* y, double u, double (&j)[6][3]) {
+  const double rows[6][3] = {{0, -y[2], y[1]}, {y[2], 0, -y[0]}, {-y[1], y[0], 0}, {u, 0, 0}, {0, u, 0}, {0, 0, u}};
   for (int a = 0; a < 6; ++a)
     for (int b = 0; b < 3; ++b) j[a][b] = rows[a][b];
 }
-inline void jacobian(const double* y, double (&j)[3][2]) {
-  const double rows[3][2] = {{-y[1], y[0]}, {1, 0}, {0, 1}};
+inline void jacobian(const double* y, double u, double (&j)[3][2]) {
+  const double rows[3][2] = {{-y[1], y[0]}, {u, 0}, {0, u}};
   for (int a = 0; a < 3; ++a)
     for (int b = 0; b < 2; ++b) j[a][b] = rows[a][b];
 }
@@ -94,8 +95,12 @@ template <int D> class Aligner {
         places_(size_t(n), -1),
         distances_(size_t(n)),
         moved_(size_t(n * D)) {
+    const double n_points = double(tree.size());
     for (int64_t i = 0; i < tree.size(); ++i)
-      for (int a = 0; a < D; ++a) centre_[a] += tree.sorted(i)[a] / double(tree.size());
+      for (int a = 0; a < D; ++a) centre_[a] += tree.sorted(i)[a] / n_points;
+    double spread = 0;
+    for (int64_t i = 0; i < tree.size(); ++i) spread += tree.squared(tree.sorted(i), centre_) / n_points;
+    if (spread > 0) unit_ = std::sqrt(spread);
   }
 
   Outcome run(Motion<D>& motion) {
@@ -118,8 +123,6 @@ template <int D> class Aligner {
       }
       check_signals();
     }
-    match(motion);
-    report(normal_equations(motion), outcome);
     return outcome;
   }
 
@@ -201,7 +204,7 @@ template <int D> class Aligner {
       from[a] = y[a] - centre_[a];
     }
     weigh(i, motion, m);
-    jacobian(from, j);
+    jacobian(from, unit_, j);
     for (int a = 0; a < P; ++a)
       for (int b = 0; b < D; ++b) {
         jm[a][b] = 0;
@@ -242,7 +245,7 @@ template <int D> class Aligner {
         after.r[a][b] = 0;
         for (int c = 0; c < D; ++c) after.r[a][b] += turn[a][c] * motion.r[c][b];
       }
-      after.b[a] = centre_[a] + step[P - D + a];
+      after.b[a] = centre_[a] + unit_ * step[P - D + a];
       for (int c = 0; c < D; ++c) after.b[a] += turn[a][c] * (motion.b[c] - centre_[c]);
     }
     motion = after;
@@ -254,7 +257,7 @@ template <int D> class Aligner {
   const Options& options_;
   std::vector<int64_t> places_;
   std::vector<double> distances_, moved_;
-  double centre_[D] = {};
+  double centre_[D] = {}, unit_ = 1;
 };
 
 const double* checked_rows(const std::optional<In2<double>>& rows, int64_t n, int d, const char* what) {

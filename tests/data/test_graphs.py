@@ -394,3 +394,13 @@ def test_tu_graphs_are_bounded_by_lines(tmp_path):
     (tmp_path / "X_graph_indicator.txt").write_text("1\n9223372036854775807\n")
     with pytest.raises(DataFileError, match=r"X_graph_indicator.txt:2: "):
         read_tu(tmp_path)
+
+
+def test_labels_of_networkx_nodes_come_from_their_only_attribute():
+    graph = nx.path_graph(3)
+    nx.set_node_attributes(graph, {0: "C", 1: "O", 2: "C"}, "atom")
+    assert Graphs.from_networkx([graph])[0].node_labels.tolist() == ["C", "O", "C"]
+    assert Graphs.from_networkx([graph], node_label=None).node_labels is None
+    nx.set_node_attributes(graph, {0: 1, 1: 2, 2: 3}, "charge")
+    with pytest.warns(UserWarning, match="attributes of nodes are left out: atom, charge; node_label="):
+        assert Graphs.from_networkx([graph]).node_labels is None

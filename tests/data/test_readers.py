@@ -293,3 +293,11 @@ def test_tables_are_read_as_columns_and_records():
     assert read_records(io.BytesIO(b'[{"tags": ["a", "b"]}, {"tags": []}]')) == [{"tags": ["a", "b"]}, {"tags": []}]
     with pytest.raises(DataFileError, match="<file>:2: expected a JSON object"):
         read_records(io.BytesIO(b'{"a": 1}\n{"a": \n'))
+
+
+def test_a_first_line_of_another_kind_is_malformed_not_the_header(tmp_path):
+    path = tmp_path / "adult.test"
+    path.write_text("|1x3 Cross validator\n" + "39, clerk, no\n50, boss, yes\n" * 10)
+    with pytest.raises(DataFileError, match=r"adult\.test:1: expected 3 columns as in most lines, found 1"):
+        HashedClassifier(n_bits=8).fit_file(path)
+    assert HashedClassifier(n_bits=8).fit_file(path, on_error="skip").progress_.examples == 20

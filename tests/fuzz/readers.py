@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import copy
+import gzip
 import os
 import random
 import tempfile
@@ -61,6 +63,7 @@ VW = b"1 2.0 'tag| a:1.5 b c:-2e3\n-1 | d e\n1 1.0 |f a b |g c:0.25\n-1 |g d:3\n
 SVMLIGHT = b"1 1:0.5 3:1 10:-2.5 # comment\n-1 2:1\n1 qid:3 1:1e-3\n-1 3:2 4:1\n"
 CSV = b'label,text,age\nspam,"buy, now",3\nham,"say ""hi""",4.5\nspam,cheap,\nham,see you,-1e3\n'
 JSONL = b'{"label": "spam", "text": "a \\u00e9", "n": {"a": 1.5, "b": [1]}}\n{"label": "ham", "text": "hi", "n": {}}\n'
+DATES = "größe;tag;label\n1,5;2024-01-31;ja\n2;31.12.2023;nein\n3;2024-02-29 10:30;ja\n4;x;nein\n".encode("latin-1") * 3
 LABELLED = b"a x B\nb y O\n\nc x B\n"
 TABLE = b"bag,label,f1,f2\n1,a,0.5,1\n1,b,0.25,2\n2,a,1.5,3\n2,a,0.1,4\n"
 PLY = (
@@ -164,6 +167,30 @@ def _read_examples(form: str, **options: Any) -> Callable[[Path], Any]:
         model.predict_file(path, path.with_name("answers"), format=form, **options)
 
     return use
+
+
+def _sniffed(path: Path) -> None:
+    from mercer.data import read_columns, read_records
+    from mercer.data.readers.sniff import sniff
+    from mercer.data.readers.source import Source
+    from mercer.online import HashedClassifier
+
+    found = sniff(Source(path))
+    if found.format in ("csv", "jsonl"):
+        for read in (read_columns, read_records):
+            with contextlib.suppress(ValueError):
+                read(path)
+    model = HashedClassifier(n_bits=8)
+    model.fit_file(path)
+    model.predict_file(path, path.with_name("answers"))
+
+
+def _folder(files: dict[str, bytes], folder: Path) -> None:
+    for label in ("a", "b"):
+        (folder / label).mkdir()
+        for part, content in files.items():
+            (folder / label / part).write_bytes(content)
+    _sniffed(folder)
 
 
 def _text(read: Callable[[str], Any]) -> Callable[[Path], Any]:
@@ -279,6 +306,13 @@ READERS: dict[str, tuple[dict[str, bytes], Callable[[dict[str, bytes], Path], An
     "svmlight": ({"file": SVMLIGHT}, _with_file(_read_examples("svmlight"))),
     "csv": ({"file": CSV}, _with_file(_read_examples("csv", label="label", columns="rest"), ".csv")),
     "jsonl": ({"file": JSONL}, _with_file(_read_examples("jsonl", label="label", text=["text"]), ".jsonl")),
+    "any text": ({"file": TEXT * 5}, _with_file(_sniffed, "")),
+    "any table": ({"file": TABLE * 3}, _with_file(_sniffed, "")),
+    "any json": ({"file": b"[" + b",".join(JSONL.splitlines()) + b"]"}, _with_file(_sniffed, "")),
+    "any libsvm": ({"file": SVMLIGHT * 5}, _with_file(_sniffed, "")),
+    "latin table": ({"file": DATES}, _with_file(_sniffed, ".dat")),
+    "packed": ({"file": gzip.compress(DATES)}, _with_file(_sniffed, "")),
+    "folder": ({"one": b"cheap pills", "two": b"long meeting"}, _folder),
     "lines": ({"file": TEXT}, _with_file(_lines)),
     "labelled columns": ({"file": LABELLED}, _with_file(_labelled)),
     "table": ({"file": TABLE}, _with_file(_table, ".csv")),

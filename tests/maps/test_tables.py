@@ -81,3 +81,16 @@ def test_numbers_that_are_names_stay_the_same_beside_a_missing_one() -> None:
     encoder = TableEncoder(categorical=["z"]).fit(pd.DataFrame({"z": [1, 2, 1]}))
     assert encoder.transform(pd.DataFrame({"z": [1, None, 2]})).toarray().tolist() == [[1, 0], [0, 0], [0, 1]]
     assert TableEncoder().fit({"a": [1, pd.NA, 3]}).get_feature_names_out().tolist() == ["a", "a is missing"]
+
+
+def test_columns_of_text_give_their_words():
+    texts = [f"a {'good' if i % 2 else 'bad'} film number n{i}" for i in range(30)]
+    table = {"review": texts, "town": ["oslo", "rome"] * 15}
+    encoder = TableEncoder().fit(table)
+    names = encoder.get_feature_names_out().tolist()
+    assert names == [*(f"review: {w}" for w in ("a", "bad", "film", "good", "number")), "town=oslo", "town=rome"]
+    assert encoder.transform({"review": ["Good and new", None], "town": ["oslo", "x"]}).toarray().tolist() == [
+        [0, 0, 0, 1, 0, 1, 0],
+        [0, 0, 0, 0, 0, 0, 0],
+    ]
+    assert len(TableEncoder(max_words=2).fit(table).get_feature_names_out()) == 4

@@ -153,6 +153,7 @@ class ExampleReader:
         known: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order="C", device="cpu", writable=False)]
         | None = None,
         keep_lines: bool = False,
+        width: int = 0,
     ) -> None: ...
     def take_label_sets(self) -> None:
         """Labels of svmlight lines may be several."""

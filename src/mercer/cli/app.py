@@ -14,14 +14,14 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from mercer.cli import datasets, demo, errors, evaluate, inspect, predict, terminal, train, tune
+from mercer.cli import datasets, demo, errors, evaluate, inspect, predict, registration, terminal, train, tune
 
 
 class _InOrder(TyperGroup):
     """Lists commands in the order in which a person meets them."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        return ["demo", "train", "tune", "predict", "evaluate", "inspect", "datasets"]
+        return ["demo", "train", "tune", "predict", "evaluate", "inspect", "register", "datasets"]
 
 
 app = typer.Typer(
@@ -53,6 +53,9 @@ app = typer.Typer(
     [bold]From the shares of classes in groups to the class of a row[/bold] (csv)
       mercer train proportions people.csv --bag district --proportions votes.csv --model votes.mercer
       mercer predict votes.mercer people.csv
+
+    [bold]From two point clouds to the motion between them[/bold] (ply, off, obj, pcd, xyz, csv, npy)
+      mercer register scan1.ply scan2.ply --output aligned.ply --html report.html
     """,
     epilog="Exit status: 0 done, 1 a failure, 2 a mistake in the call or in a file, 130 stopped by Ctrl-C.",
     rich_markup_mode="rich",
@@ -66,6 +69,7 @@ app.command("tune", help=terminal.prose(tune.tune))(tune.tune)
 app.command("predict", help=terminal.prose(predict.predict))(predict.predict)
 app.command("evaluate", help=terminal.prose(evaluate.evaluate))(evaluate.evaluate)
 app.command("inspect", help=terminal.prose(inspect.inspect))(inspect.inspect)
+app.command("register", help=terminal.prose(registration.register))(registration.register)
 app.command("datasets", help=terminal.prose(datasets.datasets))(datasets.datasets)
 
 

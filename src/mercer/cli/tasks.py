@@ -118,6 +118,8 @@ class HashedTask(Task):
         del model._say
         self.small = self.run.load(MOST_BLOCKS)
         self.n, self.texts = 0, False
+        if self.small and not self.run.first:
+            raise Mistake(f"{source.name}: no examples in this file")
         if self.small:
             self.records, self.y = self.run.examples()
             self.n, self.texts = len(self.y), self.records.documents

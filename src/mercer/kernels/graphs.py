@@ -69,13 +69,20 @@ def _read(X: Any, labels: Any, edge_labels: bool, weighted: bool) -> Graphs:
     if items and all(hasattr(item, "is_directed") and hasattr(item, "nodes") for item in items):
         return Graphs.from_networkx(
             items,
-            node_label="label" if labels is True or (labels == "auto" and _has_node_labels(items)) else None,
+            node_label=_node_label(items, labels),
             edge_label="label" if edge_labels else None,
             weight="weight" if weighted else None,
         )
     if weighted and items and all(hasattr(item, "tocsr") or isinstance(item, np.ndarray) for item in items):
         return Graphs.from_scipy(items, weighted=True)
     return as_graphs(items)
+
+
+def _node_label(items: list[Any], labels: Any) -> str | None:
+    """The attribute of networkx nodes that holds their labels: ``label``, or under ``"auto"`` the only one there is."""
+    if labels is True:
+        return "label"
+    return None if labels != "auto" else "label" if _has_node_labels(items) else "auto"
 
 
 def _has_node_labels(items: list[Any]) -> bool:

@@ -262,7 +262,7 @@ def _adjacency(graph: Any) -> tuple[Any, dict[Hashable, int] | None]:
     try:
         if hasattr(graph, "is_directed") and hasattr(graph, "nodes"):
             weighted = graph.number_of_edges() > 0 and all("weight" in data for *_, data in graph.edges(data=True))
-            read = Graphs.from_networkx([graph], weight="weight" if weighted else None)[0]
+            read = Graphs.from_networkx([graph], node_label=None, weight="weight" if weighted else None)[0]
             return read.adjacency(), {node: i for i, node in enumerate(graph.nodes)}
         if hasattr(graph, "tocsr") or isinstance(graph, np.ndarray):
             return Graphs.from_scipy([graph], weighted=True)[0].adjacency(), None

@@ -2,11 +2,13 @@
 
 number v      (v − mean) / deviation, and a column that says where it was missing
 category v    1 in the column of v; rare categories share a column
+text          1 in the column of each of its words; words of one row only have none
 """
 
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -19,6 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 from mercer._estimator import Estimator
 from mercer._state.saved import Fields, Json, Saved
 from mercer._validation import check_count
+from mercer.data.readers.roles import Column
 from mercer.maps._columns import _as_list, columns_of, row_count
 
 __all__ = ["TableEncoder"]
@@ -39,18 +42,21 @@ class TableEncoder(Saved, TransformerMixin, Estimator):
         Columns that are no features.
     max_categories : int, default=50
         The most columns that one categorical column gets; its rarest categories share the last.
+    max_words : int, default=500
+        The most columns that a column of text gets: those of its most frequent words.
 
     Attributes
     ----------
     columns_ : list of dict
         For each column its ``name``, its ``kind``, and ``mean``, ``scale`` and ``missing``, or ``categories`` and
-        ``rest``.
+        ``rest``, or ``words``.
 
     Notes
     -----
     Missing is what is None, NaN, empty, or one of ? NA NaN null none in any case. A missing number counts as the
-    mean. A category that training did not have gets the column of rare ones, or none. A column that training lacks is
-    left out, one that is missing later is an error.
+    mean. Text is a column whose values mostly differ and have three words or more. A category that training did not
+    have gets the column of rare ones, or none. A column that training lacks is left out, one that is missing later is
+    an error.
 
     Examples
     --------
@@ -71,10 +77,12 @@ class TableEncoder(Saved, TransformerMixin, Estimator):
         categorical: Sequence[str] | None = None,
         ignore: Sequence[str] | None = None,
         max_categories: int = 50,
+        max_words: int = 500,
     ) -> None:
         self.categorical = categorical
         self.ignore = ignore
         self.max_categories = max_categories
+        self.max_words = max_words
 
     def fit(self, X: Any, y: Any = None) -> TableEncoder:
         """Learn scales and categories.
@@ -91,6 +99,7 @@ class TableEncoder(Saved, TransformerMixin, Estimator):
             Itself.
         """
         most = check_count("max_categories", self.max_categories, 2)
+        words = check_count("max_words", self.max_words)
         columns = _table(X)
         if row_count(columns) == 0:
             raise ValueError("X has no rows")
@@ -100,7 +109,7 @@ class TableEncoder(Saved, TransformerMixin, Estimator):
             if unknown:
                 raise ValueError(f"{option} names the column {unknown[0]!r}; there are {', '.join(map(repr, names))}")
         self.columns_ = [
-            _learnt(name, _as_list(column), name in (self.categorical or ()), most)
+            _learnt(name, _as_list(column), name in (self.categorical or ()), most, words)
             for name, column in columns
             if name not in (self.ignore or ())
         ]
@@ -156,6 +165,9 @@ def _is_column(column: Any) -> bool:
         numbers = [column.get("mean"), column.get("scale")]
         fits = all(isinstance(x, (int, float)) and math.isfinite(x) for x in numbers)
         return fits and column["scale"] >= 0 and isinstance(column.get("missing"), bool)
+    if column.get("kind") == "text":
+        words = column.get("words")
+        return isinstance(words, list) and all(isinstance(word, str) for word in words)
     names = column.get("categories")
     fits = column.get("kind") == "category" and isinstance(names, list) and all(isinstance(c, str) for c in names)
     return fits and isinstance(column.get("rest"), bool)
@@ -202,13 +214,22 @@ def _text(value: Any) -> str:
     return str(int(value)) if isinstance(value, (float, np.floating)) and float(value).is_integer() else str(value)
 
 
-def _learnt(name: str, values: list[Any], category: bool, most: int) -> dict[str, Any]:
+def _words(value: Any) -> set[str]:
+    return set() if _is_missing(value) else set(re.findall(r"\w+", str(value).lower()))
+
+
+def _learnt(name: str, values: list[Any], category: bool, most: int, most_words: int) -> dict[str, Any]:
     numbers = None if category else _numbers(values)
     if numbers is not None:
         known = numbers[~np.isnan(numbers)]
         mean, scale = (float(known.mean()), float(known.std())) if len(known) else (0.0, 0.0)
         scale = scale if scale > 1e-12 * max(1.0, abs(mean)) else 0.0
         return {"name": name, "kind": "number", "mean": mean, "scale": scale, "missing": 0 < len(known) < len(numbers)}
+    some = [_text(value) for value in values[:5000] if not _is_missing(value)]
+    if not category and Column.of(name, some).role == "text":
+        found = Counter(word for value in values for word in _words(value))
+        often = sorted((word for word in found if found[word] > 1), key=lambda word: (-found[word], word))
+        return {"name": name, "kind": "text", "words": sorted(often[:most_words])}
     counts = Counter(_text(value) for value in values if not _is_missing(value))
     ranked = sorted(counts, key=lambda c: (-counts[c], c))
     rest = len(ranked) > most
@@ -220,6 +241,8 @@ def _names(column: dict[str, Any]) -> list[str]:
     name = column["name"]
     if column["kind"] == "number":
         return ([name] if column["scale"] else []) + ([f"{name} is missing"] if column["missing"] else [])
+    if column["kind"] == "text":
+        return [f"{name}: {word}" for word in column["words"]]
     return [f"{name}={c}" for c in column["categories"]] + ([f"{name}={_REST}"] if column["rest"] else [])
 
 
@@ -239,6 +262,11 @@ def _encoded(column: dict[str, Any], values: list[Any]) -> sp.csr_matrix:
         if column["missing"]:
             parts.append(missing.astype(np.float64))
         return sp.csr_matrix(np.column_stack(parts))
+    if column["kind"] == "text":
+        at = {word: i for i, word in enumerate(column["words"])}
+        pairs = [(i, at[word]) for i, value in enumerate(values) for word in sorted(_words(value)) if word in at]
+        rows, columns = np.array(pairs, np.int64).reshape(-1, 2).T
+        return sp.csr_matrix((np.ones(len(rows)), (rows, columns)), shape=(len(values), len(at)))
     place = {c: i for i, c in enumerate(column["categories"])}
     last = len(place) if column["rest"] else -1
     found = [-1 if _is_missing(value) else place.get(_text(value), last) for value in values]

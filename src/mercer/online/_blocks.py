@@ -13,7 +13,7 @@ import hashlib
 import queue
 import re
 import threading
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -197,6 +197,8 @@ def make_reader(
     check_choice("on_error", on_error, ("raise", "skip"))
     if limit is not None:
         check_count("limit", limit, least=0)
+    if form.format == "csv" and form.header is False and source is not None:
+        more["width"] = _usual_width(source, form)
     text = text_features(model.hasher)._settings()
     array = form.format == "svmlight"
     return _core.examples.ExampleReader(
@@ -262,6 +264,13 @@ def labelled_blocks(
     finally:
         if report is not None:
             report.note(reader)
+
+
+def _usual_width(source: Source, form: FileFormat) -> int:
+    """Cells of most of the first lines: one that differs is malformed, even if it is the first."""
+    head, _ = source.head()
+    rows = csv_rows(head[: 1 << 16].decode("utf-8", "replace").removeprefix("\ufeff"), form.separator or ",", 200) or []
+    return Counter(map(len, rows[:-1] or rows)).most_common(1)[0][0] if rows else 0
 
 
 def _names_columns(source: Source, form: FileFormat) -> bool:

@@ -120,11 +120,13 @@ class Rows:
 
 def is_table(X: Any) -> bool:
     """Whether X has named columns: a data frame, an Arrow table, a dict of columns, or records as dicts."""
+    if issparse(X):  # one of SciPy's formats is a mapping, too
+        return False
     if isinstance(X, Mapping):
         return bool(X) and all(isinstance(name, str) and not isinstance(X[name], str) for name in X)
     if isinstance(X, (list, tuple)):
         return bool(X) and isinstance(X[0], Mapping)
-    return not isinstance(X, np.ndarray) and hasattr(X, "columns") and not issparse(X)
+    return not isinstance(X, np.ndarray) and hasattr(X, "columns")
 
 
 def has_texts(X: Any) -> bool:

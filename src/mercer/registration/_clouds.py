@@ -166,11 +166,12 @@ def check_pair(source: Any, target: Any, weights: Any = None) -> tuple[np.ndarra
     for name, cloud in (("source", x), ("target", y)):
         if len(cloud) < d + 1:
             raise ValueError(f"{name} must have at least {d + 1} points in {d} dimensions, got {len(cloud)}")
-        spread = np.linalg.svd(cloud - cloud.mean(axis=0), compute_uv=False)
+        centred = cloud - cloud.mean(axis=0)
+        spread = np.sqrt(np.maximum(np.linalg.eigvalsh(centred.T @ centred)[::-1], 0))
         size = max(spread[0], np.abs(cloud).max() * 1e-9)
         if spread[0] <= 1e-12 * np.abs(cloud).max() * math.sqrt(len(cloud)) or spread[0] == 0:
             raise ValueError(f"all points of {name} are equal: the rotation is not determined")
-        if d > 2 and spread[d - 2] <= 1e-9 * size:
+        if d > 2 and spread[d - 2] <= 1e-7 * size:
             raise ValueError(
                 f"the points of {name} lie on a {'line' if d == 3 else 'subspace of lower dimension'}: the rotation"
                 " about it is not determined, so the pose is not unique"

@@ -8,7 +8,17 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from mercer import _core
-from mercer.registration._evidence import CONTACT, MARGIN, NORMALS, OVERLAP, Evidence, Judge, distinct
+from mercer.registration._evidence import (
+    CLEAR,
+    CONTACT,
+    MARGIN,
+    NORMALS,
+    OVERLAP,
+    WIDE,
+    Evidence,
+    Judge,
+    distinct,
+)
 
 __all__ = ["Found", "best_pose", "merged", "refine", "verdict"]
 
@@ -24,14 +34,14 @@ class Found:
     others: list[tuple[np.ndarray, Evidence]] = field(default_factory=list)
 
 
-def refine(judge: Judge, pose: np.ndarray, reach: float, rounds: int = 3) -> np.ndarray:
-    """Plane-to-plane ICP on the thinned clouds, with a distance limit that shrinks to the resolution."""
+def refine(judge: Judge, pose: np.ndarray, limits: list[float], step: int = 1) -> np.ndarray:
+    """Plane-to-plane ICP on the thinned clouds (every ``step``-th source point), one distance limit after another."""
     source, target = judge.source, judge.target
-    for k in range(rounds):
-        limit = max(1.5 * judge.r, reach / 2**k)
+    points, normals = (np.ascontiguousarray(rows[::step]) for rows in (source.points, source.normals))
+    for limit in limits:
         pose = _core_registration.icp(
-            target.tree, target.normals, source.points, source.normals, None, np.ascontiguousarray(pose), 2, limit, 1.0,
-            1e-2, 12, 1e-4, 1e-4 * target.radius, source.threads,
+            target.tree, target.normals, points, normals, None, np.ascontiguousarray(pose), 2, limit, 1.0,
+            1e-2, 12, 1e-3, 1e-3, source.threads,
         )[0]  # fmt: skip
     return pose
 
@@ -41,13 +51,17 @@ def best_pose(judge: Judge, poses: np.ndarray, *, reach: float | None = None, mo
     if not len(poses):
         return None
     reach = 4 * judge.r if reach is None else reach
-    rough = judge.rough(poses, reach)
-    refined: list[tuple[np.ndarray, Evidence]] = []
-    for k in np.argsort(-rough, kind="stable")[:most]:
-        pose = refine(judge, poses[k], reach)
-        if np.isfinite(pose).all():
-            refined.append((pose, judge.evidence(pose)))
-    return _ranked(judge, refined)
+    rough = judge.rough(poses, reach / 2)
+    # all on a third of the points, then the three best and different ones on all of them
+    first = [refine(judge, poses[k], [reach, reach / 2], 3) for k in np.argsort(-rough, kind="stable")[:most]]
+    found = _ranked(judge, [(pose, judge.evidence(pose)) for pose in first if np.isfinite(pose).all()])
+    if found is None:
+        return None
+    ranked = [(found.pose, found.evidence), *found.others]
+    last = [max(1.5 * judge.r, reach / 4), 1.5 * judge.r]
+    fine = [refine(judge, pose, last) for pose, _ in ranked[:3]]
+    better = [(pose, judge.evidence(pose)) for pose in fine if np.isfinite(pose).all()]
+    return _ranked(judge, better + ranked)
 
 
 def merged(judge: Judge, one: Found | None, other: Found | None) -> Found | None:
@@ -76,8 +90,9 @@ def verdict(found: Found) -> tuple[bool, str, dict[str, float]]:
     if e.contact < CONTACT or e.normals < NORMALS:
         what = f"contact {e.contact:.2f} (needs {CONTACT}), agreement of normals {e.normals:.2f} (needs {NORMALS})"
         return False, f"the surfaces cross rather than lie on each other: {what}", figures
-    if margin < MARGIN:
-        return False, f"another pose fits nearly as well: the margin is {margin:.2f} (needs {MARGIN})", figures
+    needed = MARGIN if e.normals >= CLEAR else WIDE
+    if margin < needed:
+        return False, f"another pose fits nearly as well: the margin is {margin:.2f} (needs {needed})", figures
     return (
         True,
         f"contact {e.contact:.2f}, normals {e.normals:.2f}, {margin:.1f} times the score of the next pose",

@@ -133,24 +133,16 @@ def compiled(
     max_iter: int,
     tol: float,
 ) -> tuple[np.ndarray, int, bool]:
-    """The compiled loop, in coordinates around the target's centroid, in units of its radius."""
-    centre, unit = target.points.mean(axis=0), target.radius
-    inward, outward = np.eye(len(pose)), np.eye(len(pose))
-    inward[:-1, :-1] /= unit
-    inward[:-1, -1] = -centre / unit
-    outward[:-1, :-1] *= unit
-    outward[:-1, -1] = centre
-    begin = inward @ pose @ np.linalg.inv(inward)
-    tree = _core.registration.CloudTree(np.ascontiguousarray((target.points - centre) / unit))
+    """The compiled loop."""
     result = _core.registration.icp(
-        tree,
+        target.tree,
         None if kind == "point" else target.normals,
-        np.ascontiguousarray((source.points - centre) / unit),
+        source.points,
         source.normals if kind == "generalized" else None,
         weights,
-        np.ascontiguousarray(begin),
+        np.ascontiguousarray(pose),
         KINDS.index(kind),
-        min(limit / unit, 1e150),
+        min(limit, 1e150),
         overlap,
         1e-3,
         max_iter,
@@ -158,7 +150,7 @@ def compiled(
         tol,
         target.threads,
     )
-    return outward @ result[0] @ inward, result[1], result[2]
+    return result[0], result[1], result[2]
 
 
 def closest_points(

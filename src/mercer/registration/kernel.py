@@ -25,8 +25,8 @@ from typing import Any
 import numpy as np
 from scipy.linalg import eigh
 
+from mercer import _core
 from mercer._validation import check_count, check_flag, check_positive
-from mercer.kernels import Gaussian
 from mercer.manifolds import SE, minimize
 from mercer.registration._clouds import Cloud, umeyama
 from mercer.registration._evidence import Judge
@@ -36,6 +36,15 @@ from mercer.registration.icp import closest_points, compiled
 from mercer.registration.result import move
 
 __all__ = ["KernelAlignment", "KernelRegistration", "kernel_components"]
+
+
+def _gaussian(x: np.ndarray, y: np.ndarray, sigma: float) -> np.ndarray:
+    """exp(−‖x − y‖²/2σ²) of all pairs of rows, by the compiled loop under :class:`mercer.kernels.Gaussian`."""
+    K = np.empty((len(x), len(y)))
+    squares = (x * x).sum(axis=1), (y * y).sum(axis=1)
+    rule = _core.kernels.PairRule("product", "gaussian", 1 / (2 * sigma**2))
+    _core.kernels.pairwise(np.ascontiguousarray(x), np.ascontiguousarray(y), rule, *squares, K, 0, False, 1)
+    return K
 
 
 def kernel_components(
@@ -70,7 +79,7 @@ def kernel_components(
     >>> bool(values[0] > 5 * values[1])
     True
     """
-    K = np.asarray(Gaussian(1 / (2 * sigma**2))(points))
+    K = _gaussian(points, points, sigma)
     mean = K @ weights
     centred = K - mean[:, None] - mean[None, :] + weights @ mean
     root = np.sqrt(weights)
@@ -109,14 +118,13 @@ class KernelAlignment:
     def __init__(self, points: np.ndarray, weights: np.ndarray, target: np.ndarray, rho: np.ndarray, sigma: float):
         self.points, self.target, self.sigma = points, target, sigma
         self.rho = weights[:, None] * rho
-        self._kernel = Gaussian(1 / (2 * sigma**2))
         self._last: tuple[bytes, np.ndarray, np.ndarray] | None = None
 
     def _terms(self, pose: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         key = pose.tobytes()
         if self._last is None or self._last[0] != key:
             moved = move(pose, self.points)
-            self._last = key, moved, self.rho * self._kernel(moved, self.target)
+            self._last = key, moved, self.rho * _gaussian(moved, self.target, self.sigma)
         return self._last[1:]
 
     def value(self, pose: np.ndarray) -> float:
@@ -207,7 +215,7 @@ class KernelRegistration(Registration):
         facts: dict[str, Any] = {"method": "kernel"}
         if not polish:
             judge = Judge(source, target)
-            rough = judge.rough(poses, 4 * judge.r) if source.dimension <= 3 and not scale else values
+            rough = judge.rough(poses, 3 * judge.r) if source.dimension <= 3 and not scale else values
             return poses[int(np.argmax(rough))], facts
         return polished(source, target, weights, poses, facts, scale)
 

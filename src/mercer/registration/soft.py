@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from mercer._state.saved import Fields, Number
 from mercer._validation import check_choice, check_count, check_flag, check_positive
 from mercer.manifolds import SE, minimize
 from mercer.registration._clouds import Cloud, umeyama
@@ -120,17 +121,15 @@ class SoftAssign(Registration):
         own = weights if weights is not None and len(x) == len(source) else np.ones(len(x))
         last = max(1e-6, 0.25 * max(source.spacing, target.spacing) ** 2 / target.radius**2)
         rounds = 0
-        row_slack = col_slack = 0.0
         while last < T:
             rounds += 1
             for _ in range(3):
                 W = _sinkhorn(_squared(move(pose, x), y), T, share)
-                row_slack, col_slack = W.sum(axis=1), W.sum(axis=0)
-                if W.sum() < 1e-9:
+                mass = W.sum(axis=1)  # of each source point, less what the slack takes
+                if mass.sum() < 1e-9:
                     break
-                pose = umeyama(x, W @ y / np.maximum(row_slack, 1e-12)[:, None], own * row_slack + 1e-15, scale=scale)
+                pose = umeyama(x, W @ y / np.maximum(mass, 1e-12)[:, None], own * mass + 1e-15, scale=scale)
             T *= cooling
-        del col_slack
         return outward @ pose @ np.linalg.inv(outward), {"method": "softassign", "n_iter": rounds}
 
 
@@ -268,7 +267,7 @@ class CoherentPointDrift(Registration):
     .. [1] A. Myronenko and X. Song. Point set registration: coherent point drift. PAMI 32, 2010.
     """
 
-    saved = Registration.saved
+    saved = Registration.saved | Fields(variance_=Number(0.0))
 
     def __init__(
         self,

@@ -1,6 +1,7 @@
 """Self-contained HTML pages: no script, no network, charts as inline SVG."""
 
 from mercer.report.charts import bars, grey_image, heat_map, line_chart, probability_strip, sparkline
+from mercer.report.clouds import plot_clouds, plot_distances, registration_page
 from mercer.report.html import (
     Html,
     columns,
@@ -32,14 +33,17 @@ __all__ = [
     "line_chart",
     "page",
     "paragraph",
+    "plot_clouds",
     "plot_convergence",
     "plot_decision",
+    "plot_distances",
     "plot_graph_labelling",
     "plot_labelling",
     "plot_proportions",
     "plot_segment_confusion",
     "plot_segmentation",
     "probability_strip",
+    "registration_page",
     "section",
     "sparkline",
     "table",

@@ -195,8 +195,12 @@ def table_of_csv(data: bytes, whole: bool, separator: str, header: bool | None) 
     if not rows:
         return None
     if header is None:
-        header = has_header(rows[:500], MISSING)
-    names = rows.pop(0) if header else [str(i) for i in range(len(rows[0]))]
+        usual = Counter(map(len, rows[:500])).most_common(1)[0][0]
+        header = (
+            has_header([row for row in rows[:500] if len(row) == usual], MISSING) if len(rows[0]) == usual else False
+        )
+    width = Counter(map(len, rows)).most_common(1)[0][0]
+    names = rows.pop(0) if header else [str(i) for i in range(width)]
     rows = [row for row in rows if len(row) == len(names)]
     if not rows or len(set(names)) != len(names):
         return None

@@ -273,7 +273,8 @@ def _tables(lines: Sequence[str], source: Source) -> list[Sniffed]:
     found: list[tuple[float, int, str]] = []
     for separator in (*_SEPARATORS, " "):
         rows = csv_rows(text, separator, _LINES)
-        if not rows or (separator == " " and any("  " in line for line in lines)):
+        alone = rows is not None and len(rows) == 1 and source.suffix not in (".csv", ".tsv", ".tab")
+        if not rows or alone or (separator == " " and any("  " in line for line in lines)):
             continue
         widths = Counter(map(len, rows))
         width, times = widths.most_common(1)[0]

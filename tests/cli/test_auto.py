@@ -1,0 +1,141 @@
+"""``mercer train auto`` and ``mercer tune``: a file, no options, a model and a page."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+import mercer as package
+from mercer.cli import main
+from mercer.online import HashedClassifier, HashedRegressor
+from mercer.tagging import Tagger
+
+
+@pytest.fixture
+def run(capfd, tmp_path, monkeypatch):
+    """Run a command in an empty directory; return status and what it printed."""
+    monkeypatch.chdir(tmp_path)
+
+    def call(*args):
+        status = main(args)
+        out, err = capfd.readouterr()
+        assert "Traceback" not in err
+        return status, out, err
+
+    return call
+
+
+def table(n=120, seed=0):
+    random = np.random.default_rng(seed)
+    rows = []
+    for i in range(n):
+        age, job = int(random.integers(20, 70)), random.choice(["clerk", "boss", "cook"])
+        rich = (age > 40) + (job == "boss") + random.normal(0, 0.2) > 1.2
+        rows.append(f"{i + 1}, {age}, {job}, {'>50K' if rich else '<=50K'}")
+    return "\n".join(rows) + "\n"
+
+
+def test_a_table_without_names_becomes_a_classifier(run, tmp_path):
+    (tmp_path / "adult.data").write_text(table())
+    status, out, err = run("train", "auto", "adult.data")
+    assert status == 0, err
+    assert "csv, no header; label '3' (2 classes:" in err
+    assert "numbers '1'; categories '2'; left out '0'" in err
+    assert "a classifier, since adult.data is a file of examples: its label '3' has 2 classes" in err
+    for name in (
+        "accuracy, held out",
+        "most frequent class, held out",
+        "mercer train classifier adult.data --model adult.mercer",
+    ):
+        assert name in out
+    model = package.load("adult.mercer")
+    assert isinstance(model, HashedClassifier)
+    assert model.progress_.examples == 96
+    page = (tmp_path / "adult.html").read_text()
+    assert "Judged on rows held out" in page
+    assert "Confusion" in page
+    assert "2=boss" in page
+
+
+def test_numbers_become_a_regressor_and_sentences_a_tagger(run, tmp_path):
+    random = np.random.default_rng(0)
+    x = random.uniform(0, 10, 80)
+    (tmp_path / "prices.csv").write_text("size,y\n" + "".join(f"{v:.3f},{3 * v + 1:.3f}\n" for v in x))
+    status, _, err = run("train", "auto", "prices.csv", "--model", "p.mercer")
+    assert (status, isinstance(package.load("p.mercer"), HashedRegressor)) == (0, True), err
+    assert "a number with" in err
+    words = {"the": "D", "a": "D", "dog": "N", "cat": "N", "runs": "V"}
+    sentences = [list(random.choice(list(words), 4)) for _ in range(40)]
+    (tmp_path / "train").write_text("\n\n".join("\n".join(f"{w} {words[w]}" for w in s) for s in sentences) + "\n")
+    status, out, err = run("train", "auto", "train", "-q")
+    assert (status, out) == (0, ""), err
+    assert isinstance(package.load("train.mercer"), Tagger)
+
+
+def test_a_file_that_nothing_suits_says_so(run, tmp_path):
+    (tmp_path / "a.txt").write_text("one line of text, nothing else\n")
+    status, _, err = run("train", "auto", "a.txt")
+    assert status == 2
+    assert "expected examples with labels" in err or "nothing to learn from" in err
+    assert run("train", "auto", "nowhere")[0] == 2
+
+
+def test_settings_are_tried_on_folds_and_the_best_is_trained(run, tmp_path):
+    (tmp_path / "adult.data").write_text(table())
+    status, out, err = run("tune", "adult.data", "--folds", "2", "--model", "m.mercer")
+    assert status == 0, err
+    assert " 1 of " in err
+    assert "the defaults" in err
+    assert "accuracy of the defaults" in out
+    assert "Settings" in (tmp_path / "m.html").read_text()
+    assert package.load("m.mercer").progress_.examples == 120
+
+
+def test_flags_take_no_value_and_hints_name_options(run, tmp_path):
+    status, out, _ = run("--help")
+    assert status == 0
+    assert "<bool>" not in next(line for line in out.splitlines() if "--version" in line)
+    (tmp_path / "a.csv").write_text("id,size\n" + "".join(f"{i},{i / 2}\n" for i in range(30)))
+    _, _, err = run("train", "classifier", "a.csv", "--model", "m")
+    assert "hint: --label names the label" in err
+    status, _, err = run("predict", "a.csv", "a.csv")
+    assert status == 2
+    assert "this is not a model, it looks like a table" in err
+
+
+def test_predictions_of_taggers_keep_blank_lines_and_comments(run, tmp_path):
+    (tmp_path / "train").write_text("the D\ndog N\n\na D\ncat N\n\n" * 4)
+    assert run("train", "tagger", "train", "--model", "m", "-q")[0] == 0
+    text = "# a comment here\nthe\ndog\n\n\n# another one here\na\n"
+    (tmp_path / "new").write_text(text)
+    status, out, err = run("predict", "m", "new")
+    assert status == 0, err
+    assert out == "# a comment here\nthe D\ndog N\n\n\n# another one here\na D\n"
+
+
+@pytest.mark.slow
+def test_killed_predictions_leave_nothing_that_piles_up(tmp_path):
+    (tmp_path / "a.txt").write_text("x\tone\ny\ttwo\n" * 20)
+    package.save(HashedClassifier(n_bits=8).fit_file(tmp_path / "a.txt"), tmp_path / "m")
+    code = "import sys; from mercer.cli import main; main(sys.argv[1:])"
+    for _ in range(2):
+        command = [sys.executable, "-c", code, "predict", str(tmp_path / "m"), "-", "--output", str(tmp_path / "out")]
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        process.stdin.write(b"one\n" * 400_000)
+        process.stdin.flush()
+        for _ in range(200):
+            if any(name.endswith(".tmp") for name in os.listdir(tmp_path)):
+                break
+            time.sleep(0.05)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    left = [name for name in os.listdir(tmp_path) if name.endswith(".tmp")]
+    assert len(left) <= 1
+    package.load(tmp_path / "m").predict_file(tmp_path / "a.txt", tmp_path / "out")
+    assert not [name for name in os.listdir(tmp_path) if name.endswith(".tmp")]
