@@ -20,9 +20,6 @@ from functools import partial
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
-import scipy.sparse as sp
-from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
 
 from mercer._state.limits import reserve
 from mercer._state.registry import RUN_SETTINGS
@@ -509,6 +506,8 @@ def check_shapes(model: Any, **shapes: tuple[int, ...]) -> None:
 
 
 def _size(size: Size, model: Any) -> int:
+    import scipy.sparse as sp
+
     value: Any = size(model) if callable(size) else operator.attrgetter(size)(model) if isinstance(size, str) else size
     if sp.issparse(value):
         return int(value.shape[0])
@@ -560,11 +559,16 @@ class Saved:
 
     def _check_complete(self) -> None:
         """Raise NotFittedError where there is nothing to write yet."""
+        from sklearn.base import BaseEstimator
+        from sklearn.utils.validation import check_is_fitted
+
         if isinstance(self, BaseEstimator):
             check_is_fitted(self)
 
     def _saved_params(self) -> dict[str, Any]:
         """The parameters as a file keeps them; a generator of random numbers is not kept."""
+        from sklearn.base import BaseEstimator
+
         if isinstance(self, BaseEstimator):
             params = self.get_params(deep=False)
         else:
@@ -585,6 +589,8 @@ class Saved:
 
     @classmethod
     def _fields(cls) -> Fields:
+        from sklearn.base import BaseEstimator
+
         return _COLUMNS | cls.saved if issubclass(cls, BaseEstimator) else cls.saved
 
     def _write_params(self, out: Writer) -> dict[str, Node]:

@@ -18,8 +18,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
-from sklearn.exceptions import NotFittedError
 
 from mercer._state.limits import VALUE_NESTING
 from mercer._state.registry import CODECS, MODELS, class_of, kind_of
@@ -147,6 +145,8 @@ class Writer:
 
 
 def _encoded(value: Any, out: Writer) -> Node:
+    import scipy.sparse as sp
+
     if value is None or isinstance(value, (bool, int, float, str, bytes, np.generic)):
         return _scalar(value)
     codec = _of_type(_ONE, type(value))
@@ -198,6 +198,8 @@ def _array(value: np.ndarray, out: Writer) -> Node:
 
 def write_csr(value: Any, out: Writer) -> Node:
     """The node of a sparse matrix."""
+    import scipy.sparse as sp
+
     matrix = value.tocsr()
     parts = {part: out.place(getattr(matrix, part), part) for part in ("data", "indices", "indptr")}
     return {"kind": "csr", "shape": [int(n) for n in matrix.shape], "new": isinstance(value, sp.sparray), **parts}
@@ -283,6 +285,8 @@ _LISTS: list[tuple[str, Callable[[Any], bool], Callable[[list[Any], Writer], dic
 
 def _model(value: Any, out: Writer) -> Node:
     """A model of one of the kinds that have files of their own."""
+    from sklearn.exceptions import NotFittedError
+
     if _is_function(value):
         raise TypeError(f"the function {getattr(value, '__name__', value)!r} cannot be written to a model file")
     try:
@@ -365,6 +369,8 @@ def _read_objects(node: dict[str, Node], source: Reader) -> np.ndarray:
 
 def read_csr(node: dict[str, Node], source: Reader) -> Any:
     """The sparse matrix of a node, checked."""
+    import scipy.sparse as sp
+
     parts = tuple(source.array(node[part]) for part in ("data", "indices", "indptr"))
     make = sp.csr_array if node["new"] else sp.csr_matrix
     matrix = make(parts, shape=tuple(node["shape"]))

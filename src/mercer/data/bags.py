@@ -14,7 +14,6 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_random_state
 
 from mercer._display import Displayed
 from mercer._validation import check_choice, check_count
@@ -512,6 +511,8 @@ def make_bags(
     >>> make_bags(np.arange(100) % 2, 8, random_state=0)
     Bags(100 rows in 13 bags of 4 to 8, 2 classes)
     """
+    from sklearn.utils import check_random_state
+
     y = np.asarray(y)
     if y.ndim != 1 or not len(y):
         raise ValueError(f"y must be one label for each row, got shape {y.shape}")
@@ -583,6 +584,8 @@ def sample_mixture_bags(
     >>> X.shape, bags
     ((60, 2), Bags(60 rows in 6 bags of 10 to 10, 2 classes))
     """
+    from sklearn.utils import check_random_state
+
     components = list(components)
     if not components:
         raise ValueError("components is empty: there is nothing to draw from")

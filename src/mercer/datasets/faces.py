@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from sklearn.utils import check_random_state
 
 from mercer._validation import check_choice, check_count
 from mercer.datasets._home import data_file
@@ -64,6 +63,8 @@ def make_faces(
     >>> images.shape, list(names[:3])
     ((6, 24, 20), ['person 00', 'person 00', 'person 01'])
     """
+    from sklearn.utils import check_random_state
+
     people, each = check_count("n_people", n_people), check_count("n_images", n_images)
     height, width = check_count("size[0]", size[0], 8), check_count("size[1]", size[1], 8)
     random = check_random_state(random_state)

@@ -17,12 +17,14 @@ Labels with equal scores are ranked by their number. Rows without labels count f
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from mercer._validation import check_count, check_positive
+
+if TYPE_CHECKING:
+    import scipy.sparse as sp
 
 __all__ = [
     "MultilabelScores",
@@ -196,6 +198,8 @@ def propensity_scored_precision_at_k(y_true: Any, y_score: Any, propensities: An
     >>> propensity_scored_precision_at_k([[1, 1, 0]], [[3.0, 1.0, 2.0]], [0.5, 0.25, 1.0], k=1)
     0.5
     """
+    import scipy.sparse as sp
+
     Y, S = _ranked(y_true, y_score)
     p = np.asarray(propensities, np.float64)
     if p.shape != (S.shape[1],) or not ((p > 0) & (p <= 1)).all():
@@ -266,6 +270,8 @@ def multilabel_scores(y_true: Any, y_pred: Any, y_score: Any = None) -> Multilab
 
 
 def _indicator(name: str, values: Any) -> sp.csr_matrix:
+    import scipy.sparse as sp
+
     if sp.issparse(values):
         matrix = sp.csr_matrix(values).astype(np.float64)
         matrix.sum_duplicates()
@@ -291,6 +297,8 @@ def _pair(y_true: Any, y_pred: Any) -> tuple[sp.csr_matrix, sp.csr_matrix]:
 
 def _ranked(y_true: Any, y_score: Any) -> tuple[sp.csr_matrix, np.ndarray]:
     """The rows that have labels, and their scores."""
+    import scipy.sparse as sp
+
     Y = _indicator("y_true", y_true)
     S = np.asarray(y_score.toarray() if sp.issparse(y_score) else y_score, np.float64)
     if S.shape != Y.shape:

@@ -11,14 +11,16 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from xml.etree import ElementTree
 
 import numpy as np
-import scipy.sparse as sp
 
 from mercer.data.readers.lines import FilePath, read_lines
 from mercer.exceptions import DataFileError
+
+if TYPE_CHECKING:
+    import scipy.sparse as sp
 
 __all__ = ["ArffAttribute", "ArffTable", "MultilabelTable", "read_arff", "read_mulan"]
 
@@ -84,6 +86,8 @@ def read_arff(path: FilePath) -> ArffTable:
     >>> from mercer.data import read_arff
     >>> table = read_arff("emotions-train.arff")  # doctest: +SKIP
     """
+    import scipy.sparse as sp
+
     name = os.fspath(path)
     lines = enumerate(read_lines(path), 1)
     relation, attributes, number = _read_header(name, lines)
@@ -151,6 +155,8 @@ def read_mulan(
     >>> train.X.shape, train.label_names[:2]  # doctest: +SKIP
     ((1211, 294), ['Beach', 'Sunset'])
     """
+    import scipy.sparse as sp
+
     name = os.fspath(path)
     names = _label_names(labels) if isinstance(labels, (str, os.PathLike)) else [str(label) for label in labels]
     table = read_arff(path)
@@ -348,6 +354,8 @@ def _label_names(path: FilePath) -> list[str]:
 
 def _feature_columns(data: np.ndarray | sp.csc_matrix, i: int, attribute: ArffAttribute) -> tuple[list[str], object]:
     """Names of the columns that an attribute becomes, and their values."""
+    import scipy.sparse as sp
+
     column: Any = data[:, [i]]
     if attribute.values is None:
         return [attribute.name], column
@@ -364,6 +372,8 @@ def _feature_columns(data: np.ndarray | sp.csc_matrix, i: int, attribute: ArffAt
 
 
 def _label_column(name: str, data: np.ndarray | sp.csc_matrix, i: int, table: ArffTable) -> sp.csr_matrix:
+    import scipy.sparse as sp
+
     attribute = table.attributes[i]
     column = data[:, [i]]
     values = column.data if sp.issparse(column) else column

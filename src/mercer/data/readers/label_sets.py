@@ -11,13 +11,16 @@ import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-import scipy.sparse as sp
 
 from mercer.data.readers.arff import MultilabelTable, read_mulan
 from mercer.data.readers.lines import FilePath, read_lines
 from mercer.exceptions import DataFileError
+
+if TYPE_CHECKING:
+    import scipy.sparse as sp
 
 __all__ = ["read_multilabel"]
 
@@ -75,6 +78,8 @@ def _xml_of(name: str) -> str:
 def _table(
     name: str, X: np.ndarray | sp.csr_matrix, sets: list[list[str]], feature_names: list[str]
 ) -> MultilabelTable:
+    import scipy.sparse as sp
+
     if not sets:
         raise DataFileError(name, 1, "the file has no rows")
     known = sorted({label for row in sets for label in row}, key=lambda label: (not label.isdigit(), len(label), label))
@@ -90,6 +95,8 @@ def _table(
 
 
 def _read_svmlight(name: str, n_features: int | None) -> MultilabelTable:
+    import scipy.sparse as sp
+
     sets: list[list[str]] = []
     indices: list[int] = []
     values: list[float] = []
