@@ -107,15 +107,15 @@ def test_models_survive_a_file(model, names: bool, sparse: bool, tmp_path) -> No
 def test_a_model_file_with_wrong_arrays_is_refused() -> None:
     X, y = make_blobs(30, 3, centers=2, random_state=0)
     meta, arrays = SampledKNN(1.0).fit(X, y).to_state()
-    with pytest.raises(ValueError, match="labels must be positions among the 2 classes"):
-        SampledKNN.from_state(meta, arrays | {"labels": arrays["labels"] + 5})
+    with pytest.raises(ValueError, match="_labels"):
+        SampledKNN.from_state(meta, arrays | {"_labels": arrays["_labels"] + 5})
     with pytest.raises(ValueError, match="expected a row for each of 30 labels"):
-        SampledKNN.from_state(meta, arrays | {"rows": arrays["rows"][:3]})
+        SampledKNN.from_state(meta, arrays | {"_rows": arrays["_rows"][:3]})
     with pytest.raises(ValueError, match="the rows must be finite"):
-        SampledKNN.from_state(meta, arrays | {"rows": np.full((30, 3), np.nan)})
+        SampledKNN.from_state(meta, arrays | {"_rows": np.full((30, 3), np.nan)})
     meta, arrays = KMeansMajority().fit(X, y).to_state()
-    with pytest.raises(ValueError, match="finite centres"):
-        KMeansMajority.from_state(meta, arrays | {"centers": arrays["centers"][:, :2]})
+    with pytest.raises(ValueError, match="cluster_centers_"):
+        KMeansMajority.from_state(meta, arrays | {"cluster_centers_": arrays["cluster_centers_"][:, :2]})
 
 
 @pytest.mark.parametrize(

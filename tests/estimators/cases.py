@@ -126,6 +126,7 @@ from mercer.registration import (
     MixtureRegistration,
     SoftAssign,
 )
+from mercer.registration.base import Registration
 from mercer.retrieval import BilinearEmbedding, CirculantEmbedding, SignProjection
 from mercer.segmentation import (
     BoundaryClassifier,
@@ -724,4 +725,8 @@ CASES = [
     Case(lambda: Tagger("hinge", C=0.1, random_state=0), tagged),
 ]
 
-ABSTRACT: dict[type, str] = {FeaturePack: "the base class of features of segments", Kernel: "has no fit"}
+ABSTRACT: dict[type, str] = {
+    FeaturePack: "the base class of features of segments",
+    Kernel: "has no fit",
+    Registration: "the base class of registrations",
+}

@@ -338,16 +338,6 @@ def test_lbfgs_refuses_an_l1_penalty():
         solve(make_problem(), "lbfgs", PENALTIES["l1"], 1.0)
 
 
-@pytest.mark.parametrize("solver", ["sgd", "averaged-perceptron", "passive-aggressive"])
-def test_online_solvers_need_a_structure_with_a_compiled_loop(solver):
-    from mercer.data import Sequences
-    from mercer.structures import Labels
-
-    risk = Risk(Labels(2, 2), Log(), Sequences(np.eye(2), [0, 1, 2]), np.array([0, 1]))
-    with pytest.raises(ValueError, match="lbfgs"):
-        resolve_solver(solver).check(risk, Penalty())
-
-
 @pytest.mark.parametrize("name", ["newton", "", None, 3])
 def test_an_unknown_solver_is_refused(name):
     with pytest.raises(ValueError, match="unknown solver"):

@@ -196,10 +196,9 @@ def test_no_documents_have_no_predictions():
         (Path("a.txt"), "fit_file"),
         (io.BytesIO(b"red rose"), "fit_file"),
         ((text for text in ["red", "blue"]), "a list of documents, got generator"),
-        ({"red": 1}, "a list of documents, got dict"),
-        ([{"red": 1}, {"blue": 1}], "RecordHasher"),
+        ({"red": 1}, "field 'red': expected a column"),
     ],
-    ids=["str", "path", "file", "generator", "dict", "records"],
+    ids=["str", "path", "file", "generator", "dict"],
 )
 def test_what_is_neither_array_nor_documents_is_named(X, message):
     with pytest.raises((TypeError, ValueError), match=message):

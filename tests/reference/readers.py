@@ -196,7 +196,11 @@ def read_jsonl(data: bytes, label: str, text: str | None) -> list[Any]:
         for name, value in row.items():
             if name == text:
                 features += words(value.encode())
-            elif name != label and text is None and not isinstance(value, dict | list):
+            elif name != label and text is None and isinstance(value, list):
+                items = [item for item in value if isinstance(item, str | int | float) and not isinstance(item, bool)]
+                for item in items:  # categories, numbers too
+                    features += _record(name.encode(), (item if isinstance(item, str) else json.dumps(item)).encode())
+            elif name != label and text is None and not isinstance(value, dict):
                 plain: Any = value
                 if isinstance(value, int | float):
                     plain = float(value)  # False is 0

@@ -412,7 +412,7 @@ def test_empty_and_unequal_data_are_refused():
     [
         ({"loss": "margin"}, "unknown loss 'margin'"),
         ({"solver": "newton"}, "unknown solver 'newton'"),
-        ({"loss": "log"}, "use 'bmrm'"),
+        ({"loss": "log", "solver": "bcfw"}, "use 'bmrm'"),
         ({"loss": "relative-margin", "solver": "bmrm"}, "takes no bound"),
         ({"loss": "hinge", "solver": "sgd"}, "sgd"),
         ({"tol": -1}, "tol"),

@@ -60,7 +60,7 @@ def make_faces(
     --------
     >>> from mercer.datasets import make_faces
     >>> images, names = make_faces(3, 2, random_state=0)
-    >>> images.shape, list(names[:3])
+    >>> images.shape, names[:3].tolist()
     ((6, 24, 20), ['person 00', 'person 00', 'person 01'])
     """
     from sklearn.utils import check_random_state

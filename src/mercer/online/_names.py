@@ -165,7 +165,8 @@ class _Names:
         self.hashes.append(hashes)
 
     def texts(self, texts: Sequence[str], field: str) -> None:
-        names, hashes, _ = names_of(list(texts), self.hasher)
+        readable = [text for text in texts if text.isprintable() or text == text.encode("utf-8", "ignore").decode()]
+        names, hashes, _ = names_of(readable, self.hasher)  # bytes that are no UTF-8 have no name
         if field:  # one of several texts
             names, hashes = [f"{field}: {name}" for name in names], combined(self._hash(field), hashes)
         self.add(names, hashes)
