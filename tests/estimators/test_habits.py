@@ -142,7 +142,8 @@ def test_groups_and_bags_are_routed() -> None:
 
 TRANSFORMERS = [
     case for case in CASES
-    if case.arrays and hasattr(case.make(), "set_output") and case.cls.__name__ not in ("TableEncoder", "SparseCoder")  # sparse
+    if case.arrays and hasattr(case.make(), "set_output")
+    and case.cls.__name__ not in ("TableEncoder", "SparseCoder")  # another form, sparse codes
 ]  # fmt: skip
 
 

@@ -113,7 +113,8 @@ class SparseCoder(Coding, Saved, ClassNamePrefixFeaturesOutMixin, TransformerMix
     >>> import numpy as np
     >>> from mercer.recognition import SparseCoder
     >>> atoms = np.random.default_rng(0).normal(size=(40, 20))
-    >>> codes = SparseCoder(atoms, solver="l1", tol=0.01).transform(2 * atoms[:1] - atoms[1:2])
+    >>> coder = SparseCoder(atoms, solver="l1", tol=0.01).fit(atoms)
+    >>> codes = coder.transform(2 * atoms[:1] - atoms[1:2])
     >>> codes.nnz, codes.toarray()[0, :2].round(1)
     (2, array([ 2., -1.]))
     """
