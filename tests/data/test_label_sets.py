@@ -63,3 +63,10 @@ def test_what_is_wrong_is_named_with_its_line(tmp_path, name, text, line, messag
     with pytest.raises(DataFileError, match=message) as info:
         read_multilabel(written(tmp_path, name, text))
     assert info.value.line == line
+
+
+def test_a_feature_number_cannot_ask_for_gigabytes_of_names(tmp_path):
+    path = tmp_path / "a.svm"
+    path.write_text("a 2147483646:1\n")
+    with pytest.raises(DataFileError, match=r"a\.svm:1: feature 2147483646 is out of range: at most 8,388,608"):
+        read_multilabel(path)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["read_multilabel"]
 
 _CSV = {".csv": ",", ".tsv": "\t"}
+_MOST_FEATURES = 1 << 23
 
 
 def read_multilabel(
@@ -134,8 +135,8 @@ def _pair(name: str, number: int, part: str) -> tuple[int, float]:
         value = float("nan")
     if not colon or not place.isascii() or not place.isdigit() or not np.isfinite(value):
         raise DataFileError(name, number, f"expected FEATURE:VALUE, found {part[:40]!r}")
-    if int(place) >= 1 << 31:
-        raise DataFileError(name, number, f"feature {place} is out of range")
+    if len(place) > 9 or int(place) > _MOST_FEATURES:  # every feature up to the largest has a name
+        raise DataFileError(name, number, f"feature {place[:40]} is out of range: at most {_MOST_FEATURES:,}")
     return int(place), value
 
 
