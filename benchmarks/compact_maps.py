@@ -210,10 +210,8 @@ def rate(tasks: dict[str, Task | None], sizes: list[int], seeds: int) -> None:
             for ring in (False, True) if k == max(sizes) else (False,):
                 found = []
                 for r in rates:
-                    models = (
-                        CompactClassifier(k, circulant=ring, learning_rate=r, random_state=s, **sized({}, {"max_iter": 2}))
-                        for s in range(seeds)
-                    )
+                    given = {"circulant": ring, "learning_rate": r, **sized({}, {"max_iter": 2})}
+                    models = (CompactClassifier(k, random_state=s, **given) for s in range(seeds))
                     found.append(100 * np.mean([m.fit(X[rest], y[rest]).score(X[aside], y[aside]) for m in models]))
                 sums.append(found)
                 label = f"{name} {k}{' circ.' if ring else ''}"
