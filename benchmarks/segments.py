@@ -464,7 +464,7 @@ def review_pieces(n_documents: int = 60) -> ParagraphTask:
 def paragraphs(repeats: int, small: bool) -> None:
     """Tables in the shape of 5.2 and 5.6 of the source, with the offset tuned for F1 and for accuracy (5.4, 5.5)."""
     n_folds = 2 if small else 10  # as in table 5.6
-    n = sized(60, 12)
+    n = sized(60, 8)
     tasks = {
         "Python's reference (pydoc_data.topics)": load_topics_prose(),
         "made, cues of paragraphs only": make_paragraphs(n, topic_share=0.35),
