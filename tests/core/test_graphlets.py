@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from mercer import _core
 from mercer.data import Graphs
 from mercer.maps import canonical_form
+from reference.forked import popen
 from reference.graphlets import gibbs_transitions
 
 ATLAS = nx.graph_atlas_g()
@@ -390,8 +391,6 @@ def test_growth_orders_of_a_clique_are_all_permutations():
 def test_ctrl_c_ends_long_work(graph, call):
     """Nobody waits for these."""
     import signal
-    import subprocess
-    import sys
     import time
 
     code = f"""
@@ -406,7 +405,7 @@ try:
 except KeyboardInterrupt:
     print("stopped")
 """
-    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    process = popen(code, text=True)
     assert process.stdout.readline() == "ready\n"
     time.sleep(0.5)
     process.send_signal(signal.SIGINT)
