@@ -23,8 +23,9 @@ from mercer._estimator import Estimator
 from mercer._explain import Terms
 from mercer._state.saved import Count, Fields, Flag, History, Saved, Text, Transient
 from mercer._validation import check_count, check_positive, thread_count
+from mercer.learning.adaptive import adapted
 from mercer.learning.checkpoint import Checkpoint, fingerprint
-from mercer.learning.losses import Loss, resolve_loss
+from mercer.learning.losses import AdaptiveHybrid, Loss, resolve_loss
 from mercer.learning.penalties import Penalty
 from mercer.learning.risk import WeightedRisk
 from mercer.learning.solvers import SOLVERS, Result, Solver, best_solver, resolve_solver
@@ -203,6 +204,8 @@ class RiskEstimator(Saved, Estimator):
         if held_out is not None:
             self._check_comparable(held_out[1])
         strength = self._strength(risk)
+        if isinstance(loss, AdaptiveHybrid):
+            risk = adapted(risk, penalty, strength, self.random_state)
         with self._while_training():
             result, history = train(
                 risk,
