@@ -20,7 +20,7 @@ from mercer.learning.penalties import Penalty
 from mercer.learning.risk import BATCH_POSITIONS, AdaptiveRisk, Risk, WeightedRisk
 from mercer.learning.training import train
 
-__all__ = ["Dominance", "adapted", "dominance_of", "fold_numbers"]
+__all__ = ["Dominance", "adapted", "dominance_of", "fold_numbers", "log_start"]
 
 _BLOCKS = 10  # of each fold
 _LEVELS = 16  # of α, where a batch holds examples of one α only
@@ -64,6 +64,14 @@ def adapted(risk: Risk, penalty: Penalty, C: float, random_state: Any = None) ->
     else:
         alphas = loss.alphas(estimated.first, estimated.second)
     return _risk_with(risk, alphas)
+
+
+def log_start(risk: Risk, penalty: Penalty, C: float, random_state: Any = None) -> np.ndarray:
+    """Return the weights that minimise the log loss on the data of a risk: a start for losses that are not convex.
+
+    At weights of 0 the slope of the circle loss is of the order 1/|Y|, almost none for sequences.
+    """
+    return _trained(WeightedRisk(risk.structure, Log(), risk.X, risk.y, _weights(risk)), penalty, C, random_state)
 
 
 def fold_numbers(n: int, folds: int) -> np.ndarray:

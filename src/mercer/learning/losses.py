@@ -422,7 +422,8 @@ class Circle(Loss):
     """‖p − 1_y‖: the distance of p(y) ∝ exp score(y) from the distribution that is certain of the true output.
 
     It is at most √2, so that an outlier costs little more than an error. It is **not convex** in the weights: solvers
-    find a local minimum, starting from 0, and no optimality gap is reported.
+    find a local minimum, and no optimality gap is reported. Its slope is of the order of p_y, almost nothing for
+    sequences before anything was learned; estimators therefore start from the weights that minimise the log loss.
 
     The norm is over all outputs. Its square is 1 − 2 p_y + Σ_z p_z², and Σ_z p_z² = Z(2θ) / Z(θ)², two sums of the
     structure. Marginals are weighted example by example, so that sequences and graphs are walked one at a time.
