@@ -64,7 +64,8 @@ class LinearClassifier(ClassifierMixin, ScoreModel, StructuredEstimator):
     ----------
     loss : str or Loss, default="hinge"
         ``"hinge"``, ``"squared-hinge"``, ``"slack"``, ``"softmax-margin"``, ``"hybrid"``, ``"adaptive-hybrid"``,
-        ``"relative-margin"``, ``"circle"`` or ``"log"``; see :mod:`mercer.learning`. Hinge with 0/1 cost is the multiclass machine of Crammer and Singer.
+        ``"relative-margin"``, ``"circle"`` or ``"log"``; see :mod:`mercer.learning`. Hinge with 0/1 cost is the
+        multiclass machine of Crammer and Singer.
     solver : str or Solver, default="auto"
         ``"auto"``: ``"dual"`` (compiled dual ascent with a certified gap) for the hinge and its square, ``"lbfgs"`` for
         log and softmax-margin (``"owlqn"`` with an ℓ1 penalty), ``"bcfw"`` for slack, ``"cutting-plane"``
