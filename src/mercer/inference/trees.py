@@ -300,8 +300,8 @@ class BinaryTree(Saved, Estimator):
                 return phi
         if worst > 1e-4:
             warnings.warn(
-                f"the marginals of {len(wanted)} variables were met to {worst:.2g} only after {max_iter} tours: they may "
-                "contradict each other",
+                f"the marginals of {len(wanted)} variables were met to {worst:.2g} only after {max_iter} tours: they "
+                "may contradict each other",
                 ConvergenceWarning,
                 stacklevel=4,
             )
