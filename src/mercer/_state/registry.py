@@ -48,6 +48,8 @@ MODELS: dict[str, str] = {
     "RecordHasher": "mercer.maps:RecordHasher",
     "CodeClassifier": "mercer.recognition:CodeClassifier",
     "SparseCoder": "mercer.recognition:SparseCoder",
+    "ChowLiuTree": "mercer.inference:ChowLiuTree",
+    "LatentTree": "mercer.inference:LatentTree",
     "CategoryAttributes": "mercer.attributes:CategoryAttributes",
     "ZeroShotClassifier": "mercer.attributes:ZeroShotClassifier",
     "SparseRepresentationClassifier": "mercer.recognition:SparseRepresentationClassifier",

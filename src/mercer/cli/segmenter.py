@@ -56,7 +56,9 @@ class SegmenterLoss(StrEnum):
     log = "log"
     softmax_margin = "softmax-margin"
     hybrid = "hybrid"
+    adaptive_hybrid = "adaptive-hybrid"
     relative_margin = "relative-margin"
+    circle = "circle"
 
 
 class SegmenterSolver(StrEnum):
