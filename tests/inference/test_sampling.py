@@ -150,7 +150,7 @@ def test_sweeps_at_a_fixed_temperature_have_their_transition_matrix(name, temper
         flow = p[:, None] * T
         np.testing.assert_allclose(flow, flow.T, atol=1e-12)
     sweep = np.linalg.multi_dot(steps)
-    chains, sweeps = 2000, 24
+    chains, sweeps = 1000, 16
     start = np.ascontiguousarray(np.tile(X[p > 0], (chains, 1)))
     sampler = _core.inference.Sampler(graph.compiled.core, start, 3, kind, blocks)
     samples = np.empty((len(start), sweeps, n), np.int32)
