@@ -19,9 +19,9 @@ from mercer.report.demo_images import Painter, shown_images
 
 @pytest.fixture(scope="module")
 def result() -> DemoResult:
-    """All parts of the demo, each with little data and one strength of the penalty to choose from."""
+    """All parts of the demo, with little data, and few strengths of penalties to choose from."""
     with pytest.MonkeyPatch.context() as patch:
-        for module, name in ((demo, "_ACTION_GRID"), (demo_images, "_GRID"), (demo_shares, "_GRID")):
+        for module, name in ((demo_images, "_GRID"), (demo_shares, "_GRID")):
             patch.setattr(module, name, getattr(module, name)[:1])
         patch.setattr(demo, "run_shares", partial(run_shares, 24))
         return run_demo(n_train=80, n_test=40, n_sequences=8, n_images=4)
