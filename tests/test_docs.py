@@ -16,6 +16,7 @@ ROOT = Path(__file__).parent.parent
 PACKAGES = [
     "mercer",
     "mercer.alignment",
+    "mercer.attributes",
     "mercer.classification",
     "mercer.cli",
     "mercer.clustering",
@@ -29,6 +30,7 @@ PACKAGES = [
     "mercer.learning",
     "mercer.learning.solvers",
     "mercer.learning.sparse_codes",
+    "mercer.learning.weighted_machines",
     "mercer.fields",
     "mercer.learning.learners",
     "mercer.manifolds",
@@ -52,6 +54,7 @@ PACKAGES = [
     "mercer.theory",
     "mercer.theory.hashing",
     "mercer.theory.proportions",
+    "mercer.theory.consistency",
     "mercer.theory.risk",
     "mercer.theory.sensing",
 ]
