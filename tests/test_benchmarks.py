@@ -38,7 +38,7 @@ CLAIMS: dict[str, list[str]] = {
         r"classes +digits .*symmetric +\d",
     ],
     "compact_maps": [r"strokes: 200 rows", r"\n +8 +\d+\.\d +\d+\.\d +[+-]", r"behind the best"],
-    "defaults": [r"digits \* +\d+\.\d \(", r"HashedRegressor: R²"],
+    "defaults": [r"digits \* +\d+\.\d \(", r"HashedRegressor: R²", r"C of Ranker: pairs right"],
     "fields": [r"epoch of PCD-1 \| scikit-learn", r"topics: 2000 tokens", r"PSMC +-\d", r"digits +-\d"],
     "fields_gpu": [],
     "gpu_maps": [],

@@ -54,6 +54,7 @@ PACKAGES = [
     "mercer.theory",
     "mercer.theory.hashing",
     "mercer.theory.proportions",
+    "mercer.theory.consistency",
     "mercer.theory.risk",
     "mercer.theory.sensing",
 ]

@@ -52,8 +52,9 @@ class LabelSetMarginals:
         self.labels -= other.labels
         self.pairs -= other.pairs
 
-    def scale(self, factor: float) -> None:
-        """``self *= factor``."""
+    def scale(self, factor: float | np.ndarray) -> None:
+        """``self *= factor``, one number or one for each example."""
+        factor = factor if np.ndim(factor) == 0 else np.asarray(factor)[:, None]
         self.labels *= factor
         self.pairs *= factor
 
@@ -77,6 +78,8 @@ class LabelSets(Structure):
     >>> structure.argmax(theta)
     (array([[1, 1]], dtype=int8), array([1.5]))
     """
+
+    weighs_examples = True
 
     def __init__(self, n_labels: int, n_features: int, pairs: Any = "all", *, threads: int = 1) -> None:
         if n_labels < 1:
@@ -251,6 +254,10 @@ class LabelSets(Structure):
         expected = theta.constant + (mu.labels * theta.labels).sum(axis=1) + mu.pairs @ theta.pairs
         return np.maximum(0.0, mu.log_partition - expected)
 
+    def log_cardinality(self, X: Sequences) -> np.ndarray:
+        """T log 2: pairs of labels change scores, not which sets there are."""
+        return np.full(len(X), self.n_labels * np.log(2.0))
+
     def score(self, theta: LabelSetScores, y: np.ndarray) -> np.ndarray:
         """The scores of the given sets."""
         y = np.asarray(y, float)
@@ -281,6 +288,10 @@ class LabelSets(Structure):
         if type(cost) is Hamming:
             return _weights(cost, self.n_labels)
         raise ValueError(f"label sets take the Hamming cost, or no cost, not {type(cost).__name__}")
+
+    def scaled(self, theta: LabelSetScores, factor: float) -> LabelSetScores:
+        """factor · θ."""
+        return LabelSetScores(factor * theta.labels, factor * theta.pairs, factor * theta.constant)
 
     def augment(
         self, theta: LabelSetScores, y: np.ndarray, cost: Cost | None = None, scale: float | np.ndarray = 1.0
