@@ -62,8 +62,15 @@ def test_mutants_of_compiled_code_change_one_line():
 
 def test_the_tests_of_a_module_come_first_and_neighbours_follow():
     mutant = mutate.Mutant("src/mercer/kernels/sets.py", 0, 0, "", 1, "")
-    tests = mutate.tests_of(mutant)
-    assert tests[:2] == ["src/mercer/kernels/sets.py", "tests/kernels/test_sets.py"]
-    assert "tests/kernels/test_strings.py" in tests
+    first, package, *others = mutate.stages_of(mutant)
+    assert first[:2] == ["src/mercer/kernels/sets.py", "tests/kernels/test_sets.py"]
+    assert "tests/kernels/test_strings.py" in first + package
+    assert ["tests/test_signatures.py"] in others
     assert "structures/alignment.cpp" in mutate.translation_units("base/parallel.hpp")
     assert mutate.translation_units("solvers/bag_assignment.cpp") == {"solvers/bag_assignment.cpp"}
+
+
+def test_the_suite_of_estimators_is_asked_about_the_classes_of_a_module():
+    mutant = mutate.Mutant("src/mercer/ranking/ranker.py", 0, 0, "", 1, "")
+    assert "Ranker" in mutate.classes_of(mutant)
+    assert mutate.classes_of(mutate.Mutant("cpp/solvers/ranking_losses.cpp", 0, 0, "", 1, ""))
