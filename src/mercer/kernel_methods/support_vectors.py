@@ -124,7 +124,7 @@ class _Pairs(ClassifierMixin, KernelMethod):
         weights = weights_of(X, sample_weight, classes, codes, self.class_weight)
         there = np.bincount(codes[weights > 0], minlength=len(classes)) > 0
         if not there.all():
-            raise ValueError(f"the class {classes[~there][0]!r} has no objects with a positive weight")
+            raise ValueError(f"the class {classes[~there].tolist()[0]!r} has no objects with a positive weight")
         K = np.ascontiguousarray(self._gram(X, weights))
         C, engine = self._slack_weight(K, weights), _core.machines.KernelMachine(K)
         pairs = combinations(range(len(classes)), 2)
@@ -153,7 +153,7 @@ class _Pairs(ClassifierMixin, KernelMethod):
         if len(classes) == 2 and not self._split:
             members.sort()  # rows of the matrix are read as they are
         signs = np.where(codes[members] == second, 1.0, -1.0)
-        names = f"{classes[first]!r} and {classes[second]!r}"
+        names = f"{classes.tolist()[first]!r} and {classes.tolist()[second]!r}"
         return _Problem(engine, K, members, signs, weights[members], names, _limit(self.max_iter, len(members)))
 
     def _keep_machines(
