@@ -86,6 +86,7 @@ REASONS: dict[str, tuple[tuple[tuple[str, ...], str], ...]] = {
          "its steps take rows one by one or in batches, and weighted steps are not built yet"),
         (("Ranker",), "an example is a group of rows here"),
         (("KMeansMajority",), "majorities of weighted rows are not built yet"),
+        (("AttributeRetriever", "WeakAttributes"), "sums of weighted rows are not built yet"),
     ),
     "class_weight": (
         (LABEL_SETS, "a row has several classes; thresholds are chosen by measure="),
@@ -175,7 +176,7 @@ def on_page() -> tuple[dict[str, list[str]], list[str]]:
 def test_every_estimator_has_a_row() -> None:
     rows, columns = on_page()
     assert columns == list(HABITS)
-    assert sorted(rows) == sorted(FIRST)
+    assert sorted(rows) == sorted(FIRST), "PYTHONPATH=tests python -m estimators.test_abilities prints the table"
 
 
 @pytest.mark.parametrize("name", sorted(FIRST))
