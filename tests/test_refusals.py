@@ -51,6 +51,13 @@ def bags(weight: object = None) -> dict[str, object]:
     return {"bags": [0, 0, 1, 1], "proportions": [0.5, 0.5], "bag_weight": weight}
 
 
+GRAPHS = [(X2, [[0, 1], [1, 2]])] * 2, [Y2, Y2]
+
+
+def sampled(**more: object) -> mercer.GraphLabeler:
+    return mercer.GraphLabeler(solver="pcd", **more)
+
+
 REFUSED = [
     # data
     (
@@ -234,6 +241,44 @@ REFUSED = [
         "videos must have frames of one width",
     ),
     (lambda: mercer.proportions.VideoEventDetector().fit([X2, X2 * np.nan], [0, 1]), "video 1: "),
+    # solvers
+    (lambda: mercer.Tagger(solver="pcd").fit([X2], [Y2]), "learns labels of graphs, not Chain"),
+    (lambda: sampled(penalty="l1").fit(*GRAPHS), "takes no ℓ1 penalty: use solver='owlqn'"),
+    (lambda: sampled(loss="hinge").fit(*GRAPHS), "minimises the log loss; the loss is 'hinge'"),
+    (lambda: sampled().fit(GRAPHS[0], [[0, 1, None, 0]] * 2), "needs all labels"),
+    (lambda: sampled().fit(*GRAPHS, sample_weight=[1.0, 2.0]), "takes no sample_weight"),
+    (
+        lambda: mercer.Tagger(loss="hinge", solver="lbfgs").fit([X2], [Y2]),
+        "needs a smooth loss; for 'hinge' use 'auto'",
+    ),
+    (
+        lambda: mercer.Tagger(solver="lbfgs", penalty="l1").fit([X2], [Y2]),
+        "needs a smooth penalty: use 'owlqn' or 'sgd'",
+    ),
+    # online learners
+    (lambda: mercer.HashedClassifier().fit(["a", "b"], [0]), "found 2 documents and 1 values in y"),
+    (lambda: mercer.HashedClassifier(class_weight="balanced").partial_fit(["a"], [0]), "needs all examples at once"),
+    (lambda: mercer.HashedLabelSets(threshold=1.0).fit(["a"], [["x"]]), "threshold is a probability, got 1.0"),
+    # sparse codes
+    (lambda: mercer.SparseCoder().fit(), "fit needs rows X to take as atoms, or the parameter dictionary"),
+    (lambda: mercer.SparseCoder(X2).fit(np.ones((2, 3))), "X has 3 features, but the atoms of dictionary have 2"),
+    (lambda: mercer.SparseCoder(X2).code(np.ones((2, 3))), "X has 3 features, but the atoms of dictionary have 2"),
+    (lambda: mercer.SparseCoder(X2, solver="l1", n_nonzero=2, tol=0.1).fit(), "n_nonzero is for solver='omp' and"),
+    (lambda: mercer.SparseCoder(X2, solver="omp", alpha=0.1).fit(), "alpha has no meaning for solver='omp'"),
+    # segmentation
+    (lambda: mercer.segmentation.join_paragraphs(["a", " "], [0]), "sentence 1 is blank"),
+    # reports
+    (lambda: mercer.report.table([[1, 2], [3]], ["a", "b"]), "row 1 has 1 cells, but header names 2 columns"),
+    (lambda: mercer.report.table([[1, 2]], ["a", "b"], align="lx"), "align must be 2 letters out of l, c and r"),
+    (lambda: mercer.report.table([[1, 2]], ["a", "b"], align="l"), "align must be 2 letters out of l, c and r"),
+    (lambda: mercer.report.figure("<svg/>", "a"), "svg must be Html"),
+    # inference again
+    (lambda: INFERENCE.infer(INFERENCE.FactorGraph([3]), "cuts", task="map"), "method 'cuts' cannot take this graph"),
+    (lambda: KERNELS.Jaccard()([[[1]], ["a"]], [["a"]]), "set 0: .*: use tuples and frozensets"),
+    (
+        lambda: mercer.maps.TextHasher(weighting="tfidf").transform(["a"]),
+        "needs document frequencies: call fit or part",
+    ),
     # others
     (
         lambda: mercer.retrieval.hamming_distances(np.zeros((1, 2), np.uint8), np.zeros((1, 3), np.uint8)),
