@@ -18,7 +18,7 @@ from sklearn.base import BaseEstimator
 
 import mercer
 from mercer.alignment import Aligner
-from mercer.attributes import CategoryAttributes, ZeroShotClassifier
+from mercer.attributes import AttributeRetriever, CategoryAttributes, WeakAttributes, ZeroShotClassifier
 from mercer.classification import (
     CompactClassifier,
     KMeansMajority,
@@ -644,6 +644,10 @@ CASES = [
     Case(lambda: RecordHasher(n_bits=10), records),
     Case(lambda: ChowLiuTree(), bits, verbs=("marginals", "score_samples")),
     Case(lambda: LatentTree(), bits, verbs=("marginals", "score_samples")),
+    Case(lambda: AttributeRetriever(), label_sets, arrays=True),
+    Case(lambda: AttributeRetriever(n_weak=2, information="semi-supervised"), label_sets, arrays=True),
+    Case(lambda: WeakAttributes(n_splits=4, n_references=3, random_state=0), label_sets, arrays=True),
+    Case(lambda: WeakAttributes(n_splits=4, n_references=3, latent=True, random_state=0), three_classes, arrays=True),
     Case(lambda: CategoryAttributes(), three_classes, arrays=True),
     Case(lambda: CategoryAttributes("ecoc", 6, random_state=0, decode="hamming"), three_classes, arrays=True),
     Case(
