@@ -153,7 +153,7 @@ class _Pairs(ClassifierMixin, KernelMethod):
         if len(classes) == 2 and not self._split:
             members.sort()  # rows of the matrix are read as they are
         signs = np.where(codes[members] == second, 1.0, -1.0)
-        names = f"{classes.tolist()[first]!r} and {classes.tolist()[second]!r}"
+        names = f"{classes[first]!r} and {classes[second]!r}"
         return _Problem(engine, K, members, signs, weights[members], names, _limit(self.max_iter, len(members)))
 
     def _keep_machines(
