@@ -105,6 +105,10 @@ CLAIMS: dict[str, list[str]] = {
         r"segment SVM, bmrm +\d", r"3 actions", r"sentences, SVM +\d", r"mercer, as dlib +\d", r"1 thread \d",
     ],
     "structured_rmm": [r"## 12 labels", r"StructRMM − CRF: [+-]\d"],
+    "theory": [
+        r"printed condition holds +\d", r"exact threshold wrong +0", r"Seeger, KL = 0 +\d+ of", r"\n 0\.5 +60 +\d",
+        r"adaptive less the best",
+    ],
     "tuned": [r"LinearClassifier, log +wine +\d", r"LinearClassifier, hinge +digits +\d"],
     "video_events": [r"\| 0\.3", r"\| mi-SVM \| 1 \|", r"\| gradient \| 1 \+ 3 \+ 5 \+ all \|"],
 }  # fmt: skip

@@ -53,8 +53,10 @@ PACKAGES = [
     "mercer.tagging",
     "mercer.theory",
     "mercer.theory.hashing",
-    "mercer.theory.proportions",
     "mercer.theory.consistency",
+    "mercer.theory.margins",
+    "mercer.theory.pac_bayes",
+    "mercer.theory.proportions",
     "mercer.theory.risk",
     "mercer.theory.sensing",
 ]

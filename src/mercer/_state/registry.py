@@ -50,6 +50,8 @@ MODELS: dict[str, str] = {
     "SparseCoder": "mercer.recognition:SparseCoder",
     "ChowLiuTree": "mercer.inference:ChowLiuTree",
     "LatentTree": "mercer.inference:LatentTree",
+    "AttributeRetriever": "mercer.attributes:AttributeRetriever",
+    "WeakAttributes": "mercer.attributes:WeakAttributes",
     "CategoryAttributes": "mercer.attributes:CategoryAttributes",
     "ZeroShotClassifier": "mercer.attributes:ZeroShotClassifier",
     "SparseRepresentationClassifier": "mercer.recognition:SparseRepresentationClassifier",

@@ -251,7 +251,11 @@ class BinaryTree(Saved, Estimator):
         nodes = [self._node(v) for v in variables]
         if not nodes or len(nodes) > 12 or len(set(nodes)) < len(nodes):
             raise ValueError(f"variables must be 1 to 12 different ones, got {list(variables)}")
-        phi = self._with_soft(evidence, soft, tol, max_iter)
+        p = self._joint_of(nodes, self._with_soft(evidence, soft, tol, max_iter))
+        return p.reshape(len(p), *[2] * len(nodes))
+
+    def _joint_of(self, nodes: Sequence[int], phi: np.ndarray) -> np.ndarray:
+        """The joint distribution (n, 2^k) of nodes under factors φ, the first node changing slowest."""
         logs = []
         for states in itertools.product((0, 1), repeat=len(nodes)):
             clamped = phi.copy()
@@ -262,7 +266,7 @@ class BinaryTree(Saved, Estimator):
         top = scores.max(axis=1, keepdims=True)
         _check_possible(top[:, 0])
         p = np.exp(scores - top)
-        return (p / p.sum(axis=1, keepdims=True)).reshape(len(p), *[2] * len(nodes))
+        return np.asarray(p / p.sum(axis=1, keepdims=True))
 
     def _with_soft(self, evidence: Any, soft: Any, tol: float, max_iter: int) -> np.ndarray:
         check_is_fitted(self)
