@@ -19,7 +19,8 @@ def scale(x: int = 2, on: bool = True) -> float:
     """Doc with 1 < 2."""
     if x < 0 and on:
         raise ValueError(f"x must be at least {0}")
-    return [1.5][0] * x
+    assert on or x > 3
+    return [1.5][0] * x + sum(zip(x, x, strict=True))
 '''
 
 
@@ -38,6 +39,7 @@ def test_each_kind_of_place_is_changed_once():
         plain.replace("[1.5]", "[(1.5 + 1)]"),
         plain.replace("[0]", "[(0 + 1)]"),
         plain.replace("* x", "/ x"),
+        plain.replace("x + sum", "x - sum"),
     ]
     assert changed == sorted(expected)
 

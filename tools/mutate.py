@@ -146,6 +146,10 @@ class PythonMutants(ast.NodeVisitor):
         elif _number(node):
             self.add(start, end, f"({self.source[start:end]} + 1)", node.lineno)
 
+    def visit_keyword(self, node: ast.keyword) -> None:
+        if node.arg != "strict":  # of zip: only says what is so, as an assertion
+            self.visit(node.value)
+
     def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
         if node.value is not None:
             self.visit(node.value)

@@ -173,7 +173,8 @@ def test_groups_and_bags_are_routed() -> None:
 
 TRANSFORMERS = [
     case for case in CASES
-    if case.arrays and hasattr(case.make(), "set_output")
+    if (case.arrays or case.cls.__name__ in ("HomogeneityAnalysis", "KernelHomogeneityAnalysis", "DependencyModel"))
+    and hasattr(case.make(), "set_output")
     and case.cls.__name__ not in ("TableEncoder", "SparseCoder")  # another form, sparse codes
 ]  # fmt: skip
 
@@ -196,27 +197,32 @@ def test_transformers_give_frames_when_asked(case: Case, library: str) -> None:
     assert [str(name) for name in frame.columns] == [str(name) for name in plain.get_feature_names_out()]
 
 
-NAMED = [
-    case
-    for case in CASES
-    if case.arrays
-    and case.cls.__name__
-    not in {  # rows are objects of a kernel here, or vectors of a model: columns have no part to play
-        "KernelFisher", "FourierMap", "NystroemMap", "EmpiricalKernelMap", "Gram", "GaussianModel",
-        "GaussianMixtureModel", "MinMaxRescaler",
-    }
-]  # fmt: skip
+def takes_tables(case: Case) -> bool:
+    X = case.data(0).args[0]
+    return isinstance(X, np.ndarray) and X.ndim == 2
+
+
+NAMED = list({case.cls: case for case in reversed(CASES) if takes_tables(case)}.values())
 
 
 @pytest.mark.parametrize("case", NAMED, ids=lambda case: case.cls.__name__)
 def test_names_of_columns_are_remembered(case: Case) -> None:
-    pandas = pytest.importorskip("pandas")
+    polars = pytest.importorskip("polars")
     data = case.data(0)
     columns = [f"c{j}" for j in range(data.args[0].shape[1])]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model = case.make().fit(pandas.DataFrame(data.args[0], columns=columns), *data.args[1:], **data.kwargs)
+        model = case.make().fit(polars.DataFrame(data.args[0], schema=columns), *data.args[1:], **data.kwargs)
     assert list(model.feature_names_in_) == columns
+
+
+def test_names_of_columns_are_those_of_the_last_fit() -> None:
+    pandas = pytest.importorskip("pandas")
+    X, y = np.arange(12.0).reshape(6, 2), np.arange(6) % 2
+    model = KernelFisher(Gaussian(0.1)).fit(pandas.DataFrame(X, columns=["a", "b"]), y)
+    assert list(model.feature_names_in_) == ["a", "b"]
+    assert not hasattr(model.fit(X, y), "feature_names_in_")
+    assert not hasattr(model.fit(pandas.DataFrame(X), y), "feature_names_in_")  # numbers are no names
 
 
 # -------------------------------------------------------------------------------------------------------------- weights

@@ -23,6 +23,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import cho_factor, lapack
 from scipy.sparse.linalg import LinearOperator, eigsh
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
@@ -108,7 +109,9 @@ class BlockView(Saved):
                 raise ValueError("landmarks and coefficients of a view do not fit together")
 
 
-class KernelHomogeneityAnalysis(LabelSetClassifier, Saved, Estimator):
+class KernelHomogeneityAnalysis(
+    LabelSetClassifier, Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator
+):
     """Learn label sets from several views of objects, through a latent space that views and labels share.
 
     Parameters
@@ -384,6 +387,10 @@ class KernelHomogeneityAnalysis(LabelSetClassifier, Saved, Estimator):
 
     # ------------------------------------------------------------------ prediction
 
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.eigenvalues_)
+
     def transform(self, X: Any) -> np.ndarray:
         """Return the latent values of objects: the mean over views of what each predicts.
 
@@ -421,6 +428,10 @@ class KernelHomogeneityAnalysis(LabelSetClassifier, Saved, Estimator):
         """
         latent = self.transform(X)
         return latent @ self.label_map_ + self.shares_
+
+    def _label_products(self) -> np.ndarray:
+        check_is_fitted(self, "views_")
+        return np.asarray(self.label_map_.T @ self.label_map_)
 
     def _probabilities(self, X: Any) -> np.ndarray:
         scores = self.decision_function(X)
