@@ -321,6 +321,14 @@ def test_inspect(mercer, files, tmp_path) -> None:
     assert page.read_text().startswith("<!DOCTYPE html>")
 
 
+def test_inspect_shows_bounds_on_held_out_data(mercer, files, tmp_path) -> None:
+    held = write(tmp_path / "held", sentences(12, seed=5))
+    ran = mercer("inspect", files["model"], "--data", held)
+    assert ran.status == 0, ran.err
+    for part in ("bounds on the error", "wrong sentences", "others like these", "by margins", "by PAC-Bayes"):
+        assert part in ran.out
+
+
 def test_inspect_shows_models_of_other_kinds(mercer, tmp_path) -> None:
     import mercer as package
     from mercer.tagging import HMM

@@ -593,7 +593,8 @@ CASES = [
     Case(lambda: KernelNuSVC(Gaussian(0.5)), labelled, arrays=True, same=DISTANCES),
     Case(lambda: KernelOneClass(Gaussian(0.5)), unlabelled, arrays=True, same=DISTANCES),
     Case(lambda: KernelPCA(Gaussian(0.5), 3), unlabelled, arrays=True, same=DISTANCES | REPEATED),
-    Case(lambda: OnlineJointSVM(random_state=0), label_sets, arrays=True),
+    # Rows are scaled to unit length, which a constant column changes.
+    Case(lambda: OnlineJointSVM(random_state=0), label_sets, arrays=True, agreement=0.8),
     Case(lambda: CompressedLabels(3, random_state=0), label_sets, arrays=True),
     Case(lambda: HashedLabelSets(10, random_state=0), label_sets),
     Case(lambda: NeighborLabels(5), label_sets, arrays=True, same=DISTANCES),
