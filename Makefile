@@ -128,9 +128,10 @@ COMPILED_TESTS := tests/core tests/parsing/test_charts.py tests/alignment/test_r
 	tests/kernels/test_keyed_rows.py tests/proportions/test_assignment.py tests/proportions/test_machines.py
 SANITIZE_SECONDS ?= 300
 
-# The interpreter is not instrumented, so the runtime is preloaded and the interpreter's own leaks are not counted.
+# The interpreter is not instrumented, so the runtime is preloaded and the interpreter's own leaks are not counted. No case
+# may ask for more than 4 GB at once: without sanitizers the fuzzer limits addresses, which these need themselves.
 SANITIZED := LD_PRELOAD="$$($${CXX:-c++} -print-file-name=libasan.so) $$($${CXX:-c++} -print-file-name=libstdc++.so)" \
-	ASAN_OPTIONS=detect_leaks=0:halt_on_error=1:allocator_may_return_null=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
+	ASAN_OPTIONS=detect_leaks=0:halt_on_error=1:allocator_may_return_null=1:max_allocation_size_mb=4096 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 
 sanitize: $(SANITIZE)/.stamp
 	$(SANITIZED) PYTHONPATH=tests $(SANITIZE)/bin/python -u -m fuzz --target core --target readers --seconds $(SANITIZE_SECONDS) --seed 18

@@ -1,6 +1,6 @@
 """Every estimator with its defaults, untuned, beside the simplest baseline and the obvious peer.
 
-    python benchmarks/defaults.py [--size smallest|small] [--parts tagging segments graphs images texts columns]
+    python benchmarks/defaults.py [--size smallest|small] [--parts tagging segments graphs images texts columns …]
 
 ``smallest`` uses built-in and generated data alone and takes seconds; ``small`` reads public sets from the folder that
 MERCER_DATA names (sets that are missing are left out, and named at the end). Nothing is chosen: a cell is one call of
@@ -32,7 +32,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
 from _timing import missing, parse, record
-from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_svmlight_file
 from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.feature_extraction.text import HashingVectorizer
 from sklearn.linear_model import LinearRegression, LogisticRegression, SGDClassifier
@@ -62,6 +62,8 @@ from mercer.labeling import GraphLabeler, GridLabeler
 from mercer.metrics import is_span_labelling, span_f1, token_accuracy
 from mercer.online import HashedClassifier, HashedRegressor
 from mercer.parsing import Parser
+from mercer.ranking import LabelRanker, Ranker
+from mercer.ranking.preference_graph import from_label
 from mercer.segmentation import ParagraphFeatures, Segmenter, SegmentStatistics
 from mercer.tagging import Tagger
 
@@ -480,8 +482,93 @@ def covtype() -> tuple[np.ndarray, np.ndarray]:
     return values[:, 1:-1], values[:, -1].astype(int)
 
 
+# ------------------------------------------------------------------------------------------- the weight of the loss
+
+
+def strength(small: bool) -> None:
+    """C = 1 where there is no C="auto", beside the rule of those that have it, and three folds of the training part."""
+    tasks: dict[str, tuple[np.ndarray, np.ndarray]] = {"breast cancer *": load_breast_cancer(return_X_y=True)}
+    if small:
+        for name, load in (
+            ("australian", keel("australian")),
+            ("heart", keel("heart")),
+            ("ionosphere", uci("ionosphere.data", 0, 0)),
+            ("glass", uci("Glass.csv", 1, 0)),
+            ("vowel", uci("Vowel.csv", 1, 1)),
+            ("dna", libsvm("dna.scale")),
+            ("mushrooms", libsvm("mushrooms")),
+        ):
+            if (found := real(name, load)) is not None:
+                tasks[name] = found
+    rule = 'C="auto" of Tagger'
+    for title, machine, fits in (
+        ("C of LinearClassifier: rows right, %", LinearClassifier, lambda k: True),
+        ("C of Ranker: pairs right, %", Ranker, lambda k: k == 2),
+        ("C of LabelRanker: first labels right, %", LabelRanker, lambda k: k > 2),
+    ):
+        chosen = {name: task for name, task in tasks.items() if fits(len(np.unique(task[1])))}
+        if not chosen:
+            continue
+        table(title, ["C=1", rule, "cross-validated"])
+        for name, (X, y) in chosen.items():
+            order = np.random.default_rng(1).permutation(len(y))[:1200]
+            n = 2 * len(order) // 3
+            X, y = X[order], y[order]
+            X = StandardScaler().fit(X[:n]).transform(X)
+            parts = X[:n], y[:n], X[n:], y[n:]
+            C = 2.0 / float((X[:n] ** 2).sum(axis=1).mean())
+            line(name, [
+                lambda p=parts, machine=machine: right(machine(C=1.0), *p),
+                lambda p=parts, machine=machine, C=C: right(machine(C=C), *p),
+                lambda p=parts, machine=machine: right(machine(C=folded(machine, p[0], p[1])), *p),
+            ])  # fmt: skip
+
+
+def right(model: Any, X: np.ndarray, y: np.ndarray, X_test: np.ndarray, y_test: np.ndarray) -> float:
+    """Return the score of a model on other rows: of a ranker of labels the share of rows whose label comes first."""
+    if isinstance(model, LabelRanker):
+        labels = np.unique(y).tolist()
+        model.fit(X, from_label(y.tolist(), labels))
+        return float(np.mean([ranked[0] == label for ranked, label in zip(model.predict(X_test), y_test, strict=True)]))
+    if isinstance(model, Ranker):
+        y, y_test = (np.unique(part, return_inverse=True)[1] for part in (y, y_test))
+    return float(model.fit(X, y).score(X_test, y_test))
+
+
+def folded(machine: Any, X: np.ndarray, y: np.ndarray) -> float:
+    """Return the best of a few C by three folds of the rows."""
+    fold = np.arange(len(y)) % 3
+    grid = (0.01, 0.1, 1.0, 10.0)
+    scores = [
+        np.mean([right(machine(C=C), X[fold != k], y[fold != k], X[fold == k], y[fold == k]) for k in range(3)])
+        for C in grid
+    ]
+    return grid[int(np.argmax(scores))]
+
+
+def uci(name: str, header: int, skipped: int) -> Callable[[], tuple[np.ndarray, np.ndarray]]:
+    """Return a reader of a csv whose last column is the class."""
+
+    def load() -> tuple[np.ndarray, np.ndarray]:
+        rows = list(csv.reader((Path(os.environ["MERCER_DATA"]) / "uci" / name).read_text().splitlines()))[header:]
+        return np.array([row[skipped:-1] for row in rows], float), np.array([row[-1] for row in rows])
+
+    return load
+
+
+def libsvm(name: str) -> Callable[[], tuple[np.ndarray, np.ndarray]]:
+    """Return a reader of a set of LIBSVM's page."""
+
+    def load() -> tuple[np.ndarray, np.ndarray]:
+        X, y = load_svmlight_file(os.path.join(os.environ["MERCER_DATA"], "libsvm", name))
+        return X.toarray(), y.astype(int)
+
+    return load
+
+
 PARTS: dict[str, Callable[[bool], None]] = {
     "tagging": tagging, "segments": segments, "graphs": graphs, "images": images, "texts": texts, "columns": columns,
+    "strength": strength,
 }  # fmt: skip
 
 

@@ -364,7 +364,7 @@ def grid(args: argparse.Namespace) -> None:
         "blocks one by one": {"edge_weights": "none"},
         "lbfgs, approximate sums": {"max_iter": 25},
         "pseudo-likelihood": {"training": "pseudo-likelihood"},
-        **{name: {"solver": name, "max_iter": sized(100, 3)} for name in ("cd", "pcd", "parallel-tempering", "psmc")},
+        **{name: {"solver": name, "max_iter": sized(400, 3)} for name in ("cd", "pcd", "parallel-tempering")},
     }.items():
         start = time.process_time()
         model = GridLabeler(block=16, C=1.0, random_state=0, **options).fit(X[:n_train], y[:n_train])

@@ -2,11 +2,13 @@
 
     python benchmarks/labeling.py --parts horses,regions --size small --output pictures
 
-horses: Weizmann horses (grey images, figure against ground; MERCER_DATA/weizmann-horses), split 108 / 129 as in spec
-001 B23 (``small``: 40 / 60); the test images are the last ones of a fixed random order. C is chosen for each model on a
-fifth of the training images. Accuracy of pixels, intersection over union of the horse. Pictures of the first test
-images are written to ``--output``. "by marginals" is the accuracy of each pixel's most probable label, "weights" the
-summed size of the weights of blocks. regions: generated region graphs with seven labels, 56 / 200; C is
+horses: Weizmann horses (grey images, figure against ground; MERCER_DATA/weizmann-horses), split 108 / 129, the sizes
+that Kumar and Hebert used in 2003 (``small``: 40 / 60); the test images are the last ones of a fixed random order. C is
+chosen for each model on a fifth of the training images. Accuracy of pixels, intersection over union of the horse.
+Pictures of the first test images are written to ``--output``. "by marginals" is the accuracy of each pixel's most
+probable label, "weights" the summed size of the weights of blocks.
+
+regions: generated region graphs with seven labels, 56 / 200; C is
 chosen for each model by two-fold cross-validation on the training graphs. "hybrid" has a margin of 1 to the best other
 labelling, "hybrid, cost" a margin of the cost (``Hybrid(margin="cost")``). recovery: how far off the weights are
 that were learnt from labels drawn with known ones.

@@ -1,6 +1,6 @@
 """Every kind of estimator with its defaults beside the same one tuned by cross-validation, on three real sets each.
 
-    python benchmarks/tuned.py [--parts taggers segmenters texts rows kernels proportions images]
+    python benchmarks/tuned.py [--parts taggers segmenters texts rows kernels machines proportions labels images]
 
 Tuned is a search over the values in the table of this script by three folds of the training part (bags are cut whole);
 the test part is looked at once. What a default loses against a tuned model is the last column, in points. Sets come
@@ -10,6 +10,7 @@ from the folder that MERCER_DATA names; those that are missing are left out and 
 from __future__ import annotations
 
 import argparse
+import gzip
 import os
 import warnings
 from collections.abc import Callable, Iterator
@@ -26,11 +27,20 @@ from sklearn.datasets import load_breast_cancer, load_digits, load_svmlight_file
 from sklearn.model_selection import GridSearchCV, train_test_split
 from sklearn.preprocessing import StandardScaler
 
-from mercer.classification import LinearClassifier
+from mercer.classification import CompactClassifier, LinearClassifier, RelativeMarginSVC
+from mercer.data import read_mulan
 from mercer.datasets import load_basenp, load_conll2000, load_conll2002, load_r8, load_sms_spam, load_trec_questions
-from mercer.kernel_methods import KernelSVC
+from mercer.kernel_methods import (
+    KernelFisher,
+    KernelNuSVC,
+    KernelSVC,
+    LinearProgramSVC,
+    OnlineKernelClassifier,
+)
+from mercer.kernels import Gaussian
 from mercer.labeling import GridLabeler
 from mercer.metrics import make_span_scorer
+from mercer.multilabel import HashedLabelSets, JointSVM, KernelHomogeneityAnalysis, NeighborLabels
 from mercer.online import HashedClassifier
 from mercer.proportions import (
     AlternatingProportionSVM,
@@ -180,12 +190,58 @@ def rows() -> None:
 
 def kernels() -> None:
     """Kernel machines: rows right."""
-    from mercer.kernels import Gaussian
-
     for name, split in columns():
         d = split[0].shape[1]
         grid = {"C": [1.0, 10.0, 100.0], "kernel": [Gaussian(factor / d) for factor in (0.1, 0.3, 1.0)]}
         search("KernelSVC", name, KernelSVC(), grid, split)
+
+
+def machines() -> None:
+    """Other machines and classifiers over rows: rows right."""
+    models: dict[str, tuple[Any, dict[str, list[Any]]]] = {
+        "KernelNuSVC": (KernelNuSVC(), {"nu": [0.05, 0.1, 0.2, 0.5]}),
+        "LinearProgramSVC": (LinearProgramSVC(), {"C": [0.1, 1.0, 10.0]}),
+        "RelativeMarginSVC": (RelativeMarginSVC(), {"C": [1.0, 10.0], "B": [1.5, 2.0, 4.0]}),
+        "OnlineKernelClassifier": (OnlineKernelClassifier(random_state=0), {"n_epochs": [3, 10, 30]}),
+        "CompactClassifier": (CompactClassifier(random_state=0), {"n_components": [16, 32, 64]}),
+    }
+    for name, split in columns():
+        fisher = KernelFisher(Gaussian(1 / split[0].shape[1])), {"regularization": [1e-4, 1e-3, 1e-2, 1e-1]}
+        for title, (model, grid) in {**models, "KernelFisher": fisher}.items():
+            n = 300 if title == "LinearProgramSVC" else None  # of 45 linear programs the digits have
+            search(title, name, model, grid, (split[0][:n], split[1][:n], *split[2:]))
+
+
+# -------------------------------------------------------------------------------------------------------- label sets
+
+
+def labels() -> None:
+    """Label sets: micro-F1."""
+    models: dict[str, tuple[Any, dict[str, list[Any]]]] = {
+        "KernelHomogeneityAnalysis": (KernelHomogeneityAnalysis(), {"ridge": [0.01, 0.1, 1.0]}),
+        "JointSVM": (JointSVM(), {"C": [0.1, 1.0, 10.0]}),
+        "NeighborLabels": (NeighborLabels(), {"n_neighbors": [5, 10, 20]}),
+        "HashedLabelSets": (HashedLabelSets(random_state=0), {"rate": [0.2, 0.5, 1.0], "n_epochs": [3, 10]}),
+    }
+    home = Path(os.environ.get("MERCER_DATA", ".")) / "multilabel"
+    for name in ("emotions", "flags", "birds"):
+        with from_data(name):
+            split = []
+            for part in ("train", "test"):
+                table = read_mulan(home / name / f"{name}-{part}.arff", home / name / f"{name}.xml")
+                X = table.X.toarray() if hasattr(table.X, "toarray") else table.X
+                split += [np.asarray(X, float), table.Y.toarray()]
+            scale = StandardScaler().fit(split[0])
+            split[0], split[2] = scale.transform(split[0]), scale.transform(split[2])
+            for title, (model, grid) in models.items():
+                search(title, name, model, grid, tuple(split), micro_f1)  # type: ignore[arg-type]
+
+
+def micro_f1(model: Any, X: Any, y: Any) -> float:
+    """Share of labels that are right, as `multilabel_scores` counts it."""
+    given = model.predict(X)
+    given = given.toarray() if hasattr(given, "toarray") else np.asarray(given)
+    return float(2 * (given * y).sum() / max(1, given.sum() + y.sum()))
 
 
 # -------------------------------------------------------------------------------------------------------- proportions
@@ -229,13 +285,28 @@ def _by_bags(model: Any, grid: Any, X: Any, bags: Any, new: tuple[Any, Any]) -> 
 
 
 def images() -> None:
-    """Images of horses, a quarter of the side: pixels right."""
+    """Pixels right: horses, a quarter of the side; strokes of digits and outlines of clothes under noise."""
+    grid = {"block": [1, 2, 4]}
     with from_data("horses"):
         from defaults import horses, quartered
 
         X, y = quartered(*horses(sized(24, 6)))
         n = len(X) // 2
-        search("GridLabeler", "horses", GridLabeler(), {"block": [1, 2, 4]}, (X[:n], y[:n], X[n:], y[n:]))
+        search("GridLabeler", "horses", GridLabeler(), grid, (X[:n], y[:n], X[n:], y[n:]))
+    home = Path(os.environ.get("MERCER_DATA", "."))
+    sources = (
+        ("noisy digits", home / "mnist" / "t10k-images-idx3-ubyte.gz"),
+        ("noisy clothes", home / "fashion-mnist" / "t10k-images-idx3-ubyte.gz"),
+    )
+    for name, file in sources:
+        with from_data(name):
+            n = sized(30, 4)
+            rng = np.random.default_rng(7)
+            with gzip.open(file) as stream:
+                grey = np.frombuffer(stream.read(16 + 784 * 2 * n), np.uint8)[16:].reshape(2 * n, 28, 28)
+            y = list((grey > 127).astype(int))
+            X = list(np.clip(grey + rng.normal(0, 100, grey.shape), 0, 255))
+            search("GridLabeler", name, GridLabeler(), grid, (X[:n], y[:n], X[n:], y[n:]))
 
 
 PARTS: dict[str, Callable[[], None]] = {
@@ -244,6 +315,8 @@ PARTS: dict[str, Callable[[], None]] = {
     "texts": texts,
     "rows": rows,
     "kernels": kernels,
+    "machines": machines,
+    "labels": labels,
     "proportions": proportions,
     "images": images,
 }

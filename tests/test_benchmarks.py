@@ -38,7 +38,7 @@ CLAIMS: dict[str, list[str]] = {
         r"classes +digits .*symmetric +\d",
     ],
     "compact_maps": [r"strokes: 200 rows", r"\n +8 +\d+\.\d +\d+\.\d +[+-]", r"behind the best"],
-    "defaults": [r"digits \* +\d+\.\d \(", r"HashedRegressor: R²"],
+    "defaults": [r"digits \* +\d+\.\d \(", r"HashedRegressor: R²", r"C of Ranker: pairs right"],
     "fields": [r"epoch of PCD-1 \| scikit-learn", r"topics: 2000 tokens", r"PSMC +-\d", r"digits +-\d"],
     "fields_gpu": [],
     "gpu_maps": [],
@@ -105,6 +105,10 @@ CLAIMS: dict[str, list[str]] = {
         r"segment SVM, bmrm +\d", r"3 actions", r"sentences, SVM +\d", r"mercer, as dlib +\d", r"1 thread \d",
     ],
     "structured_rmm": [r"## 12 labels", r"StructRMM − CRF: [+-]\d"],
+    "theory": [
+        r"printed condition holds +\d", r"exact threshold wrong +0", r"Seeger, KL = 0 +\d+ of", r"\n 0\.5 +60 +\d",
+        r"adaptive less the best",
+    ],
     "tuned": [r"LinearClassifier, log +wine +\d", r"LinearClassifier, hinge +digits +\d"],
     "video_events": [r"\| 0\.3", r"\| mi-SVM \| 1 \|", r"\| gradient \| 1 \+ 3 \+ 5 \+ all \|"],
 }  # fmt: skip

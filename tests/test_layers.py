@@ -160,7 +160,7 @@ def test_the_library_prints_through_one_function(own):
 def test_optional_libraries_are_not_imported_on_import(own):
     for path in PARTS[own]:
         # mercer.nn imports torch when asked for; modules for tensors are imported where there is one.
-        optional = OPTIONAL - ({"torch"} if own == "nn" or path.name == "_tensors.py" else set())
+        optional = OPTIONAL - ({"torch"} if own == "nn" or path.name in ("_tensors.py", "_walks.py") else set())
         for module, line, on_import in imports(path):
             assert not (on_import and module.split(".")[0] in optional), f"{path}:{line}: imports {module} at the top"
 

@@ -19,7 +19,8 @@ def scale(x: int = 2, on: bool = True) -> float:
     """Doc with 1 < 2."""
     if x < 0 and on:
         raise ValueError(f"x must be at least {0}")
-    return [1.5][0] * x
+    assert on or x > 3
+    return [1.5][0] * x + sum(zip(x, x, strict=True))
 '''
 
 
@@ -38,6 +39,7 @@ def test_each_kind_of_place_is_changed_once():
         plain.replace("[1.5]", "[(1.5 + 1)]"),
         plain.replace("[0]", "[(0 + 1)]"),
         plain.replace("* x", "/ x"),
+        plain.replace("x + sum", "x - sum"),
     ]
     assert changed == sorted(expected)
 
@@ -62,8 +64,15 @@ def test_mutants_of_compiled_code_change_one_line():
 
 def test_the_tests_of_a_module_come_first_and_neighbours_follow():
     mutant = mutate.Mutant("src/mercer/kernels/sets.py", 0, 0, "", 1, "")
-    tests = mutate.tests_of(mutant)
-    assert tests[:2] == ["src/mercer/kernels/sets.py", "tests/kernels/test_sets.py"]
-    assert "tests/kernels/test_strings.py" in tests
+    first, package, *others = mutate.stages_of(mutant)
+    assert first[:2] == ["src/mercer/kernels/sets.py", "tests/kernels/test_sets.py"]
+    assert "tests/kernels/test_strings.py" in first + package
+    assert ["tests/test_signatures.py"] in others
     assert "structures/alignment.cpp" in mutate.translation_units("base/parallel.hpp")
     assert mutate.translation_units("solvers/bag_assignment.cpp") == {"solvers/bag_assignment.cpp"}
+
+
+def test_the_suite_of_estimators_is_asked_about_the_classes_of_a_module():
+    mutant = mutate.Mutant("src/mercer/ranking/ranker.py", 0, 0, "", 1, "")
+    assert "Ranker" in mutate.classes_of(mutant)
+    assert mutate.classes_of(mutate.Mutant("cpp/solvers/ranking_losses.cpp", 0, 0, "", 1, ""))

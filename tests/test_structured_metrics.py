@@ -182,3 +182,11 @@ def test_sets_are_counted_together():
     assert pairwise_score(y, z) == ClusterScore.from_shares(1.0, 0.5)
     assert muc_score(y, z) == ClusterScore.from_shares(1.0, 0.5)
     assert b_cubed_score(y, z).recall == pytest.approx((0.5 + 0.5 + 1 + 1 + 1) / 5)
+
+
+def test_links_of_single_things_are_all_right():
+    """Where one side has no links, none is wrong and none is missed: a share of 1, not 0 and not more."""
+    alone, joined = [[0, 1, 2]], [[0, 0, 0]]
+    assert muc_score(alone, alone) == ClusterScore.from_shares(1.0, 1.0)
+    assert muc_score(alone, joined) == ClusterScore.from_shares(0.0, 1.0)
+    assert muc_score(joined, alone) == ClusterScore.from_shares(1.0, 0.0)

@@ -1,17 +1,18 @@
 """Changes single places of the code and asks whether the tests notice: found / all, and what survived.
 
-    python tools/mutate.py [--python 40] [--cpp 8] [--seconds 120] [--seed HEX] [--at-least 0.95] [--list]
+    python tools/mutate.py [--python 40] [--cpp 8] [--seconds 90] [--jobs 2] [--seed HEX] [--at-least 0.95] [--list]
 
 A sample of mutants is drawn over src/mercer and cpp/ by a seed that nobody chose, the hash of the current commit, which
 is printed. A mutant in Python swaps a comparison, a sign or and/or, turns a condition round, changes a number or True
 and False, or drops a ``raise``; one in C++ does the like to a line, and what includes its file is compiled again, in a
 folder of its own (build/mutate), where a copy of the package lies too: nothing in the working tree is touched.
 
-Against each mutant run the examples in the docstrings of its module, then the tests that name the module, then the
-other tests of its package and those of the packages that import it, until one fails, or for ``--seconds`` of the
-processor. A mutant that makes a test fail, or the interpreter crash, is found; one that none of these tests minds has
-survived, and so has one for which the time was too short (it is marked). Some survivors mean the same as the original:
-read them.
+Against each mutant run, until one fails or ``--seconds`` of the processor are over: the examples in the docstrings of
+its module and the tests that name it, the other tests of its package, those of them that are slow, the suite of all
+estimators for the classes of the module, and the tests of the packages that import it. A mutant is found where a test
+fails, where the interpreter crashes, or where a single test takes more than ``TEST_SECONDS`` of the processor, and the
+same test passes on the code as it is. One that none of these tests minds has survived, and so has one for which the
+time was too short (it is marked). Some survivors mean the same as the original: read them.
 
 The status is 0, unless ``--at-least`` is given and a smaller share was found.
 """
@@ -21,6 +22,7 @@ from __future__ import annotations
 import argparse
 import ast
 import json
+import multiprocessing
 import os
 import random
 import re
@@ -37,7 +39,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 CPP = ROOT / "cpp"
-WORK = ROOT / "build" / "mutate"
+WORK = ROOT / "build" / "mutate"  # of one worker: a folder in it
+TEST_SECONDS = 30  # of the processor, for one test; the suite has none that takes half of that
 LEFT_OUT = ("nn/", "retrieval/_tensors.py", "retrieval/_cuda", "report/")  # need PyTorch, or make pictures
 
 
@@ -143,6 +146,10 @@ class PythonMutants(ast.NodeVisitor):
         elif _number(node):
             self.add(start, end, f"({self.source[start:end]} + 1)", node.lineno)
 
+    def visit_keyword(self, node: ast.keyword) -> None:
+        if node.arg != "strict":  # of zip: only says what is so, as an assertion
+            self.visit(node.value)
+
     def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
         if node.value is not None:
             self.visit(node.value)
@@ -233,38 +240,72 @@ def package_of(path: str) -> str:
     return parts[2] if len(parts) > 3 else Path(path).stem
 
 
-def tests_of(mutant: Mutant) -> list[str]:
-    """Files of tests, the likeliest to notice first."""
+def stages_of(mutant: Mutant) -> list[list[str]]:
+    """What pytest is called with, call after call: the tests likeliest to notice first."""
+    ranked = ranked_tests(mutant)
+    python = mutant.path.endswith(".py")
+    own = ([mutant.path] if python else []) + [path for path, rank in ranked if rank <= 1]
+    package = [path for path, rank in ranked if rank == 2]
+    users = [path for path, rank in ranked if 3 <= rank < 5]
+    fast, slow = ["-m", "not slow"], ["-m", "slow"]
+    stages = [[*own, *fast], [*package, *fast] if package else []]
+    stages += [[*tests, *slow] for tests in (own[int(python) :], package) if tests]
+    classes = sorted(classes_of(mutant))
+    if classes:
+        stages.append(["tests/estimators", "-k", " or ".join(f"{name}]" for name in classes)])
+    if python:
+        stages.append(["tests/test_signatures.py"])
+    stages += [[*users, *fast] if users else []]
+    return [stage for stage in stages if stage]
+
+
+def classes_of(mutant: Mutant, most: int = 4) -> set[str]:
+    """Public estimators that the file of a mutant defines, or some that use it where it defines none."""
+    known = set(re.findall(r'"mercer\.[\w.]+:(\w+)"', (ROOT / "src/mercer/_state/registry.py").read_text()))
+    known |= set(re.findall(r"\b([A-Z]\w+)\(", (ROOT / "tests/estimators/cases.py").read_text()))
+    users = sorted(importers(python_users(mutant)), key=lambda path: path.stem != Path(mutant.path).stem)
+    found = set[str]()
+    for path in users:
+        if len(found) < most:
+            found |= set(re.findall(r"^class ([A-Z]\w*)", path.read_text(), re.M)) & known
+        if found and path.stem == Path(mutant.path).stem:
+            break
+    return found
+
+
+def python_users(mutant: Mutant) -> set[str]:
+    """The module of a mutant, or those that call the compiled functions of its file."""
+    if mutant.path.endswith(".py"):
+        return {Path(mutant.path).stem}
+    names = bound_names(mutant.path)
+    files = (ROOT / "src" / "mercer").rglob("*.py")
+    return {p.stem for p in files if names & set(re.findall(r"_core\.(?:\w+\.)?(\w+)", p.read_text()))}
+
+
+def ranked_tests(mutant: Mutant) -> list[tuple[str, int]]:
+    """Files of tests, each with a rank: 0 and 1 are about the module, 2 its package, 3 and 4 those that use it."""
     tests = [path for path in sorted((ROOT / "tests").rglob("test_*.py")) if "peers" not in path.parts]
-    tests = [path for path in tests if path.name not in ("test_benchmarks.py", "test_docs.py")]
+    tests = [path for path in tests if path.name not in ("test_benchmarks.py", "test_docs.py", "test_mutate.py")]
     texts = {path: path.read_text() for path in tests}
     stem = Path(mutant.path).stem.strip("_")
-    if mutant.path.endswith(".py"):
-        package, modules = package_of(mutant.path), {Path(mutant.path).stem}
-    else:
-        package, modules = "core", set()
-        for path in (ROOT / "src" / "mercer").rglob("*.py"):  # who calls the compiled functions of this file
-            calls = set(re.findall(r"_core\.(?:\w+\.)?(\w+)", path.read_text()))
-            if calls & bound_names(mutant.path):
-                modules.add(path.stem)
+    package = package_of(mutant.path) if mutant.path.endswith(".py") else "core"
+    modules = python_users(mutant)
     users = {package_of(p.relative_to(ROOT).as_posix()) for p in importers(modules)}
 
-    def rank(path: Path) -> tuple[int, str]:
+    def rank(path: Path) -> int:
         folder = path.parent.name
         if stem in path.stem:
-            return 0 if folder == package else 1, path.name
+            return 0 if folder == package else 1
         if any(module.strip("_") in path.stem for module in modules) or (folder == package and stem in texts[path]):
-            return 1, path.name
+            return 1
         if folder == package:
-            return 2, path.name
+            return 2
         if re.search(rf"\b{re.escape(stem)}\b", texts[path]) and folder in users:
-            return 3, path.name
-        return (4 if folder in users else 5), path.name
+            return 3
+        return 4 if folder in users else 5
 
-    ranked = sorted((rank(path), path) for path in tests)
-    chosen = [path.relative_to(ROOT).as_posix() for (order, _), path in ranked if order < 5]
-    own = [mutant.path] if mutant.path.endswith(".py") else []
-    return own + chosen
+    ranks = sorted((rank(path), path.name, path.relative_to(ROOT).as_posix()) for path in tests)
+    return [(path, order) for order, _, path in ranks]
 
 
 def bound_names(path: str) -> set[str]:
@@ -285,8 +326,10 @@ def importers(modules: set[str]) -> Iterator[Path]:
 # ------------------------------------------------------------------------------------------------ running
 
 
-def prepare() -> None:
-    """A copy of what tests need, apart from the working tree."""
+def prepare(worker: int) -> None:
+    """A copy of what the tests of a worker need, apart from the working tree."""
+    global WORK
+    WORK = WORK / str(worker)
     if WORK.exists():
         for name in ("src", "tests"):
             shutil.rmtree(WORK / name, ignore_errors=True)
@@ -296,6 +339,7 @@ def prepare() -> None:
         shutil.copytree(ROOT / name, WORK / name, ignore=ignored, dirs_exist_ok=True)
     for name in ("conftest.py", "pyproject.toml", "README.md"):
         shutil.copy2(ROOT / name, WORK / name)
+    shutil.copytree(CPP, WORK / "cpp", dirs_exist_ok=True)
     restore_core()
 
 
@@ -353,30 +397,43 @@ def warm_up() -> None:
     assert "mercer" not in sys.modules
 
 
-def verdict(tests: list[str], seconds: float) -> str:
-    """Whether tests of the copy fail, in a process of its own: "found", "survived" or "time"."""
+def verdict(stages: list[list[str]], seconds: float) -> str:
+    """Whether tests of the copy fail, in a process of its own: "found", "survived", "endless" or "time"."""
     child = os.fork()
     if child == 0:
-        _test_here(tests, seconds)
+        _test_here(stages, seconds)
     end = time.monotonic() + 20 * seconds  # it may wait for others, or for ever
     while time.monotonic() < end:
         done, status = os.waitpid(child, os.WNOHANG)
         if done:
             code = os.waitstatus_to_exitcode(status)
-            return "survived" if code in (0, 5) else "time" if code == -signal.SIGXCPU else "found"
+            answers = {0: "survived", -signal.SIGXCPU: "time", -signal.SIGPROF: "endless"}
+            return answers.get(code, "found")
         time.sleep(0.05)
     os.killpg(child, signal.SIGKILL)
     os.waitpid(child, 0)
-    return "time"
+    return "endless"
 
 
-def _test_here(tests: list[str], seconds: float) -> None:
+class Watch:
+    """Writes down which test runs, and ends it where it takes far longer than any does."""
+
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        (WORK / "current").write_text(nodeid)
+        signal.setitimer(signal.ITIMER_PROF, TEST_SECONDS)
+
+    def pytest_runtest_logfinish(self) -> None:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+
+
+def _test_here(stages: list[list[str]], seconds: float) -> None:
     code = 3
     try:
         os.setpgid(0, 0)
         used = sum(os.times()[:2])
         resource.setrlimit(resource.RLIMIT_CPU, (int(used + seconds) + 1, resource.RLIM_INFINITY))
         os.chdir(WORK)
+        (WORK / "current").write_text("")
         with open(WORK / "log", "w") as log:
             os.dup2(log.fileno(), 1)
             os.dup2(log.fileno(), 2)
@@ -385,7 +442,11 @@ def _test_here(tests: list[str], seconds: float) -> None:
         os.environ["PYTHONPATH"] = str(WORK / "src")  # for interpreters that tests start
         import pytest
 
-        code = int(pytest.main(["-x", "-q", "-p", "no:xdist", *tests]))
+        for stage in stages:
+            code = int(pytest.main(["-x", "-q", "-p", "no:xdist", *stage, *_deselected()], plugins=[Watch()]))
+            code = 0 if code == pytest.ExitCode.NO_TESTS_COLLECTED else code
+            if code:
+                break
     finally:
         os._exit(code)
 
@@ -394,22 +455,29 @@ def check(mutant: Mutant, seconds: float) -> str:
     """Put a mutant into the copy, test it, take it out again."""
     target = WORK / mutant.path
     original = (ROOT / mutant.path).read_text()
-    target.parent.mkdir(parents=True, exist_ok=True)
     compiled = not mutant.path.endswith(".py")
+    core = next((WORK / "src" / "mercer").glob("_core*.so"))
+    changed = WORK / "core of the mutant"
     try:
         target.write_text(mutant.apply(original))
-        if compiled and not compile_core(mutant):
-            return "does not compile"
-        tests = tests_of(mutant)
-        answer = verdict([*tests, *_deselected()], seconds)
-        while answer == "found" and not compiled and (failed := failed_test()) is not None:
+        if compiled:
+            if not compile_core(mutant):
+                return "does not compile"
+            shutil.copy2(core, changed)
+        while (answer := verdict(stages_of(mutant), seconds)) in ("found", "endless"):
+            failed = failed_test()
+            if failed is None:
+                break  # it cannot be imported
             target.write_text(original)
-            if verdict([failed], 600.0) == "survived":
+            if compiled:
+                restore_core()
+            if verdict([[failed]], 600.0) == "survived":
                 return "found"
             NOT_HERE.add(failed)  # fails in the copy without any change: it says nothing about the mutant
             target.write_text(mutant.apply(original))
-            answer = verdict([*tests, *_deselected()], seconds)
-        return answer
+            if compiled:
+                shutil.copy2(changed, core)
+        return "found" if answer == "endless" else answer
     finally:
         target.write_text(original)
         if compiled:
@@ -424,22 +492,40 @@ def _deselected() -> list[str]:
 
 
 def failed_test() -> str | None:
-    """The test that failed last, by the log; None where the run ended otherwise, as in a crash."""
+    """The test that failed or crashed last; None where none had begun."""
     found = re.search(r"^(?:FAILED|ERROR) ((?:src|tests)/[^ ]+(?:\[.*?\])?)(?: - |$)", (WORK / "log").read_text(), re.M)
-    return found[1] if found else None
+    return found[1] if found else (WORK / "current").read_text() or None
 
 
-def judge(mutants: list[Mutant], seconds: float) -> tuple[int, list[str]]:
+def timed_check(task: tuple[Mutant, float]) -> tuple[Mutant, str, float]:
+    begin = time.monotonic()
+    return task[0], check(*task), time.monotonic() - begin
+
+
+def worker(numbers: multiprocessing.Queue[int]) -> None:
+    """Make a copy to change, and see that its tests pass without a change."""
+    prepare(numbers.get())
+    warm_up()
+    if verdict([["tests/core/test_hash.py", "src/mercer/tagging/tagger.py"]], 600.0) != "survived":
+        print(f"error: tests of the copy fail without a change, see {WORK / 'log'}", file=sys.stderr)
+        os._exit(2)
+
+
+def judge(mutants: list[Mutant], seconds: float, jobs: int) -> tuple[int, list[str]]:
     """How many were found, and the survivors."""
     found, survivors = 0, []
-    for number, mutant in enumerate(mutants, 1):
-        begin = time.monotonic()
-        answer = check(mutant, seconds)
-        print(f"[{number}/{len(mutants)}] {answer:16} {time.monotonic() - begin:5.0f} s  {mutant}", flush=True)
-        if answer == "found":
-            found += 1
-        elif answer != "does not compile":
-            survivors.append(f"{mutant}{'  (the time was too short)' if answer == 'time' else ''}")
+    context = multiprocessing.get_context("fork")
+    numbers: multiprocessing.Queue[int] = context.Queue()
+    for number in range(jobs):
+        numbers.put(number)
+    with context.Pool(jobs, worker, (numbers,)) as pool:
+        tasks = [(mutant, seconds) for mutant in mutants]
+        for number, (mutant, answer, took) in enumerate(pool.imap_unordered(timed_check, tasks), 1):
+            print(f"[{number}/{len(mutants)}] {answer:16} {took:5.0f} s  {mutant}", flush=True)
+            if answer == "found":
+                found += 1
+            elif answer != "does not compile":
+                survivors.append(f"{mutant}{'  (the time was too short)' if answer == 'time' else ''}")
     return found, survivors
 
 
@@ -453,7 +539,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--python", type=int, default=40, help="mutants of Python")
     parser.add_argument("--cpp", type=int, default=8, help="mutants of C++, each compiled anew")
-    parser.add_argument("--seconds", type=float, default=120.0, help="most processor time for the tests of one")
+    parser.add_argument("--seconds", type=float, default=90.0, help="most processor time for the tests of one")
+    parser.add_argument("--jobs", type=int, default=2, help="mutants at a time")
     parser.add_argument("--seed", help="default: the hash of the current commit")
     parser.add_argument("--only", default="", help="files whose path contains this")
     parser.add_argument("--at-least", type=float, default=0.0, help="share that must be found")
@@ -471,14 +558,7 @@ def main() -> int:
         print("\n".join(map(str, sample)))
         return 0
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    prepare()
-    if any(not mutant.path.endswith(".py") for mutant in sample):
-        shutil.copytree(CPP, WORK / "cpp", dirs_exist_ok=True)
-    warm_up()
-    if verdict(["tests/core/test_hash.py", "src/mercer/tagging/tagger.py"], 600.0) != "survived":
-        print(f"error: tests of the copy fail without a change, see {WORK / 'log'}", file=sys.stderr)
-        return 2
-    found, survivors = judge(sample, arguments.seconds)
+    found, survivors = judge(sample, arguments.seconds, arguments.jobs)
     total = found + len(survivors)
     share = found / total if total else 1.0
     print(f"\n{found} of {total} mutants found ({100 * share:.0f} %), seed {seed}")

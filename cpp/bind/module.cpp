@@ -33,7 +33,8 @@ Binder bind_transducers, bind_dependence;
 Binder bind_circulant, bind_hamming, bind_fastmaps, bind_signed_hash;
 // solvers
 Binder bind_chain_online, bind_blocks, bind_multiclass, bind_machines, bind_relative, bind_assignment;
-Binder bind_labellings, bind_ranking, bind_learner, bind_sparse_codes, bind_joint_online, bind_label_tree;
+Binder bind_labellings, bind_ranking, bind_learner, bind_sparse_codes, bind_joint_dual, bind_joint_online,
+    bind_label_tree;
 // registration
 Binder bind_neighbours, bind_icp, bind_matching;
 
@@ -72,7 +73,9 @@ const std::vector<Submodule>& submodules() {
       {"planes", "Planes of margin losses and ascent on their dual.", {bind_blocks}},
       {"multiclass", "Dual ascent for single labels.", {bind_multiclass}},
       {"machines", "Support vector machines.", {bind_machines, bind_relative}},
-      {"joint", "Label sets: joint machines and trees of labels, online.", {bind_joint_online, bind_label_tree}},
+      {"joint",
+       "Label sets: joint machines and trees of labels.",
+       {bind_joint_dual, bind_joint_online, bind_label_tree}},
       {"bags", "Labels of instances from shares of bags.", {bind_assignment, bind_labellings}},
       {"ranking", "Losses over pairs and rankings.", {bind_ranking}},
       {"sparse_codes", "Sparse codes of signals over a dictionary.", {bind_sparse_codes}},

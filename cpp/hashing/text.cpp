@@ -496,8 +496,8 @@ StringSettings string_settings(const std::string& kernel, int length, int mismat
   require(k < 5, "kernel must be 'spectrum', 'bounded', 'mismatch', 'gappy' or 'positional'");
   s.kernel = StringKernel(k);
   require(length >= 1 && length <= 1000000, "the length of substrings must lie in 1 .. 1000000");
-  require(mismatches >= 0 && gap >= 0 && gap <= 1000000 && shift >= 0,
-          "mismatches, gap and shift must not be negative");
+  require(mismatches >= 0 && gap >= 0 && shift >= 0, "mismatches, gap and shift must not be negative");
+  require(gap <= 1000000 && shift <= 1000000, "gap and shift must be at most 1000000");
   s.length = length;
   s.mismatches = std::min(mismatches, length);
   s.gap = gap;

@@ -283,6 +283,7 @@ class LinearMachine {
 
  private:
   static constexpr int64_t kExplicit = 512;  // features up to which the Newton matrix is formed
+  static constexpr double kRounds = 150;     // what conjugate gradients take, both products of a round counted
   static constexpr double kFar = 1e12;       // an intercept from which no start leads back
 
   double dot(int64_t i, const double* v) const {
@@ -296,6 +297,10 @@ class LinearMachine {
     if (!X_.indptr) return dense_.add_row(X_.values + i * d_, c, out, d_);
     for (int64_t k = X_.indptr[i]; k < X_.indptr[i + 1]; ++k)
       out[X_.indices[k]] += c * (X_.values ? X_.values[k] : 1.0);
+  }
+  void clear(int64_t i, double* out) const {
+    if (!X_.indptr) return void(std::fill(out, out + d_, 0.0));
+    for (int64_t k = X_.indptr[i]; k < X_.indptr[i + 1]; ++k) out[X_.indices[k]] = 0.0;
   }
   static double product(const std::vector<double>& a, const std::vector<double>& b) {
     double total = 0;
@@ -455,10 +460,46 @@ class LinearMachine {
     for (int64_t i : active_) weight += upper_[size_t(i)] * steepness_;
     // Where no multiplier is free the intercept has no curvature: then it moves by about 1.
     ridge_ = weight > 0 ? 1e-12 * weight : std::max(std::abs(gradient[size_t(d_)]), 1e-300);
-    if (d_ <= kExplicit)
+    // Multiplications of a factored matrix of the active instances, and of some rounds of conjugate gradients.
+    const double few = double(active_.size()), entries = X_.indptr ? double(X_.indptr[n_]) / double(n_) : double(d_);
+    const double factored = few * few * (0.5 * entries + few / 12), iterated = kRounds * few * entries;
+    if (few <= kExplicit && few < 0.5 * double(d_) && factored <= iterated)
+      by_active(gradient, direction);
+    else if (d_ <= kExplicit && !(X_.indptr && few < 4 * double(d_)))
       by_factor(gradient, direction);
     else
       by_conjugate_gradients(gradient, direction);
+  }
+
+  // Through a matrix as large as the active instances are many: with X their rows and M = 1/sigma + X X',
+  // (I + X' sigma X)^-1 = I - X' M^-1 X, and what is left of the intercept's curvature is ridge + 1' M^-1 1.
+  void by_active(const std::vector<double>& gradient, std::vector<double>& direction) {
+    const int64_t m = int64_t(active_.size());
+    H_.resize(size_t(m * m));
+    std::vector<double> row(size_t(d_), 0.0), ones(size_t(m), 1.0), along(static_cast<size_t>(m));
+    for (int64_t r = 0; r < m; ++r) {
+      const int64_t i = active_[size_t(r)];
+      add(i, 1.0, row.data());
+      for (int64_t s = r; s < m; ++s) H_[size_t(r * m + s)] = dot(active_[size_t(s)], row.data());
+      H_[size_t(r * m + r)] += 1.0 / (upper_[size_t(i)] * steepness_);
+      clear(i, row.data());
+      along[size_t(r)] = -dot(i, gradient.data());
+    }
+    double shift = -gradient[size_t(d_)], curvature = ridge_;
+    if (m) {
+      factorise(H_.data(), m, 1e-300);
+      solve_factorised(H_.data(), m, ones.data());
+      solve_factorised(H_.data(), m, along.data());
+    }
+    for (int64_t r = 0; r < m; ++r) {
+      shift -= along[size_t(r)];
+      curvature += ones[size_t(r)];
+    }
+    shift /= curvature;
+    for (int64_t j = 0; j < d_; ++j) direction[size_t(j)] = -gradient[size_t(j)];
+    for (int64_t r = 0; r < m; ++r)
+      add(active_[size_t(r)], -along[size_t(r)] - shift * ones[size_t(r)], direction.data());
+    direction[size_t(d_)] = shift;
   }
 
   // The sum in H over the active instances goes on from that of the last step, as few of them change.
@@ -536,7 +577,7 @@ class LinearMachine {
       rz += r[j] * z[j];
     }
     const double first = rz;
-    for (int step = 0; step < 500 && rz > 1e-10 * first; ++step) {
+    for (int step = 0; step < 500 && rz > 1e-5 * first; ++step) {
       apply(p, Hp);
       const double curvature = product(p, Hp);
       if (!(curvature > 0)) break;

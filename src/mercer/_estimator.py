@@ -35,6 +35,8 @@ def rollback_on_error(method: _Method) -> _Method:
         before = dict(self.__dict__)
         try:
             model = method(self, *args, **kwargs)
+            if method.__name__ == "fit":
+                _remember_columns(self, args[0] if args else kwargs.get("X"), before.get("feature_names_in_"))
             if self._depends_on_units():
                 _warn_of_units(type(self).__name__, args[0] if args else kwargs.get("X"))
             return model
@@ -46,6 +48,19 @@ def rollback_on_error(method: _Method) -> _Method:
             raise
 
     return cast(_Method, run)
+
+
+def _remember_columns(model: Any, X: Any, earlier: Any) -> None:
+    """Keep the names of the columns of a frame as ``feature_names_in_``, where ``fit`` did not see to it itself."""
+    present = model.__dict__.get("feature_names_in_")
+    if present is not None and present is not earlier:
+        return
+    columns = getattr(X, "columns", None) if hasattr(X, "dtypes") or hasattr(X, "schema") else None
+    names = [] if columns is None else list(columns)
+    if names and all(isinstance(name, str) for name in names):
+        model.feature_names_in_ = np.array(names, dtype=object)
+    elif present is not None:
+        del model.feature_names_in_
 
 
 def _warn_of_units(owner: str, X: Any) -> None:

@@ -13,7 +13,9 @@ import pytest
 
 import mercer as package
 from mercer.cli import main
+from mercer.datasets import make_paragraphs
 from mercer.online import HashedClassifier, HashedRegressor
+from mercer.segmentation import Segmenter, join_paragraphs
 from mercer.tagging import Tagger
 
 
@@ -76,6 +78,93 @@ def test_numbers_become_a_regressor_and_sentences_a_tagger(run, tmp_path):
     status, out, err = run("train", "auto", "train", "-q")
     assert (status, out) == (0, ""), err
     assert isinstance(package.load("train.mercer"), Tagger)
+
+
+@pytest.mark.parametrize("command", [("train", "auto"), ("tune",)], ids=" ".join)
+@pytest.mark.parametrize("kind", ["csv", "svmlight"])
+def test_malformed_lines_are_named_and_can_be_skipped(run, tmp_path, command, kind):
+    good = table(40).splitlines() if kind == "csv" else ["1 1:0.5 2:1", "-1 1:-0.5 3:1"] * 20
+    bad = "1, 2" if kind == "csv" else "1 1:x"
+    (tmp_path / "a.data").write_text("\n".join([*good[:20], bad, *good[20:]]) + "\n")
+    arguments = [*command, "a.data", *(["--folds", "2"] if command == ("tune",) else [])]
+    status, _, err = run(*arguments)
+    assert status == 2
+    assert "a.data:21: " in err
+    assert "hint: --on-error skip passes over malformed lines" in err
+    assert not (tmp_path / "a.mercer").exists()
+    status, _, err = run(*arguments, "--on-error", "skip")
+    assert status == 0, err
+    assert "skipped 1 malformed line" in err
+    assert (tmp_path / "a.mercer").exists()
+
+
+def test_pages_show_the_examples_that_are_most_wrong(run, tmp_path):
+    rows = table(200, seed=3).splitlines()
+    odd = [row.replace("boss", "queer").replace(">50K", "<=50K") if i % 7 == 0 else row for i, row in enumerate(rows)]
+    (tmp_path / "adult.data").write_text("\n".join(odd) + "\n\n")
+    assert run("train", "auto", "adult.data")[0] == 0
+    page = (tmp_path / "adult.html").read_text()
+    assert "Most wrong" in page
+    listed = page[page.index("Most wrong") :]
+    assert any(
+        row.replace(",", ", ").replace(",  ", ", ").replace(">", "&gt;").replace("<", "&lt;") in listed for row in odd
+    )
+    assert page.count("most frequent class") == 1  # said once
+
+
+def spans(n=60, seed=0):
+    random = np.random.default_rng(seed)
+    names, others = ["Rome", "Oslo", "Nile"], ["the", "saw", "of", "in"]
+    out = []
+    for _ in range(n):
+        tokens = []
+        while len(tokens) < 8:
+            name = random.random() < 0.3
+            tokens += (
+                [(str(random.choice(names)), "B-LOC"), (str(random.choice(names)), "I-LOC"), ("and", "O")]
+                if name
+                else [(str(random.choice(others)), "O")]
+            )
+        out.append("\n".join(f"{word} {tag}" for word, tag in tokens))
+    return "\n\n".join(out) + "\n"
+
+
+def test_segmenters_of_column_files_are_tuned_and_keep_lines(run, tmp_path):
+    (tmp_path / "train").write_text(spans())
+    status, out, err = run("tune", "train", "--kind", "segmenter", "--folds", "2", "--model", "m.mercer")
+    assert status == 0, err
+    assert "span F1 of the defaults" in out
+    assert isinstance(package.load("m.mercer"), Segmenter)
+    text = "# a comment of several words\nin\nRome\nOslo\n\n\n# another one, of seven words\nthe\n"
+    (tmp_path / "new").write_text(text)
+    status, out, err = run("predict", "m.mercer", "new")
+    assert status == 0, err
+    expected = text.replace("in\n", "in O\n").replace("Rome\n", "Rome B-LOC\n").replace("Oslo\n", "Oslo I-LOC\n")
+    assert out == expected.replace("the\n", "the O\n")
+    status, out, err = run("inspect", "m.mercer", "--data", "train")
+    assert status == 0, err
+    assert "held-out data" in out
+
+
+def test_held_out_texts_of_a_segmenter_are_examined(run, tmp_path):
+    task = make_paragraphs(6, topic_share=0.6, cue_share=0.8)
+    for i, (document, starts) in enumerate(zip(task.documents, task.starts, strict=True)):
+        (tmp_path / f"d{i}.txt").write_text(join_paragraphs(document, starts))
+    files = [f"d{i}.txt" for i in range(5)]
+    assert run("train", "segmenter", *files, "--model", "m", "--max-iter", "20", "-q")[0] == 0
+    status, out, err = run("inspect", "m", "--data", "d5.txt")
+    assert status == 0, err
+    for part in ("WindowDiff", "starts", "goes on"):
+        assert part in out
+
+
+def test_advice_names_options(run, tmp_path):
+    (tmp_path / "train").write_text("the D\ndog N\n\na D\ncat N\n\n" * 4)
+    _, _, err = run("train", "tagger", "train", "--model", "m", "-q", "--max-iter", "1")
+    assert "raise --max-iter or --tol, or lower --C" in err
+    status, _, err = run("train", "tagger", "train", "--model", "m", "--C", "-1")
+    assert status == 2
+    assert "error: --C must be" in err
 
 
 def test_a_file_that_nothing_suits_says_so(run, tmp_path):

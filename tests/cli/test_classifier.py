@@ -188,7 +188,7 @@ def test_a_regressor_is_evaluated_by_its_errors(mercer, made):
 
 def test_inspect_shows_a_hashed_model(mercer, made):
     out = mercer("inspect", made["model"]).out
-    for piece in ("HashedClassifier", "n_bits", "2: ham, spam", "progressive loss", "format text", "0.1 MB"):
+    for piece in ("HashedClassifier", "n_bits", "2: ham, spam", "progressive loss", "trained on", "0.1 MB"):
         assert piece in out
     assert "HashedRegressor" in mercer("inspect", made["regressor"]).out
 

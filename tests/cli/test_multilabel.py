@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import lzma
 
 import numpy as np
 import pytest
 
 from mercer.cli import main
+from mercer.data import read_multilabel
 
 
 @pytest.fixture
@@ -30,11 +32,62 @@ def test_a_table_is_learned_predicted_and_scored(files, method, capsys):
     )
     capsys.readouterr()
     assert main(["predict", model, str(folder / "b.csv"), "--label", "tags"]) == 0
-    given = capsys.readouterr().out.splitlines()
-    assert len(given) == 20
+    header, *given = capsys.readouterr().out.splitlines()
+    assert (header, len(given)) == ("tags", 20)
     assert np.mean([a.split(",") == b.split(";") for a, b in zip(given, truth, strict=True)]) > 0.5
     assert main(["evaluate", model, str(folder / "b.csv"), "--label", "tags", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["micro_f1"] > 0.8
+
+
+def test_formats_are_known_by_their_content(files, capsys):
+    folder, _ = files
+    table = (folder / "a.csv").read_text()
+    header, *rows = table.splitlines()
+    (folder / "plain").write_text(table)
+    (folder / "semicolons.csv").write_text(
+        "\n".join(line.replace(";", "|").replace(",", ";") for line in table.splitlines())
+    )
+    (folder / "a.csv.xz").write_bytes(lzma.compress(table.encode()))
+    names = header.split(",")
+    records = [dict(zip(names, row.split(","), strict=True)) for row in rows]
+    listed = [{**{n: float(r[n]) for n in names[:3]}, "tags": [t for t in r["tags"].split(";") if t]} for r in records]
+    (folder / "records").write_text("".join(json.dumps(record) + "\n" for record in listed))
+    (folder / "light").write_text(
+        "".join(
+            f"{r['tags'].replace(';', ',')} " + " ".join(f"{j + 1}:{r[n]}" for j, n in enumerate(names[:3])) + "\n"
+            for r in records
+        )
+    )
+    first = read_multilabel(folder / "a.csv", "tags")
+    for name in ("plain", "semicolons.csv", "a.csv.xz", "records", "light"):
+        other = read_multilabel(folder / name, "tags")
+        assert other.label_sets() == first.label_sets(), name
+        X = other.X.toarray() if hasattr(other.X, "toarray") else other.X
+        assert np.allclose(X, first.X), name
+
+
+def test_lines_without_a_row_are_kept(files, capsys):
+    folder, _ = files
+    (folder / "a.txt").write_text("sea 1:1\nsky 2:1\nsea,sky 1:1 2:1\n" * 10)
+    model = str(folder / "m.mercer")
+    assert main(["train", "multilabel", str(folder / "a.txt"), "-m", model, "--method", "neighbors"]) == 0
+    (folder / "b.txt").write_text("# a comment\nsea 1:1\n\n 2:1\n# end\n")
+    capsys.readouterr()
+    assert main(["predict", model, str(folder / "b.txt")]) == 0
+    assert capsys.readouterr().out == "# a comment\nsea\n\nsky\n# end\n"
+
+
+def test_held_out_label_sets_are_examined(files, capsys):
+    folder, _ = files
+    model = str(folder / "m.mercer")
+    assert main(["train", "multilabel", str(folder / "a.csv"), "--labels", "tags", "-m", model]) == 0
+    assert main(["inspect", model, "--data", str(folder / "b.csv"), "--label", "tags"]) == 0
+    out = capsys.readouterr().out
+    for part in ("held-out data", "micro f1", "precision", "sky"):
+        assert part in out
+    page = folder / "m.html"
+    assert main(["inspect", model, "--data", str(folder / "b.csv"), "--label", "tags", "--html", str(page)]) == 0
+    assert "Held-out data" in page.read_text()
 
 
 def test_mistakes_are_named(files, capsys):

@@ -67,7 +67,8 @@ def test_C_is_chosen_by_groups_and_pages_are_written(made: dict[str, str], capsy
     assert main(["evaluate", made["folder"] + "/m.mercer", made["people"], "--bag", "district"]) == 0
     assert "D19" in capsys.readouterr().out
     assert main(["predict", made["folder"] + "/m.mercer", made["people"]]) == 0
-    assert set(capsys.readouterr().out.split("\n")) == {"left", "not left", ""}
+    header, *labels = capsys.readouterr().out.splitlines()
+    assert (header, set(labels)) == ("label", {"left", "not left"})
     assert main(["inspect", made["folder"] + "/m.mercer"]) == 0
     assert "town=Oslo" in capsys.readouterr().out
 
@@ -224,3 +225,46 @@ def test_groups_without_rows_are_left_out_with_a_word(
 def test_columns_to_ignore_must_be_there(made: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
     assert train(made, "--ignore", "truht") == 2
     assert "no column 'truht' to ignore" in capsys.readouterr().err
+
+
+def test_a_file_of_labels_names_both_classes_of_one_share_column(
+    made: dict[str, str], capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """The shares name one class; what the other one is called is in the file that the model is judged on."""
+    assert train(made, "--method", "inverse-calibration", "--C", "1", "--quiet") == 0
+    model = made["folder"] + "/m.mercer"
+    lines = Path(made["people"]).read_text().splitlines()
+    for one, other in (("left", "right"), ("LEFT", "centre"), ("yes", "no"), ("1", "0")):
+        survey = tmp_path / "survey.csv"
+        renamed = [",".join({"left": one, "not left": other}.get(c, c) for c in line.split(",")) for line in lines]
+        survey.write_text("\n".join(renamed) + "\n")
+        assert main(["evaluate", model, str(survey), "--label", "vote", "--bag", "district", "--json"]) == 0
+        found = json.loads(capsys.readouterr().out)
+        assert found["accuracy"] > 0.85
+        assert all(set(shares) == {one, other} for shares in found["groups"].values())
+        assert main(["inspect", model, "--data", str(survey), "--label", "vote"]) == 0
+        assert f"  {other} " in capsys.readouterr().out
+
+
+def test_lines_without_a_row_have_a_line(
+    made: dict[str, str], capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert train(made, "--method", "inverse-calibration", "--C", "1", "--quiet") == 0
+    header, *rows = Path(made["people"]).read_text().splitlines()
+    (tmp_path / "gaps.csv").write_text("\n".join([header, rows[0], "", rows[1], rows[2]]) + "\n\n")
+    assert main(["predict", made["folder"] + "/m.mercer", str(tmp_path / "gaps.csv")]) == 0
+    lines = capsys.readouterr().out.split("\n")
+    assert [i for i, line in enumerate(lines) if not line] == [2, 5, 6]
+    assert lines[0] == "label"
+
+
+def test_held_out_rows_are_examined(made: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert train(made, "--method", "gradient", "--C", "1", "--quiet") == 0
+    model = made["folder"] + "/m.mercer"
+    assert main(["inspect", model, "--data", made["people"]]) == 2
+    assert "--label" in capsys.readouterr().err
+    assert main(["inspect", model, "--data", made["people"], "--label", "nothing"]) == 2
+    assert main(["inspect", model, "--data", made["people"], "--label", "vote"]) == 0
+    out = capsys.readouterr().out
+    for part in ("held-out data", "confusion", "calibration", "most wrong", "town="):
+        assert part in out

@@ -18,6 +18,7 @@ from sklearn.base import BaseEstimator
 
 import mercer
 from mercer.alignment import Aligner
+from mercer.attributes import AttributeRetriever, CategoryAttributes, WeakAttributes, ZeroShotClassifier
 from mercer.classification import (
     CompactClassifier,
     KMeansMajority,
@@ -36,6 +37,7 @@ from mercer.datasets import (
     make_videos,
 )
 from mercer.fields import RBM, BoltzmannMachine, ShapeClassifier, ShapePartModel, SpatialLDA
+from mercer.inference import ChowLiuTree, LatentTree
 from mercer.kernel_methods import (
     CCA,
     IncompleteCholesky,
@@ -640,6 +642,19 @@ CASES = [
     Case(lambda: RandomFeatures(wave, draw_waves, 8, random_state=0), unlabelled, not_saved="it holds functions"),
     Case(lambda: RandomProjection(4, random_state=0), wide, arrays=True),
     Case(lambda: RecordHasher(n_bits=10), records),
+    Case(lambda: ChowLiuTree(), bits, verbs=("marginals", "score_samples")),
+    Case(lambda: LatentTree(), bits, verbs=("marginals", "score_samples")),
+    Case(lambda: AttributeRetriever(), label_sets, arrays=True),
+    Case(lambda: AttributeRetriever(n_weak=2, information="semi-supervised"), label_sets, arrays=True),
+    Case(lambda: WeakAttributes(n_splits=4, n_references=3, random_state=0), label_sets, arrays=True),
+    Case(lambda: WeakAttributes(n_splits=4, n_references=3, latent=True, random_state=0), three_classes, arrays=True),
+    Case(lambda: CategoryAttributes(), three_classes, arrays=True),
+    Case(lambda: CategoryAttributes("ecoc", 6, random_state=0, decode="hamming"), three_classes, arrays=True),
+    Case(
+        lambda: ZeroShotClassifier([[1, 0, 1], [0, 1, 0]], novel=["d", "e"], generalised=True),
+        three_classes,
+        arrays=True,
+    ),
     Case(
         lambda: CodeClassifier(alpha=0.1),
         three_classes,

@@ -286,3 +286,23 @@ def test_a_parser_explains_by_rules_and_says_where_there_is_one_tree_only() -> N
     assert any("PP" in term.name for term in found.terms)
     with pytest.raises(ValueError, match="no other output"):
         parser.explain(["we", "saw", "cats"])
+
+
+def test_records_of_a_frame_are_explained() -> None:
+    """A dict, a row and a series say the same, and the terms add up to the score."""
+    pandas = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    frame = pandas.DataFrame({"age": rng.integers(20, 70, 80), "job": rng.choice(["cook", "boss", "clerk"], 80)})
+    frame["note"] = ["paid well and on time" if job == "boss" else "seldom paid" for job in frame["job"]]
+    frame["rich"] = np.where(frame["job"] == "boss", "yes", "no")
+    model = HashedClassifier(n_bits=12, random_state=0).fit(frame, "rich")
+    X = frame.drop(columns="rich")
+    for i in range(3):
+        score = float(model.decision_function(X.iloc[[i]])[0])
+        told = [model.explain(x, 50) for x in (X.iloc[[i]], X.iloc[i], X.iloc[i].to_dict())]
+        assert len({str(explanation) for explanation in told}) == 1
+        assert np.isclose(abs(score), told[0].score, rtol=1e-4)
+        assert f"job={frame['job'][i]}" in str(told[0])
+        assert "(unnamed)" not in str(told[0])
+    with pytest.raises(ValueError, match="one record, got 3 rows"):
+        model.explain(X.iloc[:3])

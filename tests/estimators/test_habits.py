@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import pickle
+import subprocess
+import sys
 import warnings
 from typing import Any
 
@@ -77,11 +80,39 @@ def test_every_scorer_gives_a_number_between_0_and_1() -> None:
 
 
 def test_names_are_found_by_scikit_learn() -> None:
-    names = register_scorers()
-    assert set(names) == set(SCORERS)
+    assert set(register_scorers()) == set(SCORERS)
     assert "span_f1" in get_scorer_names()
-    found = cross_val_score(Tagger(), X_TAGS, Y_TAGS, cv=2, scoring=get_scorer("span_f1"))
-    assert found.tolist() == cross_val_score(Tagger(), X_TAGS, Y_TAGS, cv=2, scoring=make_span_scorer()).tolist()
+    assert get_scorer("accuracy") is not SCORERS["span_f1"]
+    expected = cross_val_score(Tagger(), X_TAGS, Y_TAGS, cv=2, scoring=make_span_scorer()).tolist()
+    assert cross_val_score(Tagger(), X_TAGS, Y_TAGS, cv=2, scoring="span_f1").tolist() == expected
+    search = GridSearchCV(Tagger(), {"C": [0.1, 1.0]}, cv=2, scoring="token_accuracy").fit(X_TAGS, Y_TAGS)
+    assert 0.0 <= search.best_score_ <= 1.0
+    found = cross_validate(Tagger(), X_TAGS, Y_TAGS, cv=2, scoring=["span_f1", "sequence_accuracy"])
+    assert found["test_span_f1"].tolist() == expected
+    with pytest.raises(ValueError, match="scoring"):
+        cross_val_score(Tagger(), X_TAGS, Y_TAGS, cv=2, scoring="span_f3")
+
+
+@pytest.mark.parametrize("first", ["from sklearn.model_selection import cross_val_score", "import mercer.metrics", ""])
+def test_names_are_there_whatever_is_imported_first(first: str) -> None:
+    code = f"""{first}
+import sys
+from mercer.tagging import Tagger
+from sklearn.model_selection import cross_val_score
+print(cross_val_score(Tagger(), [["a", "b"]] * 6, [["B-X", "O"]] * 6, cv=2, scoring="span_f1"))"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "[1. 1.]\n"), done.stderr
+
+
+def test_metrics_do_not_load_scikit_learn() -> None:
+    code = "import sys, mercer.metrics; assert 'sklearn' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_scikit_learn_without_that_table_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = importlib.import_module("sklearn.metrics._scorer")
+    monkeypatch.delattr(table, "_SCORERS")
+    assert set(register_scorers()) == set(SCORERS)  # and nothing happens
 
 
 # -------------------------------------------------------------------------------------------------------- probabilities
@@ -142,7 +173,8 @@ def test_groups_and_bags_are_routed() -> None:
 
 TRANSFORMERS = [
     case for case in CASES
-    if case.arrays and hasattr(case.make(), "set_output")
+    if (case.arrays or case.cls.__name__ in ("HomogeneityAnalysis", "KernelHomogeneityAnalysis", "DependencyModel"))
+    and hasattr(case.make(), "set_output")
     and case.cls.__name__ not in ("TableEncoder", "SparseCoder")  # another form, sparse codes
 ]  # fmt: skip
 
@@ -165,27 +197,32 @@ def test_transformers_give_frames_when_asked(case: Case, library: str) -> None:
     assert [str(name) for name in frame.columns] == [str(name) for name in plain.get_feature_names_out()]
 
 
-NAMED = [
-    case
-    for case in CASES
-    if case.arrays
-    and case.cls.__name__
-    not in {  # rows are objects of a kernel here, or vectors of a model: columns have no part to play
-        "KernelFisher", "FourierMap", "NystroemMap", "EmpiricalKernelMap", "Gram", "GaussianModel",
-        "GaussianMixtureModel", "MinMaxRescaler",
-    }
-]  # fmt: skip
+def takes_tables(case: Case) -> bool:
+    X = case.data(0).args[0]
+    return isinstance(X, np.ndarray) and X.ndim == 2
+
+
+NAMED = list({case.cls: case for case in reversed(CASES) if takes_tables(case)}.values())
 
 
 @pytest.mark.parametrize("case", NAMED, ids=lambda case: case.cls.__name__)
 def test_names_of_columns_are_remembered(case: Case) -> None:
-    pandas = pytest.importorskip("pandas")
+    polars = pytest.importorskip("polars")
     data = case.data(0)
     columns = [f"c{j}" for j in range(data.args[0].shape[1])]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model = case.make().fit(pandas.DataFrame(data.args[0], columns=columns), *data.args[1:], **data.kwargs)
+        model = case.make().fit(polars.DataFrame(data.args[0], schema=columns), *data.args[1:], **data.kwargs)
     assert list(model.feature_names_in_) == columns
+
+
+def test_names_of_columns_are_those_of_the_last_fit() -> None:
+    pandas = pytest.importorskip("pandas")
+    X, y = np.arange(12.0).reshape(6, 2), np.arange(6) % 2
+    model = KernelFisher(Gaussian(0.1)).fit(pandas.DataFrame(X, columns=["a", "b"]), y)
+    assert list(model.feature_names_in_) == ["a", "b"]
+    assert not hasattr(model.fit(X, y), "feature_names_in_")
+    assert not hasattr(model.fit(pandas.DataFrame(X), y), "feature_names_in_")  # numbers are no names
 
 
 # -------------------------------------------------------------------------------------------------------------- weights

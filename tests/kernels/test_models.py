@@ -584,3 +584,10 @@ def test_scores_of_sequences_do_not_depend_on_how_many_are_done_at_a_time(monkey
     np.testing.assert_allclose(model.scores(X), together, atol=1e-12)
     assert not log_prob[[0, 3, 7]].any()
     assert not together[[0, 3, 7]].any()
+
+
+def test_an_empty_string_has_probability_one_among_others():
+    model = HMMModel([0.5, 0.5], [[0.9, 0.1], [0.2, 0.8]], [[0.7, 0.3], [0.1, 0.9]], alphabet="ab")
+    alone = model.log_prob(["ab", "b"])
+    assert np.array_equal(model.log_prob(["ab", "", "b", ""]), [alone[0], 0.0, alone[1], 0.0])
+    assert (alone < 0).all()

@@ -12,6 +12,7 @@ from sklearn.datasets import make_multilabel_classification
 from sklearn.preprocessing import StandardScaler
 
 import mercer
+from mercer import _core
 from mercer.kernels import Gaussian, Linear
 from mercer.multilabel import JointSVM, LinearOutput, LogOddsOutput, PolynomialOutput
 from mercer.multilabel._decisions import Decisions
@@ -190,9 +191,35 @@ def test_seen_answers_with_label_sets_of_training():
 def test_time_does_not_depend_on_the_number_of_labels():
     """The dual has a variable for each row: its matrix has the same size for 5 and for 80 labels."""
     X, Y = task(80, 4)
-    few, many = (JointSVM(tol=1e-4).fit(X, np.tile(Y, (1, k))) for k in (1, 20))
+    few, many = (JointSVM(tol=1e-6).fit(X, np.tile(Y, (1, k))) for k in (1, 20))
     assert few.n_iter_ == pytest.approx(many.n_iter_, rel=0.05)
     assert np.allclose(few.dual_coef_, many.dual_coef_, atol=1e-6)
+
+
+def test_single_precision_is_within_the_tolerance():
+    """Kernel values of training are in single precision unless the tolerance is small; both solve the same dual."""
+    X, Y = task(80, 4)
+    rough, fine = JointSVM(kernel=Gaussian(0.5)).fit(X, Y), JointSVM(kernel=Gaussian(0.5), tol=1e-7).fit(X, Y)
+    assert fine.duality_gap_ < 1e-5
+    assert rough.duality_gap_ < 0.05
+    values = [dual(model, X, Y, Gaussian(0.5)) for model in (rough, fine)]
+    objectives = [a.sum() - 0.5 * a @ G @ a for G, a in values]
+    assert objectives[0] <= objectives[1] + 1e-9
+    assert objectives[1] - objectives[0] <= rough.duality_gap_ + 1e-9
+
+
+def test_a_row_without_a_code_goes_to_the_bound_and_changes_nothing():
+    """A label set that is the mean of all has the code 0: its loss is 1 whatever the machine says."""
+    G = np.array([[1.0, 0.2, 0.0], [0.2, 1.0, 0.0], [0.0, 0.0, 0.0]])
+    alpha = np.zeros(3)
+    slopes, _, converged = _core.joint.joint_dual(G, 2.0, alpha, 1e-10, 1000)
+    assert converged
+    assert np.allclose(alpha, [1 / 1.2, 1 / 1.2, 2.0])
+    assert np.allclose(slopes, [0, 0, 1], atol=1e-9)
+    with pytest.raises(ValueError, match="not finite"):
+        _core.joint.joint_dual(np.array([[np.nan]]), 1.0, np.zeros(1), 1e-3, 10)
+    with pytest.raises(ValueError, match="between 0 and C"):
+        _core.joint.joint_dual(G, 1.0, np.full(3, 2.0), 1e-3, 10)
 
 
 def test_labels_that_are_always_or_never_there():
@@ -288,7 +315,8 @@ def test_files_hold_the_model(output, tmp_path):
 def test_precomputed_kernels():
     X, Y = task()
     K = Gaussian(0.2)(X)
-    a, b = JointSVM(kernel=Gaussian(0.2)).fit(X[:40], Y[:40]), JointSVM(kernel="precomputed").fit(K[:40, :40], Y[:40])
+    a = JointSVM(kernel=Gaussian(0.2), tol=1e-6).fit(X[:40], Y[:40])
+    b = JointSVM(kernel="precomputed", tol=1e-6).fit(K[:40, :40], Y[:40])
     assert np.allclose(a.decision_function(X[40:]), b.decision_function(K[40:, :40]))
 
 

@@ -197,6 +197,9 @@ def loss_of(
         return float((costs * (1.0 + scores - scores[t])).max())
     if kind == "softmax-margin":
         return log_sum_exp(scores + costs) - scores[t]
+    if kind == "circle":
+        p = np.exp(scores - log_sum_exp(scores))
+        return float(np.linalg.norm(p - np.eye(len(p))[t]))
     assert kind == "hybrid"
     if margin == "cost":
         hinge = float((costs + scores).max() - scores[t])

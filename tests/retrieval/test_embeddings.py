@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import pickle
 from pathlib import Path
@@ -700,3 +701,8 @@ def test_a_failed_fit_leaves_the_old_codes(embedding):
         with pytest.raises(ValueError):
             call()
         np.testing.assert_array_equal(model.transform(X), codes)
+
+
+def test_the_bound_on_variances_is_its_formula():
+    expected = hamming_variance(1.0, 64) + 8 * 0.01 * math.sqrt(math.log(8 * 64**2 / 0.1))
+    assert circulant_variance_bound(1.0, 64, 0.01, 0.1) == pytest.approx(expected, rel=1e-12)

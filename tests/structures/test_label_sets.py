@@ -13,7 +13,7 @@ from mercer.learning import Log, Risk, resolve_loss
 from mercer.learning.monitor import Monitor
 from mercer.learning.penalties import Penalty
 from mercer.learning.solvers import resolve_solver
-from mercer.structures import LabelSets, ZeroOne
+from mercer.structures import LabelSets, ZeroOne, dependent_pairs, label_sets
 
 PAIRS = {"all": "all", "some": [(0, 1), (3, 2)], "none": []}
 every = pytest.mark.parametrize("pairs", PAIRS)
@@ -134,26 +134,118 @@ def test_solvers_agree_and_pairs_fit_better(loss, solvers):
     assert values[0] < 0.5 * w @ w + independent.value(w)
 
 
-def test_the_best_set_of_many_labels_that_attract_is_a_cut():
+SHAPES = {
+    "tree": [(0, 1), (1, 2), (1, 3)],
+    "cliques": [(0, 1), (1, 2), (2, 0), (2, 3)],
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_graphs_of_labels_answer_like_enumeration(shape, monkeypatch):
+    monkeypatch.setattr(label_sets, "MOST_ENUMERATED", 2)
+    s = LabelSets(4, 3, SHAPES[shape])
+    t = theta(s)
+    t.constant += np.arange(5.0)
+    scores = by_hand(s, t)
+    assert s.plan().exact_sums
+    assert s.plan().exact_maxima
+    assert np.allclose(s.argmax(t)[1], scores.max(axis=1))
+    assert np.allclose(s.argmin(t)[1], scores.min(axis=1))
+    y, values = s.k_best(t, 3)
+    assert np.allclose(values, np.sort(scores, axis=1)[:, ::-1][:, :3])
+    assert np.allclose(s.score(t, y[2]), values[:, 2])
+    log_z = np.log(np.exp(scores).sum(axis=1))
+    p = np.exp(scores - log_z[:, None])
+    mu = s.marginals(t)
+    assert np.allclose(s.log_partition(t), log_z)
+    assert np.allclose(mu.labels, p @ SETS)
+    assert np.allclose(mu.pairs, p @ (SETS[:, s.pairs[:, 0]] * SETS[:, s.pairs[:, 1]]))
+    assert np.allclose(s.entropy(t), -(p * np.log(p)).sum(axis=1))
+    drawn = s.sample(t, 3000, random_state=0)
+    assert np.abs(drawn.mean(axis=0) - mu.labels).max() < 0.05
+    Y = np.random.default_rng(1).integers(0, 2, (5, 4))
+    wrong = (SETS[None] != Y[:, None]).sum(axis=2)
+    assert np.allclose(s.most_violating(t, Y)[1], (scores + wrong).max(axis=1))
+    assert np.allclose(s.most_violating(t, Y, ZeroOne())[1], (scores + (wrong > 0)).max(axis=1))
+
+
+def test_approximate_sums_are_bounds_and_the_best_found_is_a_set(monkeypatch):
+    monkeypatch.setattr(label_sets, "MOST_ENUMERATED", 2)
+    s = LabelSets(4, 3, "all", inference="trw")
+    t = theta(s)
+    scores = by_hand(s, t)
+    assert not s.plan().exact_sums
+    log_z = s.log_partition(t)
+    assert (log_z >= np.log(np.exp(scores).sum(axis=1)) - 1e-4).all()
+    assert s.unconverged == 0
+    y, value = s.argmax(t)
+    assert np.allclose(s.score(t, y), value)
+    assert np.mean(value >= scores.max(axis=1) - 1e-9) >= 0.6
+    two, values = s.k_best(t, 2)
+    assert np.array_equal(two[0], y)
+    assert ((two[1] != y).sum(axis=1) == 1).all()
+    assert np.allclose(s.score(t, two[1]), values[:, 1])
+    with pytest.raises(ValueError, match="two best sets"):
+        s.k_best(t, 3)
+
+
+def test_the_best_set_of_many_labels_that_attract_is_a_cut(monkeypatch):
     rng = np.random.default_rng(0)
-    for _ in range(20):
-        pairs = [pair for pair in itertools.combinations(range(10), 2) if rng.random() < 0.4]
-        s = LabelSets(10, 1, pairs)
-        t = s.with_scores(rng.normal(size=(3, 10)) - 1.0, rng.random(len(pairs)))
+    for _ in range(10):
+        pairs = [pair for pair in itertools.combinations(range(8), 2) if rng.random() < 0.7]
+        s = LabelSets(8, 1, pairs)
+        t = s.with_scores(rng.normal(size=(3, 8)) - 1.0, rng.random(len(pairs)))
         wanted = s.argmax(t)[1]
-        cuts = np.stack([s._cut(row, t.pairs) for row in t.labels])
-        assert np.allclose(s.score(t, cuts), wanted, atol=1e-6)
-    large = LabelSets(40, 1, [(i, i + 1) for i in range(39)])
-    t = large.with_scores(rng.normal(size=(2, 40)), np.full(39, 0.3))
-    assert (large.argmax(t)[1] >= large.score(t, (t.labels > 0).astype(int)) - 1e-6).all()
-    with pytest.raises(ValueError, match="limit is 16"):
-        large.log_partition(t)
+        monkeypatch.setattr(label_sets, "MOST_ENUMERATED", 2)
+        assert np.allclose(LabelSets(8, 1, pairs).argmax(t)[1], wanted, atol=1e-6)
+        monkeypatch.undo()
+
+
+def test_a_tree_of_labels_needs_no_enumeration():
+    pairs = [(i, i + 1) for i in range(11)]
+    rng = np.random.default_rng(0)
+    tree, every = LabelSets(12, 1, pairs), LabelSets(12, 1, [*pairs, (0, 2)])
+    t = tree.with_scores(rng.normal(size=(4, 12)), rng.normal(size=11))
+    same = every.with_scores(t.labels, np.append(t.pairs, 0.0))
+    assert (tree.plan().sums, every.plan().sums) == ("tree", "enumeration")
+    assert np.allclose(tree.log_partition(t), every.log_partition(same))
+    assert np.allclose(tree.argmax(t)[1], every.argmax(same)[1])
+
+
+def test_forty_labels_on_a_chain_equal_sums_by_hand():
+    """log Z and the best set of a chain by the recursion over its labels."""
+    rng = np.random.default_rng(0)
+    s = LabelSets(40, 1, [(i, i + 1) for i in range(39)])
+    t = s.with_scores(rng.normal(size=(2, 40)), rng.normal(size=39))
+    for i in range(2):
+        total, best = np.array([0.0, t.labels[i, 0]]), np.array([0.0, t.labels[i, 0]])
+        for j in range(1, 40):
+            step = np.array([[0.0, t.labels[i, j]], [0.0, t.labels[i, j] + t.pairs[j - 1]]])
+            total, best = np.logaddexp.reduce(total[:, None] + step, axis=0), (best[:, None] + step).max(axis=0)
+        assert np.isclose(s.log_partition(t)[i], np.logaddexp.reduce(total))
+        assert np.isclose(s.argmax(t)[1][i], best.max())
+
+
+def test_dependent_pairs_find_planted_trees():
+    rng = np.random.default_rng(0)
+    Y = np.zeros((2000, 6), int)
+    Y[:, 0] = rng.random(2000) < 0.5
+    planted = [(0, 1), (1, 2), (1, 3), (0, 4)]
+    for s, t in planted:
+        Y[:, t] = np.where(rng.random(2000) < 0.85, Y[:, s], 1 - Y[:, s])
+    Y[:, 5] = 1  # always there: says nothing
+    assert sorted(dependent_pairs(Y)) == sorted(planted)
+    assert dependent_pairs(Y, 2) == dependent_pairs(Y)[:2]
+    with pytest.raises(ValueError, match="0 and 1"):
+        dependent_pairs(2 * Y)
+    with pytest.raises(ValueError, match="no rows"):
+        dependent_pairs(Y[:0])
 
 
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: LabelSets(17, 2), "up to 16"),
+        (lambda: LabelSets(3, 2, inference="magic"), "inference"),
         (lambda: LabelSets(0, 2), "n_labels"),
         (lambda: LabelSets(3, 2, "some"), "'all'"),
         (lambda: LabelSets(3, 2, [(0, 3)]), "two different labels"),

@@ -1,13 +1,33 @@
 # Made from the compiled module by "make stubs" (nanobind 3.1.0); not to be edited.
-"""Label sets: joint machines and trees of labels, online."""
+"""Label sets: joint machines and trees of labels."""
 
-from typing import Annotated
+from typing import Annotated, overload
 
 import numpy
 from numpy.typing import NDArray
 
 import mercer._core.examples
 import mercer._core.linear
+
+@overload
+def joint_dual(
+    G: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu", writable=False)],
+    C: float,
+    alpha: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    tol: float,
+    max_iter: int,
+) -> tuple: ...
+@overload
+def joint_dual(
+    G: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order="C", device="cpu", writable=False)],
+    C: float,
+    alpha: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    tol: float,
+    max_iter: int,
+) -> tuple:
+    """
+    max sum(a) - 1/2 a'Ga over 0 <= a <= C from a start, to slopes of tol: (slopes, steps, converged).
+    """
 
 def joint_pass(
     rows: mercer._core.linear.Rows,

@@ -63,8 +63,9 @@ class LinearClassifier(ClassifierMixin, ScoreModel, StructuredEstimator):
     Parameters
     ----------
     loss : str or Loss, default="hinge"
-        ``"hinge"``, ``"squared-hinge"``, ``"slack"``, ``"softmax-margin"``, ``"hybrid"``, ``"relative-margin"`` or
-        ``"log"``; see :mod:`mercer.learning`. Hinge with 0/1 cost is the multiclass machine of Crammer and Singer.
+        ``"hinge"``, ``"squared-hinge"``, ``"slack"``, ``"softmax-margin"``, ``"hybrid"``, ``"adaptive-hybrid"``,
+        ``"relative-margin"``, ``"circle"`` or ``"log"``; see :mod:`mercer.learning`. Hinge with 0/1 cost is the
+        multiclass machine of Crammer and Singer.
     solver : str or Solver, default="auto"
         ``"auto"``: ``"dual"`` (compiled dual ascent with a certified gap) for the hinge and its square, ``"lbfgs"`` for
         log and softmax-margin (``"owlqn"`` with an ℓ1 penalty), ``"bcfw"`` for slack, ``"cutting-plane"``

@@ -198,7 +198,7 @@ class RelativeMarginSVC(Saved, ClassifierMixin, ScoreModel, Estimator):
         check_classification_targets(y)
         classes, codes = np.unique(y, return_inverse=True)
         if len(classes) < 2:
-            raise ValueError(f"y must hold at least two classes, found the one class {classes[0]!r}")
+            raise ValueError(f"y must hold at least two classes, found the one class {classes.tolist()[0]!r}")
         if self.kernel == "precomputed" and X.shape[0] != X.shape[1]:
             raise ValueError(f"with kernel='precomputed', X must be a square matrix in fit, got shape {X.shape}")
         if self.kernel == "precomputed" and sp.issparse(X):

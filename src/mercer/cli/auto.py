@@ -47,6 +47,7 @@ def train_auto(
     label: classifier.Label = None,
     roles: classifier.Roles = None,
     encoding: classifier.Encoding = None,
+    on_error: classifier.OnError = classifier.OnErrorName.stop,
     seed: Annotated[int, typer.Option(metavar="N", help="Which rows are held out.")] = 0,
     quiet: classifier.Quiet = False,
 ) -> None:
@@ -64,7 +65,7 @@ def train_auto(
     begun = time.perf_counter()
     given = classifier.given_options(format, label, None, None, None, None, False, False, roles, encoding)
     with terminal.working(f"reading {shown(file)}"):
-        task = look_at(file, None, given, quiet)
+        task = look_at(file, None, given, quiet, on_error.value)
     if not quiet:
         terminal.complain("note", f"a {task.kind}, since {shown(file)} is {_what(task)}: {task.why}")
     estimator, verdict = _judged(task, seed)

@@ -507,7 +507,7 @@ def _train(
     mercer.save(estimator, model)
     if estimator.interrupted_:
         terminal.complain("interrupted", f"the model trained so far is saved to {model}")
-    _show_skipped(file, estimator.skipped_)
+    show_skipped(file, estimator.skipped_)
     if not quiet:
         _summarise(estimator, dev, model, seconds)
     if estimator.interrupted_:
@@ -525,7 +525,7 @@ def _nothing() -> Any:
     return contextlib.nullcontext()
 
 
-def _show_skipped(file: str, report: ReadReport) -> None:
+def show_skipped(file: str, report: ReadReport) -> None:
     if not report.n_skipped:
         return
     line, what = report.skipped[0]
@@ -535,7 +535,7 @@ def _show_skipped(file: str, report: ReadReport) -> None:
 
 def _show_report(file: str, report: ReadReport) -> None:
     """Malformed lines, and what the model had never seen."""
-    _show_skipped(file, report)
+    show_skipped(file, report)
     if report.unseen():
         terminal.complain("warning", f"{shown(file)}: {report.unseen()}")
 

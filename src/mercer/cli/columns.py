@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -94,10 +94,11 @@ class Line:
     separator: str = " "
 
 
-def line_batches(file: str, n_columns: int, n_tokens: int) -> Iterator[list[Line]]:
+def line_batches(file: str, n_columns: int, n_tokens: int, *, more: bool = False) -> Iterator[list[Line]]:
     """Lines of a file with the columns of a model, and perhaps a label after them, in batches of whole sentences.
 
-    Lines that begin with # and have another number of columns are comments.
+    Lines that begin with # and have another number of columns are comments. With ``more``, any number of columns from
+    ``n_columns`` on will do.
     """
     from mercer.data.readers.lines import read_lines
     from mercer.exceptions import DataFileError
@@ -106,7 +107,7 @@ def line_batches(file: str, n_columns: int, n_tokens: int) -> Iterator[list[Line
     size, width, first = 0, 0, 0
     for number, text in enumerate(read_lines(file), 1):
         row = tuple(filter(None, text.replace("\t", " ").split(" ")))
-        if not row or (row[0].startswith("#") and len(row) != (width or n_columns) and len(row) != n_columns + 1):
+        if not row or (row[0].startswith("#") and len(row) not in ((width,) if width else (n_columns, n_columns + 1))):
             batch.append(Line(text, None))
             if not row and size >= n_tokens:
                 yield batch
@@ -114,7 +115,12 @@ def line_batches(file: str, n_columns: int, n_tokens: int) -> Iterator[list[Line
             continue
         if not width:
             width, first = len(row), number
-            if width not in (n_columns, n_columns + 1):
+            if more and width < n_columns:
+                raise Mistake(
+                    f"{shown(file)}: expected at least {n_columns} columns, which the model's template uses, "
+                    f"found {width}"
+                )
+            if not more and width not in (n_columns, n_columns + 1):
                 raise Mistake(
                     f"{shown(file)}: expected {n_columns} or {n_columns + 1} columns (the {n_columns} of the model, "
                     f"with or without a label after them), found {width}"
@@ -128,6 +134,20 @@ def line_batches(file: str, n_columns: int, n_tokens: int) -> Iterator[list[Line
         size += 1
     if batch:
         yield batch
+
+
+def with_ends(lines: list[Line], ends_of: Callable[[list[Sentence]], Iterable[tuple[str, ...]]]) -> Iterator[str]:
+    """The lines of some sentences, what ``ends_of`` says behind each token; all others as they are."""
+    batch: list[Sentence] = [[]]
+    for line in lines:
+        if line.token is not None:
+            batch[-1].append(line.token)
+        elif batch[-1] and not line.text.strip():
+            batch.append([])
+    batch = [sentence for sentence in batch if sentence]
+    ends = iter(ends_of(batch) if batch else ())
+    for line in lines:
+        yield line.text if line.token is None else line.text.rstrip() + line.separator + line.separator.join(next(ends))
 
 
 def check_tagger(loaded: Any, model: str, jobs: int) -> Tagger:
@@ -160,7 +180,7 @@ def load(model: str) -> Any:
         what = _looks_like(model)
         if what is None:
             raise
-        hint = "mercer train makes models; the model comes first: mercer predict MODEL FILE"
+        hint = "mercer train makes models; the model comes first: mercer predict MODEL FILE, mercer inspect MODEL"
         raise Mistake(f"{model}: this is not a model, it looks like {what}", hint) from error
 
 

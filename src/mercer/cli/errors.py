@@ -43,7 +43,8 @@ settings = _Settings()
 _SPELLED = {"header=False": "--no-header", "zero_based=True": "--zero-based", "lowercase=False": "--keep-case"}
 _ROLE = re.compile(r"\broles=\{'([^']*)': '(\w+)'\}")
 _PAIR = re.compile(r"\b([a-z][a-z_0-9]*)=('[^']*'|[\w.+-]+)?(?=[\s;,.:)]|$)")
-_SUBJECT = re.compile(r"(^|: )([a-z][a-z_0-9]*)(?= (?:must|means nothing|needs))")
+_SUBJECT = re.compile(r"(^|: )([A-Za-z][a-z_0-9]*)(?= (?:must|means nothing|needs))")
+_ADVICE = re.compile(r"\b(?:raise|lower|increase|decrease) \w+(?: or \w+)*")
 
 
 def as_options(message: str) -> str:
@@ -64,6 +65,10 @@ def as_options(message: str) -> str:
     def subject(match: re.Match[str]) -> str:
         return match.group(1) + (option_of(match.group(2)) or match.group(2))
 
+    def advice(match: re.Match[str]) -> str:
+        return " ".join(option_of(word) or word for word in match.group().split(" "))
+
+    message = _ADVICE.sub(advice, message)
     message = _ROLE.sub(lambda m: f"--roles {m.group(1)}={m.group(2)}" if "--roles" in options else m.group(), message)
     return _SUBJECT.sub(subject, _PAIR.sub(pair, message))
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mercer.cli import classifier, segmenter, terminal
+from mercer.cli import classifier, multilabel, proportions, segmenter, terminal
 from mercer.cli.columns import check_writable, load, n_columns, read_labelled, shown
 from mercer.cli.errors import Mistake
 
@@ -25,13 +25,20 @@ def inspect(
         str, typer.Argument(metavar="MODEL", help="A model file; or a graphical model in the formats .bif or .uai.")
     ],
     top: Annotated[int, typer.Option(metavar="N", min=1, help="How many features of each label.")] = 10,
-    label: Annotated[str | None, typer.Option(metavar="L", help="Only this label.")] = None,
+    label: Annotated[
+        str | None,
+        typer.Option(
+            metavar="L",
+            help="Only this label. With --data and a model of label sets or of proportions: the column of labels, or "
+            "the XML file that names them.",
+        ),
+    ] = None,
     data: Annotated[
         str | None,
         typer.Option(
             metavar="FILE",
             help="A labelled file that the model has not seen: shows confusion, calibration and the examples most "
-            "wrong. Of taggers, segmenters of column files, classifiers and regressors.",
+            "wrong. Of taggers, segmenters, classifiers, regressors, label sets and proportions.",
         ),
     ] = None,
     html: Annotated[
@@ -60,8 +67,11 @@ def inspect(
         _inspect_network(model, html, label, data)
         return
     loaded = load(model)
+    tables = multilabel.is_multilabel(loaded) or proportions.is_proportional(loaded)
+    column = label if tables and data is not None else None
+    label = None if column is not None else label
     _check_label(loaded, model, label)
-    more = [] if data is None else _examined(loaded, model, data, top)
+    more = [] if data is None else _examined(loaded, model, data, top, column)
     title = os.path.basename(model)
     if html is not None:
         from mercer.report.model import model_page
@@ -163,6 +173,9 @@ def _print_matrix(block: Matrix, top: int, label: str | None) -> None:
         rows = [[name, *map(shown_as, values)] for name, values in zip(block.rows, block.values, strict=True)]
         terminal.table(["", *block.columns], rows, "l" + "r" * len(block.columns))
         return
+    if not block.diverging and block.rows == block.columns:
+        _print_confusion(block, top, label)
+        return
     pairs = [
         (float(block.values[i, j]), f"{a} → {b}")
         for i, a in enumerate(block.rows)
@@ -175,6 +188,19 @@ def _print_matrix(block: Matrix, top: int, label: str | None) -> None:
     few = known if len(known) <= 2 * most else known[:most] + known[-most:]
     terminal.heading(f"{title} ({len(few)} strongest of {len(known)}{f', {forbidden} forbidden' if forbidden else ''})")
     terminal.table(["from → to", "value"], [(name, f"{value:+.4f}") for value, name in few], "lr")
+
+
+def _print_confusion(block: Matrix, top: int, label: str | None) -> None:
+    """The pairs of different labels that are confused most."""
+    pairs = [
+        (float(block.values[i, j]), a, b)
+        for i, a in enumerate(block.rows)
+        for j, b in enumerate(block.columns)
+        if i != j and block.values[i, j] > 0 and (label is None or label in (a, b))
+    ]
+    few = sorted(pairs, key=lambda pair: -pair[0])[: max(1, top)]
+    terminal.heading(f"{block.title.lower()} ({len(few)} of {len(pairs)} pairs)")
+    terminal.table([block.row_axis, block.column_axis, "share"], [(a, b, _share(v)) for v, a, b in few], "llr")
 
 
 def _print_curves(block: Curves) -> None:
@@ -197,23 +223,26 @@ def _weight(value: float) -> str:
 # ------------------------------------------------------------------------------------------------------ held-out data
 
 
-def _examined(model: Any, path: str, file: str, top: int) -> list[Block]:
+def _examined(model: Any, path: str, file: str, top: int, label: str | None) -> list[Block]:
     """How the model does on a file."""
     from mercer.tagging import Tagger
 
     with terminal.working(f"reading {shown(file)}"):
         if classifier.is_hashed(model):
             return _examined_lines(model, file, top)
+        if proportions.is_proportional(model):
+            return proportions.examine(model, file, label, top)
+        if multilabel.is_multilabel(model):
+            return multilabel.examine(model, file, label, top)
         if segmenter.is_segmenter(model):
-            _, X, y = segmenter.read(model, path, file, segmenter.SentencesName.rules.value)
-            if y and isinstance(y[0], list) and y[0] and isinstance(y[0][0], str):
-                return _examined_tags(X, y, model.predict(X), None, [], top)
-            raise Mistake(f"{path}: --data shows segmenters of column files; mercer evaluate scores texts")
+            return segmenter.examine(model, path, file, top)
         if isinstance(model, Tagger) and model.template is not None:
+            from mercer.report.examined import examined_tags
+
             X, y = read_labelled(file, n_columns(model))
             probable = getattr(model.loss, "name", model.loss) == "log"
             marginals = model.predict_marginals(X) if probable else None
-            return _examined_tags(X, y, model.predict(X), marginals, model.classes_.tolist(), top)
+            return examined_tags(X, y, model.predict(X), marginals, model.classes_.tolist(), top)
     raise Mistake(
         f"{path}: --data needs a model that reads files, and this is a {type(model).__name__}",
         "in Python, mercer.report.examined compares predictions with labels",
@@ -223,16 +252,17 @@ def _examined(model: Any, path: str, file: str, top: int) -> list[Block]:
 def _examined_lines(model: Any, file: str, top: int) -> list[Block]:
     import numpy as np
 
+    from mercer.data.readers.excerpts import excerpts
+    from mercer.data.readers.source import Source
     from mercer.online.files import ReadReport, labelled_blocks, outputs_of
     from mercer.report.examined import examined, examined_numbers
 
-    truths, answers, sure, of_truth = [], [], [], []
+    truths, answers, sure, of_truth, labelled = [], [], [], [], []
     numeric, probable = model._numeric_targets, getattr(model, "loss", "") in ("log", "hybrid")
-    complete = True
     given = classifier.given_options(None, None, None, None, None, None, False, False)
     for block in labelled_blocks(model, file, dict(given), "raise", report=ReadReport()):
         truth, _, known = outputs_of(model, block)
-        complete &= bool(known.all())
+        labelled.append(known)
         if numeric or not probable:
             answers.append(np.asarray(model.predict(block))[known])
         else:
@@ -245,10 +275,10 @@ def _examined_lines(model: Any, file: str, top: int) -> list[Block]:
         truths.append(truth[known])
     if not sum(map(len, truths)):
         raise Mistake(f"{shown(file)}: no labelled examples in this file")
-    lines = _lines(file) if complete and file != "-" else None
-    n, where = sum(map(len, truths)), None
-    if lines is not None and len(lines) in (n, n + 1):  # with or without a header
-        where = lines[len(lines) - n :].__getitem__
+    places = np.flatnonzero(np.concatenate(labelled))
+    source = Source(file, model.file_format_.encoding)
+    text = excerpts(source, model.file_format_, sum(map(len, labelled)))
+    where = None if text is None else lambda k: text(int(places[k]))
     truth, answer = np.concatenate(truths), np.concatenate(answers)
     if numeric:
         return examined_numbers(truth, answer, where, top)
@@ -256,37 +286,3 @@ def _examined_lines(model: Any, file: str, top: int) -> list[Block]:
         truth.astype(str), answer.astype(str), confidence=np.concatenate(sure) if sure else None,
         of_truth=np.concatenate(of_truth) if of_truth else None, shown=where, worst=top,
     )  # fmt: skip
-
-
-def _lines(file: str) -> list[str] | None:
-    """The lines of a plain text file that is not very large, for examples to be shown."""
-    try:
-        if os.path.getsize(file) > 1 << 26:
-            return None
-        with open(file, encoding="utf-8") as opened:
-            return [line for line in opened.read().splitlines() if line.strip()]
-    except (OSError, UnicodeDecodeError):
-        return None
-
-
-def _examined_tags(X: Any, y: Any, predicted: Any, marginals: Any, classes: list[Any], top: int) -> list[Block]:
-    import numpy as np
-
-    from mercer.report.examined import examined, flattened
-
-    truth, answer = flattened(y), flattened(predicted)
-    places = [(i, t) for i, labels in enumerate(y) for t in range(len(labels))]
-    sure = of_truth = None
-    if marginals is not None:
-        p = np.concatenate(marginals)
-        number = {label: k for k, label in enumerate(classes)}
-        at = np.array([number.get(label, -1) for label in truth])
-        of_truth = np.where(at >= 0, p[np.arange(len(p)), at], 0.0)
-        sure = p[np.arange(len(p)), [number[label] for label in answer]]
-
-    def context(k: int) -> str:
-        i, t = places[k]
-        words = [token if isinstance(token, str) else token[0] for token in X[i]]
-        return " ".join([*words[max(0, t - 4) : t], f"[{words[t]}]", *words[t + 1 : t + 5]])
-
-    return examined(truth, answer, confidence=sure, of_truth=of_truth, shown=context, worst=top, what="tokens")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,6 +12,10 @@ from mercer.cli import terminal
 from mercer.cli.columns import check_writable, shown
 from mercer.cli.errors import Mistake
 
+if TYPE_CHECKING:
+    from mercer.report.portrait import Block
+
+_MOST_LABELS = 40  # of a list on a page
 _EXACT = 4000  # rows up to which kernel matrices are decomposed
 
 
@@ -48,7 +52,11 @@ _CLASSES = {
 
 def train_multilabel(
     file: Annotated[
-        str, typer.Argument(metavar="FILE", help="Rows with label sets: .arff, .csv, .tsv, else svmlight.")
+        str,
+        typer.Argument(
+            metavar="FILE",
+            help="Rows with label sets: ARFF, csv, JSON lines or svmlight, known by their content; also packed.",
+        ),
     ],
     model: Annotated[str, typer.Option("--model", "-m", metavar="FILE", help="The model file to write.")],
     labels: Annotated[
@@ -101,21 +109,73 @@ def is_multilabel(model: Any) -> bool:
 
 
 def predict(model: Any, file: str, output: str, labels: str | None, top: int | None) -> None:
-    """A line with the labels of every row, with commas between them."""
+    """A line with the labels of every row, with commas between them; other lines of csv and svmlight are kept."""
+    from mercer.data.readers.label_sets import gaps
+    from mercer.online._writer import LineWriter, with_gaps
+
     table = _read(file, labels, getattr(model, "n_features_in_", None))
     sets = model.predict(table.X, n_labels=top)
-    text = "".join(",".join(map(str, row)) + "\n" for row in sets)
-    if output == "-":
-        print(text, end="")
-        return
-    from mercer._state.container import write_atomically
+    with LineWriter(output) as write:
+        write(with_gaps((",".join(map(str, row)) for row in sets), gaps(file, labels or "labels")))
 
-    write_atomically(output, [text.encode()])
+
+def examine(model: Any, file: str, labels: str | None, top: int) -> list[Block]:
+    """How the label sets of a file are found: blocks for a page."""
+    import numpy as np
+
+    from mercer.metrics import multilabel_scores
+    from mercer.report.examined import calibration
+    from mercer.report.portrait import Facts, Listing
+
+    table, truth, given = _compared(model, file, labels)
+    p = np.asarray(model.predict_proba(table.X), float)
+    scores = multilabel_scores(truth, given, p).to_dict()
+    truth, given = (np.asarray(Y.toarray() if hasattr(Y, "toarray") else Y) > 0 for Y in (truth, given))
+    facts = [("rows", f"{len(truth):,}"), *((n.replace("_", " "), f"{v:.4f}") for n, v in scores.items())]
+    names = [str(name) for name in model.classes_.tolist()]
+    right, true, said = (truth & given).sum(axis=0), truth.sum(axis=0), given.sum(axis=0)
+    order = np.argsort(-true, kind="stable")[:_MOST_LABELS]
+    rows = [
+        [
+            names[k],
+            *(f"{v:.4f}" for v in (right[k] / max(1, said[k]), right[k] / max(1, true[k]))),
+            f"{2 * right[k] / max(1, said[k] + true[k]):.4f}", f"{true[k]:,}", f"{said[k]:,}",
+        ]
+        for k in order.tolist()
+    ]  # fmt: skip
+    note = "" if len(names) <= _MOST_LABELS else f"The {_MOST_LABELS} most frequent of {len(names)} labels."
+    header = ["label", "precision", "recall", "F1", "true", "predicted"]
+    blocks: list[Block] = [Facts(facts, "Held-out data"), Listing("Labels", header, rows, "lrrrrr", note)]
+    if p.min(initial=0.0) >= 0 and p.max(initial=0.0) <= 1:
+        blocks.append(calibration(p.ravel(), truth.ravel(), "share of labels that are there"))
+    wrong = np.flatnonzero((truth != given).any(axis=1))
+    worst = wrong[np.argsort(-(truth != given)[wrong].sum(axis=1), kind="stable")][:top].tolist()
+    listed = [
+        [f"{i + 1:,}", *(", ".join(names[k] for k in np.flatnonzero(Y[i])) or "none" for Y in (truth, given))]
+        for i in worst
+    ]
+    if listed:
+        shown_note = f"{len(listed)} of {len(wrong):,} rows with a wrong label, those with most of them first."
+        blocks.append(Listing("Most wrong", ["row", "true", "predicted"], listed, "rll", shown_note))
+    return blocks
 
 
 def evaluate(model: Any, file: str, labels: str | None, as_json: bool) -> None:
     """Scores of label sets, and the labels that are predicted worst."""
     from mercer.metrics import multilabel_scores
+
+    table, truth, given = _compared(model, file, labels)
+    scores = multilabel_scores(truth, given, model.predict_proba(table.X)).to_dict()
+    if as_json:
+        print(json.dumps({"rows": table.X.shape[0], **scores}))
+        return
+    terminal.figures(
+        [("rows", f"{table.X.shape[0]:,}"), *((n.replace("_", " "), f"{v:.4f}") for n, v in scores.items())]
+    )
+
+
+def _compared(model: Any, file: str, labels: str | None) -> tuple[Any, Any, Any]:
+    """The table of a file, and its true and predicted labels as rows of 0 and 1."""
     from mercer.multilabel._labels import _rows_of
 
     table = _read(file, labels, getattr(model, "n_features_in_", None))
@@ -125,14 +185,7 @@ def evaluate(model: Any, file: str, labels: str | None, as_json: bool) -> None:
     if strange:
         terminal.complain("warning", f"{len(strange)} labels are unknown to the model, such as {strange[0]!r}")
     truth = _rows_of(known, place, len(place), strict=True)
-    given = _rows_of(model.predict(table.X), place, len(place), strict=True)
-    scores = multilabel_scores(truth, given, model.predict_proba(table.X)).to_dict()
-    if as_json:
-        print(json.dumps({"rows": table.X.shape[0], **scores}))
-        return
-    terminal.figures(
-        [("rows", f"{table.X.shape[0]:,}"), *((n.replace("_", " "), f"{v:.4f}") for n, v in scores.items())]
-    )
+    return table, truth, _rows_of(model.predict(table.X), place, len(place), strict=True)
 
 
 def _read(file: str, labels: str | None, n_features: int | None) -> Any:

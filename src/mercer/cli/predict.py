@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mercer.cli import classifier, multilabel, proportions, segmenter
-from mercer.cli.columns import Line, batches, check_tagger, check_writable, iter_columns, line_batches, load, n_columns
+from mercer.cli.columns import (
+    batches,
+    check_tagger,
+    check_writable,
+    iter_columns,
+    line_batches,
+    load,
+    n_columns,
+    with_ends,
+)
 from mercer.cli.errors import Mistake
 
 if TYPE_CHECKING:
@@ -93,7 +102,7 @@ def predict(
 
     A tagger takes the columns of the training file, with or without its label column; each line comes back with
     the predicted label appended, and blank lines and comments come back as they are. A segmenter of column files
-    writes the same, without comments; one of texts takes a text, forgets where its paragraphs began, and writes it with
+    writes the same; one of texts takes a text, forgets where its paragraphs began, and writes it with
     blank lines where they should. A classifier or regressor takes examples as in training, with or without labels in
     them, and writes a line for each line of the file, so that paste puts both side by side. How the file is read is
     kept in the model.
@@ -162,7 +171,7 @@ def predict(
 
     with LineWriter(output) as write:
         for lines_of_batch in line_batches(file, n_columns(tagger), _BATCH):
-            write(_labelled_lines(tagger, lines_of_batch, marginals))
+            write(with_ends(lines_of_batch, lambda batch: _ends(tagger, batch, marginals)))
 
 
 def _check_no_texts(model: str, lines: bool, sentences: segmenter.SentencesName, as_json: bool) -> None:
@@ -177,20 +186,6 @@ def _k_best(tagger: Tagger, parts: Iterable[list[Sentence]], k_best: int) -> Ite
             for rank, (labels, score) in enumerate(ranked, 1):
                 end = (str(rank), f"{score:.6f}")
                 yield [(*token, label, *end) for token, label in zip(sentence, labels, strict=True)]
-
-
-def _labelled_lines(tagger: Tagger, lines: list[Line], marginals: bool) -> Iterator[str]:
-    """The lines of some sentences, a label behind each token; all others as they are."""
-    batch: list[Sentence] = [[]]
-    for line in lines:
-        if line.token is not None:
-            batch[-1].append(line.token)
-        elif batch[-1] and not line.text.strip():
-            batch.append([])
-    batch = [sentence for sentence in batch if sentence]
-    ends = iter(_ends(tagger, batch, marginals) if batch else ())
-    for line in lines:
-        yield line.text if line.token is None else line.text.rstrip() + line.separator + line.separator.join(next(ends))
 
 
 def _ends(tagger: Tagger, batch: list[Sentence], marginals: bool) -> Iterator[tuple[str, ...]]:

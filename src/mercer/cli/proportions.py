@@ -8,13 +8,16 @@ import os
 from collections import Counter
 from collections.abc import Iterable
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from mercer.cli import terminal
 from mercer.cli.columns import check_writable, shown
 from mercer.cli.errors import Mistake
+
+if TYPE_CHECKING:
+    from mercer.report.portrait import Block
 
 _READING = "Reading"
 _LEARNING = "Learning"
@@ -221,17 +224,17 @@ _YES = frozenset(("1", "yes", "y", "true", "t", "+", "+1", "positive"))
 _NO = frozenset(("0", "no", "n", "false", "f", "-", "-1", "negative"))
 
 
-def _in_classes(cells: list[str], classes: list[str]) -> list[str]:
-    """Labels of a file in the names of a model that knows one class and "not" it, where it is clear what is meant."""
+def _spelled_by(cells: list[str], classes: list[str]) -> dict[str, str]:
+    """What a file calls the classes of a model that knows one class and "not" it, where it is clear what is meant."""
     known = {cell for cell in cells if cell}
+    same = {name: name for name in classes}
     if len(classes) != 2 or classes[0] != f"not {classes[1]}" or known <= set(classes) or len(known) > 2:
-        return cells
+        return same
     one = {cell for cell in known if cell.lower() == classes[1].lower()} or {c for c in known if c.lower() in _YES}
     other = known - one
     if len(one) != 1 or (one != {classes[1]} and not all(c.lower() in _NO for c in other) and len(known) == 1):
-        return cells
-    names = {next(iter(one)): classes[1]} | dict.fromkeys(other, classes[0])
-    return [names.get(cell, cell) for cell in cells]
+        return same
+    return {classes[1]: next(iter(one)), classes[0]: next(iter(other), classes[0])}
 
 
 def _bags(rows: Table, table: Table, bag: str, where: str, y: list[str | None] | None = None) -> Any:
@@ -385,15 +388,55 @@ def is_proportional(model: Any) -> bool:
 
 
 def predict(model: Any, file: str, output: str, separator: str | None) -> None:
-    """A line with the class of every row."""
-    labels = model.predict(read_table(file, separator))
-    text = "".join(f"{label}\n" for label in labels.tolist())
-    if output == "-":
-        print(text, end="")
-        return
-    from mercer._state.container import write_atomically
+    """A line with the class of every row; the names of the columns and blank lines have one, too."""
+    from mercer.data.readers.table import row_gaps
+    from mercer.online._writer import LineWriter, with_gaps
 
-    write_atomically(output, [text.encode()])
+    labels = model.predict(read_table(file, separator))
+    gaps = row_gaps(file, "label", separator="\t" if separator in ("\\t", "tab") else separator)
+    with LineWriter(output) as write:
+        write(with_gaps(map(str, labels.tolist()), gaps))
+
+
+def examine(model: Any, file: str, label: str | None, top: int) -> list[Block]:
+    """How the model does on the rows of a file whose classes are known: blocks for a page."""
+    import numpy as np
+
+    from mercer.report.examined import examined
+
+    if label is None:
+        raise Mistake("--data needs --label with a model of proportions: the column that holds classes")
+    rows = read_table(file, None)
+    if label not in rows:
+        raise Mistake(f"{shown(file)}: no column {label!r}", f"its columns: {', '.join(rows)}")
+    classes = [str(name) for name in model.classes_.tolist()]
+    spelled = _spelled_by(rows[label], classes)
+    classes = [spelled[name] for name in classes]
+    cells = np.array(rows[label], dtype=object)
+    known = np.flatnonzero(cells != "")
+    if not len(known):
+        raise Mistake(f"{shown(file)}: the column {label!r} is empty")
+    predicted = np.array([spelled[str(value)] for value in model.predict(rows).tolist()], dtype=object)
+    sure = of_truth = None
+    if hasattr(model, "predict_proba"):
+        p = np.asarray(model.predict_proba(rows))
+        place = {name: i for i, name in enumerate(classes)}
+        at = np.array([place.get(cell, -1) for cell in cells])
+        of_truth = np.where(at >= 0, p[np.arange(len(p)), at], 0.0)[known]
+        sure = p.max(axis=1)[known]
+    elif hasattr(model, "decision_function"):  # no probabilities: those that lie farthest on the wrong side come first
+        scores = np.asarray(model.decision_function(rows), float)
+        if scores.ndim == 1:
+            of_truth = np.where(cells == classes[1], scores, -scores)[known]
+    names = [name for name in rows if name != label]
+
+    def row(k: int) -> str:
+        return ", ".join(f"{name}={rows[name][known[k]]}" for name in names)
+
+    return examined(
+        cells[known].astype(str), predicted[known].astype(str), confidence=sure, of_truth=of_truth, shown=row,
+        worst=top, score="p(true)" if sure is not None else "margin",
+    )  # fmt: skip
 
 
 def evaluate(model: Any, file: str, label: str | None, bag: str | None, separator: str | None, as_json: bool) -> None:
@@ -404,18 +447,20 @@ def evaluate(model: Any, file: str, label: str | None, bag: str | None, separato
             raise Mistake(f"{shown(file)}: no column {name!r}", f"its columns: {', '.join(rows)}")
     if label is None and bag is None:
         raise Mistake("say which column holds labels (--label) or groups (--bag)", "mercer predict needs neither")
-    predicted = [str(value) for value in model.predict(rows).tolist()]
+    classes = [str(name) for name in model.classes_.tolist()]
+    spelled = dict(zip(classes, classes, strict=True)) if label is None else _spelled_by(rows[label], classes)
+    classes = [spelled[name] for name in classes]
+    predicted = [spelled[str(value)] for value in model.predict(rows).tolist()]
     found: dict[str, Any] = {"rows": len(predicted)}
     if label is not None:
-        rows[label] = _in_classes(rows[label], [str(name) for name in model.classes_.tolist()])
         known = [(cell, guess) for cell, guess in zip(rows[label], predicted, strict=True) if cell]
         if not known:
             raise Mistake(f"{shown(file)}: the column {label!r} is empty")
-        strange = {cell for cell, _ in known} - {str(name) for name in model.classes_.tolist()}
+        strange = {cell for cell, _ in known} - set(classes)
         if strange:
             raise Mistake(
                 f"{shown(file)}: {sorted(strange)[0]!r} is none of the classes of this model",
-                f"they are {', '.join(map(str, model.classes_.tolist()))}",
+                f"they are {', '.join(classes)}",
             )
         most_frequent, times = Counter(cell for cell, _ in known).most_common(1)[0]
         right = sum(cell == guess for cell, guess in known)
@@ -426,7 +471,6 @@ def evaluate(model: Any, file: str, label: str | None, bag: str | None, separato
         groups: dict[str, list[str]] = {}
         for name, guess in zip(rows[bag], predicted, strict=True):
             groups.setdefault(name, []).append(guess)
-        classes = [str(name) for name in model.classes_.tolist()]
         if label is not None:
             labelled = [row for row in zip(rows[bag], rows[label], predicted, strict=True) if row[1]]
             found |= _errors_of_shares(labelled, classes)

@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from mercer.cli import terminal
-from mercer.cli.columns import batches, check_writable, read_labelled, shown
+from mercer.cli.columns import batches, check_writable, line_batches, read_labelled, shown, with_ends
 from mercer.cli.errors import Mistake, Stopped
 
 if TYPE_CHECKING:
     from mercer.data.readers.conll import Sentence
+    from mercer.report.portrait import Block
     from mercer.segmentation import Document, Segmenter
 
 _BATCH = 1 << 14  # tokens
@@ -55,7 +56,9 @@ class SegmenterLoss(StrEnum):
     log = "log"
     softmax_margin = "softmax-margin"
     hybrid = "hybrid"
+    adaptive_hybrid = "adaptive-hybrid"
     relative_margin = "relative-margin"
+    circle = "circle"
 
 
 class SegmenterSolver(StrEnum):
@@ -345,11 +348,11 @@ def _labelled(files: list[str], width: int | None = None) -> tuple[list[Sentence
         sentences, tags = read_labelled(file, width)
         width = len(sentences[0][0])
         X += sentences
-        y += _as_bio(tags, file)
+        y += as_bio(tags, file)
     return X, y
 
 
-def _as_bio(y: list[list[str]], file: str) -> list[list[str]]:
+def as_bio(y: list[list[str]], file: str) -> list[list[str]]:
     """Tags of any span scheme (IOB1, IOB2, BIOES, BILOU) as IOB2."""
     from mercer.metrics import is_span_labelling, spans
 
@@ -470,9 +473,17 @@ def predict(
                     record = {"tokens": [token[0] for token in sentence], "spans": spans}
                     stream.write(json.dumps(record, ensure_ascii=False) + "\n")
         return
-    from mercer.data.readers.conll import write_conll
+    if k_best is not None:
+        from mercer.data.readers.conll import write_conll
 
-    write_conll(output, _tagged(model, parts, marginals, k_best))
+        write_conll(output, _k_best(model, parts, k_best))
+        return
+    from mercer.online._writer import LineWriter
+
+    assert model.template is not None
+    with LineWriter(output) as write:
+        for lines_of_batch in line_batches(file, model.template.n_columns, _BATCH, more=True):
+            write(with_ends(lines_of_batch, lambda batch: _ends(model, batch, marginals)))
 
 
 def _text_of(model: Segmenter, document: Document, starts: Any, lines: bool, as_json: bool) -> str:
@@ -526,30 +537,27 @@ def _sentences(model: Segmenter, file: str) -> Iterator[Sentence]:
         yield sentence
 
 
-def _tagged(
-    model: Segmenter, parts: Iterable[list[Sentence]], marginals: bool, k_best: int | None
-) -> Iterator[Sentence]:
-    """The sentences with their new columns."""
+def _k_best(model: Segmenter, parts: Iterable[list[Sentence]], k_best: int) -> Iterator[Sentence]:
+    """The sentences with their new columns, once for each segmentation."""
     from mercer.data.segments import segments_to_bio
 
-    place = {label: i for i, label in enumerate(model.classes_.tolist())}
     for batch in parts:
-        if k_best is not None:
-            for sentence, ranked in zip(batch, model.k_best(batch, k_best), strict=True):
-                for rank, (segments, score) in enumerate(ranked, 1):
-                    end = (str(rank), f"{score:.6f}")
-                    yield [(*token, tag, *end) for token, tag in zip(sentence, segments_to_bio(segments), strict=True)]
-            continue
-        predicted = model.predict(batch)
-        if not marginals:
-            for sentence, tags in zip(batch, predicted, strict=True):
-                yield [(*token, tag) for token, tag in zip(sentence, tags, strict=True)]
-            continue
-        for sentence, tags, mu in zip(batch, predicted, model.predict_marginals(batch), strict=True):
-            yield [
-                (*token, tag, f"{p[place[tag if tag == 'O' else tag[2:]]]:.6f}")
-                for token, tag, p in zip(sentence, tags, mu.tolist(), strict=True)
-            ]
+        for sentence, ranked in zip(batch, model.k_best(batch, k_best), strict=True):
+            for rank, (segments, score) in enumerate(ranked, 1):
+                end = (str(rank), f"{score:.6f}")
+                yield [(*token, tag, *end) for token, tag in zip(sentence, segments_to_bio(segments), strict=True)]
+
+
+def _ends(model: Segmenter, batch: list[Sentence], marginals: bool) -> Iterator[tuple[str, ...]]:
+    """What is appended to each token."""
+    predicted = model.predict(batch)
+    if not marginals:
+        yield from ((tag,) for tags in predicted for tag in tags)
+        return
+    place = {label: i for i, label in enumerate(model.classes_.tolist())}
+    for tags, mu in zip(predicted, model.predict_marginals(batch), strict=True):
+        for tag, p in zip(tags, mu.tolist(), strict=True):
+            yield tag, f"{p[place[tag if tag == 'O' else tag[2:]]]:.6f}"
 
 
 def read(model: Segmenter, path: str, file: str, sentences: str) -> tuple[str, Any, Any]:
@@ -567,7 +575,40 @@ def read(model: Segmenter, path: str, file: str, sentences: str) -> tuple[str, A
             f"{shown(file)}: expected at least {model.template.n_columns + 1} columns (the "
             f"{model.template.n_columns} of the model's template and the label), found {len(X[0][0]) + 1}"
         )
-    return kind, X, _as_bio(y, file)
+    return kind, X, as_bio(y, file)
+
+
+def examine(model: Segmenter, path: str, file: str, top: int) -> list[Block]:
+    """How the segments of a file are found: blocks for a page."""
+    from mercer.report.examined import examined, examined_tags
+
+    kind, X, y = read(model, path, file, SentencesName.rules.value)
+    predicted = model.predict(X)
+    if kind == "columns":
+        probable = model.loss_ == "log"
+        marginals = model.predict_marginals(X) if probable else None
+        return examined_tags(X, y, predicted, marginals, model.classes_.tolist(), top, spans=True)
+    import numpy as np
+
+    from mercer.report.portrait import Facts
+
+    sentences = [sentence for document in X for sentence in document]
+    starts = [np.isin(np.arange(len(document)), places) for document, places in zip(X, y, strict=True)]
+    found = [np.isin(np.arange(len(document)), places) for document, places in zip(X, predicted, strict=True)]
+    p = np.concatenate([np.asarray(q, float)[: len(d)] for q, d in zip(model.boundary_marginals(X), X, strict=True)])
+    inner = np.concatenate([np.arange(len(document)) > 0 for document in X])  # the first sentence always starts one
+    truth, answer, p = (np.concatenate(values)[inner] for values in (starts, found, [p]))
+    if not len(truth):
+        raise Mistake(f"{shown(file)}: no second sentence, so there is no boundary to decide on")
+    places = np.flatnonzero(inner)
+    names = np.array(["goes on", "starts"])
+    scores = _boundary_scores(y, predicted, [len(document) for document in X])
+    rows = [(n.replace("_", " "), f"{v:.4f}" if isinstance(v, float) else f"{v:,}") for n, v in scores.items()]
+    blocks = examined(
+        names[truth.astype(int)], names[answer.astype(int)], confidence=np.where(answer, p, 1 - p),
+        of_truth=np.where(truth, p, 1 - p), shown=lambda k: sentences[places[k]], worst=top, facts=False,
+    )  # fmt: skip
+    return [Facts(rows, "Held-out data"), *blocks]
 
 
 def evaluate_text(y: list[Any], predicted: list[Any], lengths: list[int], as_json: bool) -> None:

@@ -86,7 +86,7 @@ class Task:
         return np.sort(order[held_out:]), np.sort(order[:held_out])
 
 
-def look_at(file: str, kind: str | None, given: dict[str, Any], quiet: bool) -> Task:
+def look_at(file: str, kind: str | None, given: dict[str, Any], quiet: bool, on_error: str = "raise") -> Task:
     """The task of a file: the kind that was asked for, or that of its content."""
     from mercer.data.readers.sniff import sniff
     from mercer.data.readers.source import Source
@@ -98,9 +98,11 @@ def look_at(file: str, kind: str | None, given: dict[str, Any], quiet: bool) -> 
     sniffed = None if asked else sniff(source)
     if kind == "tagger" or (kind is None and sniffed is not None and sniffed.format == "columns"):
         return TaggerTask(file, "" if sniffed is None else sniffed.why)
+    if kind == "segmenter" and sniffed is not None and sniffed.format == "columns":
+        return SpanTask(file, sniffed.why)
     if kind == "segmenter" or (kind is None and sniffed is not None and sniffed.format == "prose"):
         return SegmenterTask(file)
-    return HashedTask(source, kind, given, quiet)
+    return HashedTask(source, kind, given, quiet, on_error)
 
 
 # ---------------------------------------------------------------------------------------------- examples
@@ -109,27 +111,32 @@ def look_at(file: str, kind: str | None, given: dict[str, Any], quiet: bool) -> 
 class HashedTask(Task):
     """Rows of a table, texts or svmlight lines: `HashedClassifier` or `HashedRegressor`."""
 
-    def __init__(self, source: Any, kind: str | None, given: dict[str, Any], quiet: bool) -> None:
-        self.source, self.given = source, given
+    def __init__(
+        self, source: Any, kind: str | None, given: dict[str, Any], quiet: bool, on_error: str = "raise"
+    ) -> None:
+        self.source, self.given, self.on_error = source, given, on_error
         self.kind, self.why = _kind_of(source, given) if kind is None else (kind, "as asked for")
         model = self.estimator()
         model._say = classifier.teller(quiet)
         self.run = self._training(model)
         del model._say
         self.small = self.run.load(MOST_BLOCKS)
+        if not self.small and len(self.run.held[0]) <= MOST_BLOCKS:
+            next(iter(self.run.held[1]))  # not long but malformed: raises
         self.n, self.texts = 0, False
         if self.small and not self.run.first:
             raise Mistake(f"{source.name}: no examples in this file")
         if self.small:
             self.records, self.y = self.run.examples()
             self.n, self.texts = len(self.y), self.records.documents
+            classifier.show_skipped(source.path, self.run.report())
             if not self.n:
                 raise Mistake(f"{source.name}: no labelled examples in this file")
 
     def _training(self, model: Any) -> Any:
         from mercer.online._training import Training
 
-        return Training(model, self.source, dict(self.given), "raise", None, afresh=True)
+        return Training(model, self.source, dict(self.given), self.on_error, None, afresh=True)
 
     def estimator(self, **settings: Any) -> Any:
         from mercer.online import HashedClassifier, HashedRegressor
@@ -173,7 +180,7 @@ class HashedTask(Task):
         del model._say
         truth = self.y[rows]
         if self.kind == "regressor":
-            return _judge_numbers(truth.astype(float), model.predict(block))
+            return _judge_numbers(truth.astype(float), model.predict(block), None if brief else self._shown(rows))
         p = model.predict_proba(block)
         names = np.array([str(c) for c in model.classes_.tolist()], dtype=object)
         predicted = names[p.argmax(axis=1)]
@@ -190,8 +197,18 @@ class HashedTask(Task):
             of_truth = np.where(at >= 0, p[np.arange(len(p)), at], 0.0)
             verdict.figures.append(("log loss", f"{-np.log(np.maximum(of_truth, 1e-12)).mean():.4f}"))
             text = truth.astype(str), predicted.astype(str)
-            verdict.blocks = examined(*text, confidence=p.max(axis=1), of_truth=of_truth)
+            verdict.blocks = examined(
+                *text, confidence=p.max(axis=1), of_truth=of_truth, shown=self._shown(rows), facts=False
+            )
         return verdict
+
+    def _shown(self, rows: np.ndarray) -> Any:
+        """What pages show of these rows; None where the lines of the file are not its examples."""
+        from mercer.data.readers.excerpts import excerpts
+
+        places = self.run.labelled()[rows]
+        text = excerpts(self.source, self.run.form, sum(map(len, self.run.first)))
+        return None if text is None else lambda k: text(int(places[k]))
 
     def groups(self) -> Any:
         return self.y.astype(str) if self.kind == "classifier" else None
@@ -244,7 +261,7 @@ def _kind_of(source: Any, given: dict[str, Any]) -> tuple[str, str]:
     return "classifier", "its lines have labels"
 
 
-def _judge_numbers(truth: np.ndarray, predicted: np.ndarray) -> Verdict:
+def _judge_numbers(truth: np.ndarray, predicted: np.ndarray, shown: Any = None) -> Verdict:
     import numpy as np
 
     from mercer.report.examined import examined_numbers
@@ -257,7 +274,8 @@ def _judge_numbers(truth: np.ndarray, predicted: np.ndarray) -> Verdict:
         ("mean absolute error", f"{np.abs(truth - predicted).mean():.6g}"),
         ("of the mean for all", f"{np.abs(truth - truth.mean()).mean():.6g}"),
     ]
-    return Verdict("R²", r2, 0.0, "the mean for all rows", figures, examined_numbers(truth, predicted))
+    blocks = examined_numbers(truth, predicted, shown, facts=False)
+    return Verdict("R²", r2, 0.0, "the mean for all rows", figures, blocks)
 
 
 # ---------------------------------------------------------------------------------------------- sentences
@@ -300,15 +318,20 @@ class TaggerTask(Task):
         baseline = token_accuracy(y, guessed)
         figures = [("token accuracy", f"{right:.4f}"), ("most frequent label of each word", f"{baseline:.4f}")]
         verdict = Verdict("accuracy", right, baseline, "the most frequent label of each word", figures)
-        if is_span_labelling(y) and is_span_labelling(model.classes_.tolist()):
+        if is_span_labelling(y) and (self.kind == "segmenter" or is_span_labelling(model.classes_.tolist())):
             f1 = span_f1(y, predicted)
             figures += [("span F1", f"{f1:.4f}"), ("of that baseline", f"{span_f1(y, guessed):.4f}")]
             verdict.name, verdict.value, verdict.baseline = "span F1", f1, span_f1(y, guessed)
         if not brief:
-            from mercer.report.examined import examined, flattened
-
-            verdict.blocks = examined(flattened(y), flattened(predicted), what="tokens")
+            verdict.blocks = self._examined(model, X, y, predicted)
         return verdict
+
+    def _examined(self, model: Any, X: Any, y: Any, predicted: Any) -> list[Block]:
+        from mercer.report.examined import examined_tags
+
+        probable = getattr(model.loss, "name", model.loss) == "log"
+        marginals = model.predict_marginals(X) if probable else None
+        return examined_tags(X, y, predicted, marginals, model.classes_.tolist(), facts=False)
 
     def _usual_labels(self, held_out: np.ndarray) -> dict[Any, str]:
         """The most frequent label of each word in the other sentences; under None that of all words."""
@@ -328,6 +351,35 @@ class TaggerTask(Task):
 
     def command(self, model: str) -> str:
         return f"mercer train tagger {shown(self.file)} --model {model}"
+
+
+class SpanTask(TaggerTask):
+    """Sentences of a column file with span tags: `Segmenter`."""
+
+    kind = "segmenter"
+
+    def __init__(self, file: str, why: str) -> None:
+        from mercer.cli.segmenter import as_bio
+
+        super().__init__(file, why)
+        self.y = as_bio(self.y, file)
+
+    def estimator(self, **settings: Any) -> Any:
+        from mercer.segmentation import Segmenter
+
+        return Segmenter(template=self.template, form="bio", **{"n_jobs": -1, **settings})
+
+    def _examined(self, model: Any, X: Any, y: Any, predicted: Any) -> list[Block]:
+        from mercer.report.examined import examined_tags
+
+        marginals = model.predict_marginals(X)
+        return examined_tags(X, y, predicted, marginals, model.classes_.tolist(), spans=True, facts=False)
+
+    def candidates(self) -> list[dict[str, Any]]:
+        return [{}, {"C": 0.1}, {"C": 0.3}, {"C": 3.0}, {"C": 10.0}]
+
+    def command(self, model: str) -> str:
+        return f"mercer train segmenter {shown(self.file)} --model {model}"
 
 
 class SegmenterTask(Task):

@@ -46,7 +46,9 @@ class LossName(StrEnum):
     slack = "slack"
     softmax_margin = "softmax-margin"
     hybrid = "hybrid"
+    adaptive_hybrid = "adaptive-hybrid"
     relative_margin = "relative-margin"
+    circle = "circle"
 
 
 class PenaltyName(StrEnum):

@@ -45,6 +45,7 @@ def tune(
     label: classifier.Label = None,
     roles: classifier.Roles = None,
     encoding: classifier.Encoding = None,
+    on_error: classifier.OnError = classifier.OnErrorName.stop,
     seed: Annotated[int, typer.Option(metavar="N", help="Of the folds.")] = 0,
     quiet: classifier.Quiet = False,
 ) -> None:
@@ -64,7 +65,7 @@ def tune(
     model, html = outputs(file, model, html)
     given = classifier.given_options(format, label, None, None, None, None, False, False, roles, encoding)
     with terminal.working(f"reading {shown(file)}"):
-        task = look_at(file, None if kind is None else kind.value, given, quiet)
+        task = look_at(file, None if kind is None else kind.value, given, quiet, on_error.value)
     if isinstance(task, HashedTask) and not task.small:
         raise Mistake(
             f"{shown(file)}: too long for several folds in memory", "take a part of it, such as its first lines"

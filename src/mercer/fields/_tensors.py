@@ -14,6 +14,7 @@ from torch.nn.functional import softplus
 
 from mercer.fields._cuda import draw
 from mercer.fields._units import FieldPath, HiddenUnits
+from mercer.fields._walks import MOST_PARTICLES, Walks, walks_for
 from mercer.learning.learners import Keys
 
 __all__ = ["TensorUnits", "uniforms"]
@@ -170,6 +171,30 @@ class TensorUnits(HiddenUnits):
     def uniform(self, n: int, keys: Keys) -> Any:
         """Draw n states at inverse temperature 0: the draws of the compiled loops."""
         return torch.as_tensor(super().uniform(n, keys).astype(np.float32), device=self.device)
+
+    # ------------------------------------------------------------------ many sweeps at once
+
+    def _walks(self, states: Any) -> Walks | None:
+        return None if self.gaussian else walks_for(states, self.n_hidden)
+
+    def sweeps(self, states: Any, theta: Any, keys: Keys, count: int, beta: float = 1.0) -> Any:
+        """Return the states after a number of sweeps."""
+        walks = self._walks(states) if count > 1 and beta == 1.0 else None
+        if walks is None:
+            return super().sweeps(states, theta, keys, count, beta)
+        return walks.sweeps(states, self.parts(theta), keys, count)
+
+    def excursion(self, states: Any, theta: Any, betas: list[float], keys: Keys) -> tuple[Any, Any]:
+        """Return the states after a way along inverse temperatures and back, and the logarithm of what accepts them."""
+        walks = self._walks(states)
+        if walks is None:
+            return super().excursion(states, theta, betas, keys)
+        return walks.excursion(states, self.parts(theta), betas, keys)
+
+    def anneal(self, states: Any, theta: Any, ess: float, keys: Keys) -> tuple[Any, list[float]] | None:
+        """Return uniform states after a walk to θ, and its inverse temperatures; None where no GPU helps."""
+        walks = self._walks(states) if len(states) <= MOST_PARTICLES else None
+        return None if walks is None else walks.anneal(states, self.parts(theta), ess, keys)
 
     # ------------------------------------------------------------------ what is left to the processor
 

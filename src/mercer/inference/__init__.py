@@ -28,6 +28,7 @@ from mercer.inference.result import (
     ZeroProbabilityError,
 )
 from mercer.inference.sampling import metropolis_hastings
+from mercer.inference.trees import ChowLiuTree, LatentTree
 from mercer.inference.uai import read_uai, read_uai_evidence, write_uai, write_uai_evidence
 from mercer.inference.variational import find_chains
 
@@ -35,6 +36,7 @@ __all__ = [
     "METHODS",
     "ApproximateInferenceWarning",
     "BayesianNetwork",
+    "ChowLiuTree",
     "CompiledGraph",
     "ErrorEstimate",
     "Factor",
@@ -44,6 +46,7 @@ __all__ = [
     "Inference",
     "InferenceResult",
     "JunctionTree",
+    "LatentTree",
     "Limits",
     "LogPartition",
     "Marginals",

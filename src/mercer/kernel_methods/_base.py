@@ -151,11 +151,16 @@ class KernelMethod(Saved, ScoreModel, Estimator):
         _check_columns(self, X, reset)
         return K
 
-    def _gram(self, X: Any, weights: np.ndarray | None = None) -> np.ndarray:
-        """The matrix of collected training objects, which may have weights."""
+    def _gram(self, X: Any, weights: np.ndarray | None = None, *, single: bool = False) -> np.ndarray:
+        """The matrix of collected training objects, which may have weights.
+
+        ``single``: in single precision if the kernel is one of distances, whose values are at most 1.
+        """
         if self._precomputed:
             return X
-        K = self._training_kernel(X, weights)(X, n_jobs=self.n_jobs, verbose=getattr(self, "verbose", 0))
+        kernel = self._training_kernel(X, weights)
+        dtype = np.float32 if single and getattr(kernel, "_diagonal", None) == 1.0 else np.float64
+        K = kernel(X, dtype=dtype, n_jobs=self.n_jobs, verbose=getattr(self, "verbose", 0))
         if len(K) == 0:
             raise ValueError("X is empty: there is nothing to learn from")
         if not np.isfinite(K).all():

@@ -108,6 +108,10 @@ def joined(parts: list[Any]) -> Any:
         import pandas as pd
 
         return pd.concat(parts)
+    if hasattr(first, "vstack") and hasattr(first, "schema"):  # a frame of polars
+        import polars as pl
+
+        return pl.concat(parts)
     if hasattr(type(first), "concatenate"):  # Graphs
         return type(first).concatenate(parts)
     return [x for part in parts for x in part]

@@ -138,7 +138,7 @@ class KernelFisher(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cla
         weights = weights_of(X, sample_weight)
         present = np.bincount(number, weights, minlength=len(self.classes_)) > 0
         if not present.all():
-            raise ValueError(f"the class {self.classes_[~present][0]!r} has no objects with a positive weight")
+            raise ValueError(f"the class {self.classes_[~present].tolist()[0]!r} has no objects with a positive weight")
         self._solve(self.coordinates_.fit("X", X), number, ridge, weights)
         return self
 

@@ -88,7 +88,9 @@ class KernelMeanClassifier(ClassifierMixin, KernelMethod):
         shares[codes, np.arange(len(codes))] = weights
         totals = shares.sum(axis=1, keepdims=True)
         if not totals.all():
-            raise ValueError(f"the class {classes[totals[:, 0] == 0][0]!r} has no objects with a positive weight")
+            raise ValueError(
+                f"the class {classes[totals[:, 0] == 0].tolist()[0]!r} has no objects with a positive weight"
+            )
         shares /= totals
         K = self._gram(X)
         offsets = -0.5 * np.einsum("ci,ci->c", shares @ K, shares)

@@ -124,7 +124,7 @@ class _Pairs(ClassifierMixin, KernelMethod):
         weights = weights_of(X, sample_weight, classes, codes, self.class_weight)
         there = np.bincount(codes[weights > 0], minlength=len(classes)) > 0
         if not there.all():
-            raise ValueError(f"the class {classes[~there][0]!r} has no objects with a positive weight")
+            raise ValueError(f"the class {classes[~there].tolist()[0]!r} has no objects with a positive weight")
         K = np.ascontiguousarray(self._gram(X, weights))
         C, engine = self._slack_weight(K, weights), _core.machines.KernelMachine(K)
         pairs = combinations(range(len(classes)), 2)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.base import TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._estimator import Estimator
@@ -16,7 +16,7 @@ from mercer.kernels.base import Kernel, check_kernel, require_positive_definite
 __all__ = ["Gram"]
 
 
-class Gram(Saved, TransformerMixin, Estimator):
+class Gram(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     """Objects to rows of the Gram matrix with the training objects, for estimators with ``kernel="precomputed"``.
 
     Parameters
@@ -81,6 +81,10 @@ class Gram(Saved, TransformerMixin, Estimator):
         """The matrix of objects with the training objects, one row an object."""
         check_is_fitted(self)
         return self._kernel(X, self.objects_, dtype=self.dtype, n_jobs=self.n_jobs, verbose=self.verbose)
+
+    @property
+    def _n_features_out(self) -> int:
+        return _count(self.objects_)
 
     def _start(self, X: Any) -> Kernel:
         kernel = check_kernel("kernel", self.kernel)

@@ -100,6 +100,8 @@ def vectors_and_bags(X: Any) -> tuple[np.ndarray, np.ndarray | None]:
     """
     if sp.issparse(X):
         X = X.toarray()
+    elif hasattr(X, "columns") and hasattr(X, "to_numpy"):  # a data frame
+        X = X.to_numpy()
     if isinstance(X, np.ndarray) and np.iscomplexobj(X):
         raise ValueError("X must hold real numbers, got complex ones")
     if not (isinstance(X, np.ndarray) and X.ndim == 2) and _are_bags(X):

@@ -29,6 +29,7 @@ from mercer._validation import check_choice, check_count, check_not_negative, ch
 
 __all__ = ["LabelSetKernel", "LinearOutput", "LogOddsOutput", "OutputKernel", "PolynomialOutput"]
 
+_FEW = 64  # labels up to which dense products are the faster ones
 CODES = ("centred", "signs", "indicator")
 
 
@@ -82,10 +83,10 @@ class LabelSetKernel(Saved):
             K /= (1.0 + self.coef0) ** self.degree
         return K
 
-    def gram(self, Y: sp.csr_matrix) -> np.ndarray:
+    def gram(self, Y: sp.csr_matrix, dtype: Any = np.float64) -> np.ndarray:
         """Kernel values of all pairs of rows, by sparse products where codes are sparse up to what labels share."""
-        if self.factor is not None:
-            V = self.features(Y)
+        if self.factor is not None or Y.shape[1] <= _FEW:
+            V = self.features(Y).astype(dtype, copy=False)
             return self.of_features(V, V)
         K = (Y @ Y.T).toarray().astype(np.float64, copy=False)
         if self.code == "centred":
@@ -100,12 +101,13 @@ class LabelSetKernel(Saved):
         scale = _reciprocal(np.sqrt(np.maximum(np.diag(K), 0.0)))
         K *= scale[:, None]
         K *= scale
-        return self._powered(K)
+        return self._powered(K.astype(dtype, copy=False))
 
     def expand(self, K: np.ndarray, alpha: np.ndarray, Y: sp.csr_matrix) -> np.ndarray:
         """K diag(alpha) V, with V the `features` of Y, by sparse products where they are fewer."""
-        if self.factor is not None or Y.nnz * 4 > Y.shape[0] * Y.shape[1]:
-            return K @ (alpha[:, None] * self.features(Y))
+        if self.factor is not None or Y.shape[1] <= _FEW or Y.nnz * 4 > Y.shape[0] * Y.shape[1]:
+            coef = (alpha[:, None] * self.features(Y)).astype(K.dtype, copy=False)
+            return (K @ coef).astype(np.float64, copy=False)
         V = self._codes(Y)
         weights = alpha * _reciprocal(np.sqrt(np.einsum("ij,ij->i", V, V)))
         scaled = sp.csr_matrix(sp.diags(weights) @ Y)

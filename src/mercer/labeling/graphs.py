@@ -55,8 +55,8 @@ class GraphLabeler(StructuredEstimator):
 
     Parameters
     ----------
-    loss : {"log", "hinge", "squared-hinge", "slack", "softmax-margin", "hybrid", "relative-margin"} or Loss, \
-default="log"
+    loss : {"log", "hinge", "squared-hinge", "slack", "softmax-margin", "hybrid", "adaptive-hybrid", \
+"relative-margin", "circle"} or Loss, default="log"
         ``"log"`` is a conditional random field, ``"hinge"`` a max-margin Markov network (structured support vector
         machine), ``"hybrid"`` a blend; see :mod:`mercer.learning`.
     inference : {"auto", "exact", "bp", "trw", "mean-field", "cuts", "expansion", "swap", "lp", "dual", "icm"}, \
@@ -364,6 +364,7 @@ default="auto"
         self.inference_ = str(plan)
         exact = {
             "log": plan.exact_sums, "softmax-margin": plan.exact_sums, "hybrid": plan.exact_sums and plan.exact_maxima,
+            "adaptive-hybrid": plan.exact_sums and plan.exact_maxima, "circle": plan.exact_sums,
             "pseudo-likelihood": True, "piecewise": True,
         }  # fmt: skip
         self.exact_ = exact.get(loss.name, plan.exact_maxima)

@@ -3,6 +3,8 @@
 from mercer.learning.checkpoint import Checkpoint
 from mercer.learning.losses import (
     LOSSES,
+    AdaptiveHybrid,
+    Circle,
     Hinge,
     Hybrid,
     Log,
@@ -20,7 +22,9 @@ from mercer.learning.solvers import SOLVERS, ConvergenceWarning, Result, Solver,
 __all__ = [
     "LOSSES",
     "SOLVERS",
+    "AdaptiveHybrid",
     "Checkpoint",
+    "Circle",
     "ConvergenceWarning",
     "Hinge",
     "Hybrid",

@@ -23,8 +23,9 @@ from mercer._estimator import Estimator
 from mercer._explain import Terms
 from mercer._state.saved import Count, Fields, Flag, History, Saved, Text, Transient
 from mercer._validation import check_count, check_positive, thread_count
+from mercer.learning.adaptive import adapted, log_start
 from mercer.learning.checkpoint import Checkpoint, fingerprint
-from mercer.learning.losses import Loss, resolve_loss
+from mercer.learning.losses import AdaptiveHybrid, Loss, resolve_loss
 from mercer.learning.penalties import Penalty
 from mercer.learning.risk import WeightedRisk
 from mercer.learning.solvers import SOLVERS, Result, Solver, best_solver, resolve_solver
@@ -203,13 +204,20 @@ class RiskEstimator(Saved, Estimator):
         if held_out is not None:
             self._check_comparable(held_out[1])
         strength = self._strength(risk)
+        if isinstance(loss, AdaptiveHybrid):
+            solver.check(risk, penalty)  # before other models are fitted
+            risk = adapted(risk, penalty, strength, self.random_state)
+        w0 = None if last is None else self._carry(self._flat(last), last, risk)
+        if w0 is None and not getattr(loss, "convex", True):
+            solver.check(risk, penalty)
+            w0 = log_start(risk, penalty, strength, self.random_state)
         with self._while_training():
             result, history = train(
                 risk,
                 solver=solver,
                 C=strength,
                 penalty=penalty,
-                w0=None if last is None else self._carry(self._flat(last), last, risk),
+                w0=w0,
                 max_iter=self.max_iter,
                 tol=self.tol,
                 random_state=self.random_state,

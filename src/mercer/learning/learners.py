@@ -167,6 +167,30 @@ class EnergyModel(ABC):
     def path(self, states: Any, start: Any, end: Any) -> Path:
         """Return the log densities of states under (1 − β) start + β end, as a function of β; None is 0."""
 
+    def sweeps(self, states: Any, theta: Any, keys: Keys, count: int, beta: float = 1.0) -> Any:
+        """Return the states after a number of sweeps."""
+        for _ in range(count):
+            states = self.sweep(states, theta, keys, beta)
+        return states
+
+    def excursion(self, states: Any, theta: Any, betas: list[float], keys: Keys) -> tuple[Any, Any]:
+        """Return the states after a way along inverse temperatures and back, and the logarithm of what accepts them."""
+        log_ratio: Any = 0.0
+        path = self.path(states, None, theta)
+        for before, after in pairwise(betas):
+            log_ratio = log_ratio + path(after) - path(before)
+            states = path.move(after, keys)
+            path = self.path(states, None, theta)
+        for after, before in pairwise(betas[::-1]):
+            states = path.move(after, keys, backward=True)
+            path = self.path(states, None, theta)
+            log_ratio = log_ratio + path(before) - path(after)
+        return states, log_ratio
+
+    def anneal(self, states: Any, theta: Any, ess: float, keys: Keys) -> tuple[Any, list[float]] | None:
+        """What `anneal` does from uniform states with one sweep a temperature, where a model has a faster way."""
+        return None
+
     @abstractmethod
     def statistics(self, states: Any, theta: Any, weights: Any = None) -> Any:
         """Return the mean of φ over particles, like θ; ``weights`` (particles × groups) add up to 1 in each group."""
@@ -408,6 +432,10 @@ def anneal(
     betas : list of float
         The inverse temperatures after 0.
     """
+    if start is None and steps == 1:
+        found = model.anneal(states, end, ess, keys)
+        if found is not None:
+            return found
     betas: list[float] = []
     beta, length = 0.0, 0.1
     while beta < 1.0:
@@ -418,8 +446,7 @@ def anneal(
         length, beta = stop - beta, stop
         betas.append(beta)
         theta = end if start is None or beta == 1.0 or steps == 1 else start + beta * (end - start)
-        for _ in range(steps - 1):
-            states = model.sweep(states, theta, keys, beta if start is None else 1.0)
+        states = model.sweeps(states, theta, keys, steps - 1, beta if start is None else 1.0)
         if len(betas) > _STEPS:
             raise FloatingPointError(f"more than {_STEPS} temperatures were needed: the parameters have diverged")
     return states, betas
@@ -497,10 +524,7 @@ class CD(Learner):
 
     def negative(self, chains: Chains, theta: Any, data: Any) -> Any:
         """Return the mean of φ after a few sweeps from the data."""
-        states = data
-        for _ in range(self.steps):
-            states = chains.model.sweep(states, theta, chains.keys)
-        return chains.model.statistics(states, theta)
+        return chains.model.statistics(chains.model.sweeps(data, theta, chains.keys, self.steps), theta)
 
 
 class PCD(Learner):
@@ -528,8 +552,7 @@ class PCD(Learner):
         if self.steps == 1 and hasattr(chains.model, "persist"):
             chains.particles, mean = chains.model.persist(chains.particles, theta, chains.keys)
             return mean
-        for _ in range(self.steps):
-            chains.particles[0] = chains.model.sweep(chains.particles[0], theta, chains.keys)
+        chains.particles[0] = chains.model.sweeps(chains.particles[0], theta, chains.keys, self.steps)
         return chains.model.statistics(chains.particles[0], theta)
 
 
@@ -561,16 +584,7 @@ class TemperedTransitions(Learner):
         model, keys = chains.model, chains.keys
         states = model.sweep(chains.particles[0], theta, keys)
         betas = np.linspace(1.0, self.lowest, self.n_temperatures + 1)
-        moved, log_ratio = states, 0.0
-        path = model.path(moved, None, theta)
-        for before, after in pairwise(betas.tolist()):
-            log_ratio = log_ratio + path(after) - path(before)
-            moved = path.move(after, keys)
-            path = model.path(moved, None, theta)
-        for after, before in zip(betas[:0:-1].tolist(), betas[-2::-1].tolist(), strict=True):
-            moved = path.move(after, keys, backward=True)
-            path = model.path(moved, None, theta)
-            log_ratio = log_ratio + path(before) - path(after)
+        moved, log_ratio = model.excursion(states, theta, betas.tolist(), keys)
         ratio = to_numpy(log_ratio)
         accepted = np.log(np.maximum(keys.uniforms(*ratio.shape), 1e-300)) < ratio
         chains.figures["acceptance"] = float(accepted.mean())
@@ -749,8 +763,7 @@ class MCMCML(Learner):
         """Return the weighted mean of φ; draw again when it is time."""
         model = chains.model
         if chains.age % self.reset == 0:
-            for _ in range(self.steps):
-                chains.particles[0] = model.sweep(chains.particles[0], theta, chains.keys)
+            chains.particles[0] = model.sweeps(chains.particles[0], theta, chains.keys, self.steps)
             chains.theta = theta
         chains.age += 1
         log_density = model.path(chains.particles[0], chains.theta, theta)
@@ -792,9 +805,7 @@ class ParticleFilter(Learner):
         chains.figures["ess"] = size = effective_size(chains.log_weights)
         if size < self.ess:
             index = resample(chains.log_weights, keys.uniforms(model.n_groups))
-            chains.particles[0] = model.take(chains.particles[0], index)
-            for _ in range(self.steps):
-                chains.particles[0] = model.sweep(chains.particles[0], theta, keys)
+            chains.particles[0] = model.sweeps(model.take(chains.particles[0], index), theta, keys, self.steps)
             chains.log_weights = np.zeros_like(chains.log_weights)
         return model.statistics(chains.particles[0], theta, _normalised(chains.log_weights))
 

@@ -8,7 +8,9 @@
 | slack (slack rescaling) | max_z Δ(y, z) (1 + score(θ, z) − score(θ, y)) | Δ(y, ẑ) (1_ẑ − 1_y) |
 | softmax-margin | log_partition(θ + Δ) − score(θ, y) | marginals(θ + Δ) − 1_y |
 | hybrid(α) | α · log + (1 − α) · [1 + max_{z≠y} score(θ, z) − score(θ, y)]₊ | the same blend |
+| adaptive-hybrid | hybrid(α_i), α_i from an estimate of how dominant the best output of example i is | the same blend |
 | relative-margin(B) | hinge, subject to score(θ, y) − score(θ, z) ≤ B for all z | as hinge |
+| circle | d = √(1 − 2 p_y + s), s = Σ_z p_z² = exp(log Z(2θ) − 2 log Z(θ)) | ((p_y − s) μ(θ) + s μ(2θ) − p_y 1_y) / d |
 
 A loss uses only the verbs of a structure, so it works on every structure that has them.
 """
@@ -23,7 +25,8 @@ from typing import Any
 import numpy as np
 
 from mercer._state.values import Codec, Reader, Writer, register
-from mercer._validation import check_choice, check_positive
+from mercer._validation import check_choice, check_count, check_positive
+from mercer.learning.dominance import threshold_of_two
 from mercer.structures.base import Structure
 from mercer.structures.costs import Cost, cost_from_json, resolve_cost
 
@@ -34,6 +37,8 @@ class Loss(ABC):
     name: str
     smooth = True
     takes_partial = False  # whether outputs may be only partly known
+    convex = True
+    by_example = False  # whether the gradient needs the marginals of each example by themselves
     exact = True  # False: the worst output may be missed, so that planes met before can lie higher than the newest
 
     @abstractmethod
@@ -303,6 +308,10 @@ class Hybrid(CostLoss):
 
     def value_and_gradient(self, structure: Structure, theta: Any, y: Any) -> tuple[np.ndarray, Any]:
         """The blend of both values and both gradients."""
+        return self.blend(structure, theta, y, self.alpha)
+
+    def blend(self, structure: Structure, theta: Any, y: Any, alpha: Any) -> tuple[np.ndarray, Any]:
+        """The loss with this α: one number, or one for each example where the structure weighs examples."""
         check_known(structure, y, self.name)
         truth = structure.score(theta, y)
         if self.margin == "unit":
@@ -312,18 +321,145 @@ class Hybrid(CostLoss):
             z, value, _ = structure.most_violating(theta, y, self.cost)
             hinge = value - truth
         active = hinge > 0
-        value = (1.0 - self.alpha) * np.where(active, hinge, 0.0)
-        if self.alpha > 0:
+        value = (1.0 - alpha) * np.where(active, hinge, 0.0)
+        if np.any(alpha > 0):
             mu = structure.marginals(theta)
-            value = value + self.alpha * (mu.log_partition - truth)
+            value = value + alpha * (mu.log_partition - truth)
             structure.subtract_truth(mu, y)
-            mu.scale(self.alpha)
+            mu.scale(alpha)
         else:
             mu = structure.zeros(theta)
-        pull = (1.0 - self.alpha) * active
+        pull = (1.0 - alpha) * active
         structure.add_output(mu, z, pull)
         structure.add_output(mu, y, -pull)
         return value, mu
+
+
+class AdaptiveHybrid(Hybrid):
+    """The hybrid loss with a share α of its own for each example.
+
+    Where one output is more probable than all others together it *dominates*, and the hinge loss is consistent. Where
+    none does, the hinge loss ties, and the hybrid loss needs an α above a threshold to find the most probable output.
+    Estimators first fit models with the log loss on parts of the training data, estimate the two largest probabilities
+    p_1 ≥ p_2 of the examples of the other parts with them, and minimise the hybrid loss with α_i from these. The α_i
+    are fixed then, so that the objective is convex. By itself, without these models, the loss knows nothing of
+    dominance and is the log loss.
+
+    Parameters
+    ----------
+    rule : {"threshold", "held-out", "function"} or callable, default="threshold"
+        "threshold": ``floor`` where p_1 > 1/2, else the α above which the hybrid loss is consistent whatever the
+        other outputs are, plus ``slack``. "held-out": of 0, 1/2 and 1 the two values, for dominant outputs and for
+        others, with the lowest cost on a part of the training data that was held out. Or a function of arrays
+        (p_1, p_2) → α. "function" stands for such a function in model files; it cannot be fitted.
+    floor : float, default=0.0
+        α where an output dominates.
+    slack : float, default=0.1
+        Added to the threshold, as p_1 and p_2 are estimates.
+    folds : int, default=2
+        Parts of the training data. Each has its probabilities from a model of the others.
+    margin : {"unit", "cost"}, default="unit"
+        See :class:`Hybrid`. The thresholds are those of a margin of 1.
+    cost : see :class:`CostLoss`
+        With ``margin="cost"``.
+
+    References
+    ----------
+    .. [1] Q. Shi, M. Reid, T. Caetano, A. van den Hengel, Z. Wang. "A Hybrid Loss for Multiclass and Structured
+           Prediction." IEEE Transactions on Pattern Analysis and Machine Intelligence 37(1), 2015.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.learning import AdaptiveHybrid
+    >>> AdaptiveHybrid().alphas(np.array([0.9, 0.46, 0.4]), np.array([0.05, 0.27, 0.15])).round(3)
+    array([0.   , 0.487, 0.6  ])
+    """
+
+    name = "adaptive-hybrid"
+
+    def __init__(
+        self,
+        rule: Any = "threshold",
+        floor: float = 0.0,
+        slack: float = 0.1,
+        folds: int = 2,
+        margin: str = "unit",
+        cost: Any = None,
+    ) -> None:
+        super().__init__(1.0, margin, cost)
+        if not callable(rule):
+            check_choice("rule", rule, ("threshold", "held-out", "function"))
+        self.rule = rule
+        for name, value in (("floor", floor), ("slack", slack)):
+            if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
+                raise ValueError(f"{name} must be a number from 0 to 1, got {value!r}")
+        self.floor, self.slack, self.folds = float(floor), float(slack), check_count("folds", folds, 2)
+
+    def alphas(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+        """α of examples whose two largest probabilities are estimated as ``first`` and ``second``."""
+        if self.rule == "function":
+            raise ValueError("the rule of this loss was a function, which model files do not hold: give it again")
+        if callable(self.rule):
+            alphas = np.asarray(self.rule(first, second), dtype=float)
+            if alphas.shape != first.shape or not ((alphas >= 0) & (alphas <= 1)).all():
+                raise ValueError(f"rule must give a number from 0 to 1 for each of {len(first)} examples")
+            return alphas
+        needed = np.minimum(1.0, threshold_of_two(first, second) + self.slack)
+        return np.where(first > 0.5 + 1e-9, self.floor, np.maximum(self.floor, needed))
+
+    def at(self, alpha: float) -> Hybrid:
+        """The hybrid loss with this α."""
+        return Hybrid(alpha, self.margin, self.cost)
+
+    def to_json(self) -> dict[str, Any]:
+        """Name and parameters; a rule of the user's own as "function"."""
+        plain = {name: value for name, value in super().to_json().items() if name != "alpha"}
+        return {**plain, "rule": "function" if callable(self.rule) else self.rule}
+
+
+class Circle(Loss):
+    """‖p − 1_y‖: the distance of p(y) ∝ exp score(y) from the distribution that is certain of the true output.
+
+    It is at most √2, so that an outlier costs little more than an error. It is **not convex** in the weights: solvers
+    find a local minimum, and no optimality gap is reported. Its slope is of the order of p_y, almost nothing for
+    sequences before anything was learned; estimators therefore start from the weights that minimise the log loss.
+
+    The norm is over all outputs. Its square is 1 − 2 p_y + Σ_z p_z², and Σ_z p_z² = Z(2θ) / Z(θ)², two sums of the
+    structure. Marginals are weighted example by example, so that sequences and graphs are walked one at a time.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.learning import Circle
+    >>> from mercer.structures import Labels
+    >>> value, _ = Circle().value_and_gradient(Labels(2, 0), np.log([[0.9, 0.1]]), np.array([0]))
+    >>> value.round(4)  # the distance of (0.9, 0.1) from (1, 0)
+    array([0.1414])
+    """
+
+    name = "circle"
+    convex = False
+    by_example = True
+
+    def value_and_gradient(self, structure: Structure, theta: Any, y: Any) -> tuple[np.ndarray, Any]:
+        """The distance d, and ((p_y − s) μ(θ) + s μ(2θ) − p_y 1_y) / d with s = Σ_z p_z²."""
+        check_known(structure, y, self.name)
+        log_p = structure.score(theta, y)
+        mu = _detached(structure.marginals(theta))
+        log_p = np.minimum(log_p - mu.log_partition, 0.0)
+        doubled = structure.marginals(structure.scaled(theta, 2.0))
+        log_s = np.minimum(doubled.log_partition - 2.0 * mu.log_partition, 0.0)
+        p, s = np.exp(log_p), np.exp(log_s)
+        # (1 − p)² + Σ_{z≠y} p_z², without the cancellation of 1 − 2 p + s where p is almost 1.
+        others = -s * np.expm1(np.minimum(2.0 * log_p - log_s, 0.0))
+        distance = np.sqrt(np.expm1(log_p) ** 2 + others)
+        over = 1.0 / np.maximum(distance, 1e-150)
+        _scale(mu, (p - s) * over)
+        _scale(doubled, -s * over)
+        mu.subtract(doubled)
+        structure.add_output(mu, y, -p * over)
+        return np.where(np.isneginf(log_p), np.inf, distance), mu
 
 
 class RelativeMargin(Hinge):
@@ -390,13 +526,28 @@ def _pulled(structure: Structure, theta: Any, y: Any, z: Any, weights: np.ndarra
     return mu
 
 
+def _detached(mu: Any) -> Any:
+    """Marginals in memory of their own; what they refer to besides arrays is shared."""
+    own = copy.copy(mu)
+    for name, value in vars(mu).items():
+        if isinstance(value, np.ndarray):
+            setattr(own, name, value.copy())
+    return own
+
+
+def _scale(mu: Any, factors: np.ndarray) -> None:
+    """``mu *= factors``: marginals that sum over examples hold one example only, and one factor."""
+    mu.scale(float(factors[0]) if len(factors) == 1 else factors)
+
+
 def _copied(mu: Any) -> Any:
     """Marginals may live in scratch memory that the next call uses again."""
     return copy.deepcopy(mu)
 
 
 LOSSES: dict[str, type[Loss]] = {
-    loss.name: loss for loss in (Log, Hinge, SquaredHinge, Slack, SoftmaxMargin, Hybrid, RelativeMargin)
+    loss.name: loss
+    for loss in (Log, Hinge, SquaredHinge, Slack, SoftmaxMargin, Hybrid, AdaptiveHybrid, RelativeMargin, Circle)
 }
 
 

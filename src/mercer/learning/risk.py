@@ -8,15 +8,15 @@ the sums repeat to the last bit.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array, vstack
 
-from mercer.learning.losses import Log, Loss, PlaneLoss, check_known
+from mercer.learning.losses import AdaptiveHybrid, Log, Loss, PlaneLoss, check_known
 from mercer.structures.base import Structure
-from mercer.structures.labels import Labels
 
 # Part scores of one batch stay in the processor's second-level cache.
 BATCH_POSITIONS = 4096
@@ -40,7 +40,13 @@ class Risk:
         self.structure, self.loss, self.X, self.y = structure, loss, X, y
         has_log_loss = getattr(structure, "has_log_loss", lambda X, y: False)
         self._at_once = type(loss) is Log and has_log_loss(X, y)
-        self._batches = list(structure.batches(X, CALL_POSITIONS if self._at_once else BATCH_POSITIONS))
+        self._batches = list(self._slices(CALL_POSITIONS if self._at_once else BATCH_POSITIONS))
+
+    def _slices(self, positions: int) -> Iterable[slice]:
+        """Batches of about this size; single examples where the loss needs their marginals one by one."""
+        if self.loss.by_example and not self.structure.weighs_examples:
+            return (slice(i, i + 1) for i in range(len(self.X)))
+        return self.structure.batches(self.X, positions)
 
     @property
     def n_examples(self) -> int:
@@ -79,7 +85,7 @@ class Risk:
     def value(self, w: np.ndarray) -> float:
         """The summed loss."""
         total = 0.0
-        for batch in self.structure.batches(self.X, BATCH_POSITIONS):
+        for batch in self._slices(BATCH_POSITIONS):
             theta = self.structure.scores(w, self.X[batch])
             values, _ = self.loss.value_and_gradient(self.structure, theta, self.y[batch])
             total += float(_feasible(values, batch).sum())
@@ -138,10 +144,13 @@ class WeightedRisk(Risk):
         super().__init__(structure, loss, X, y)
         self.weights = weights
         self._at_once = False
-        self._batches = list(structure.batches(X, BATCH_POSITIONS))
-        self._by_row = isinstance(structure, Labels)
-        if not self._by_row:
+        self._batches = list(self._slices(BATCH_POSITIONS))
+        if not structure.weighs_examples:
             self._batches = [part for batch in self._batches for part in _runs(weights, batch)]
+
+    def _losses(self, batch: slice, theta: Any) -> tuple[np.ndarray, Any]:
+        """The losses of a batch, and their gradient."""
+        return self.loss.value_and_gradient(self.structure, theta, self.y[batch])
 
     def value_and_gradient(self, w: np.ndarray, out: np.ndarray | None = None) -> tuple[float, np.ndarray]:
         """The weighted sum of losses and its gradient."""
@@ -149,16 +158,13 @@ class WeightedRisk(Risk):
         gradient[:] = 0.0
         total = 0.0
         for batch in self._batches:
-            X, y, weights = self.X[batch], self.y[batch], self.weights[batch]
+            X, weights = self.X[batch], self.weights[batch]
             if not weights.any():
                 continue
             theta = self.structure.scores(w, X)
-            values, slope = self.loss.value_and_gradient(self.structure, theta, y)
+            values, slope = self._losses(batch, theta)
             total += float(weights @ _feasible(values, batch))
-            if self._by_row:
-                slope.probabilities *= weights[:, None].astype(slope.probabilities.dtype)
-            else:
-                slope.scale(float(weights[0]))
+            slope.scale(weights if self.structure.weighs_examples else float(weights[0]))
             self.structure.backward(X, slope, gradient)
         return total, gradient
 
@@ -169,7 +175,7 @@ class WeightedRisk(Risk):
             if not self.weights[batch].any():
                 continue
             theta = self.structure.scores(w, self.X[batch])
-            values, _ = self.loss.value_and_gradient(self.structure, theta, self.y[batch])
+            values, _ = self._losses(batch, theta)
             total += float(self.weights[batch] @ _feasible(values, batch))
         return total
 
@@ -180,6 +186,40 @@ class WeightedRisk(Risk):
         scale = self.weights[slice(None) if examples is None else examples] ** (1.0 / self.loss.power)
         scaled = slopes.data * np.repeat(scale, np.diff(slopes.indptr))
         return values * scale, csr_array((scaled, slopes.indices, slopes.indptr), shape=slopes.shape), offsets * scale
+
+
+class AdaptiveRisk(WeightedRisk):
+    """A risk with the hybrid loss and a share α_i of the log loss for each example.
+
+    Batches are runs of equal weights and shares, unless the structure weighs examples.
+
+    Parameters
+    ----------
+    structure, loss, X, y : see :class:`Risk`
+    alphas : array of shape (n_examples,), from 0 to 1
+    weights : array of shape (n_examples,), optional
+    """
+
+    loss: AdaptiveHybrid
+
+    def __init__(
+        self,
+        structure: Structure,
+        loss: AdaptiveHybrid,
+        X: Any,
+        y: Any,
+        alphas: np.ndarray,
+        weights: np.ndarray | None = None,
+    ) -> None:
+        super().__init__(structure, loss, X, y, np.ones(len(X)) if weights is None else weights)
+        self.alphas = alphas
+        if not structure.weighs_examples:
+            self._batches = [part for batch in self._batches for part in _runs(alphas, batch)]
+
+    def _losses(self, batch: slice, theta: Any) -> tuple[np.ndarray, Any]:
+        alphas = self.alphas[batch]
+        alpha = alphas if self.structure.weighs_examples else float(alphas[0])
+        return self.loss.blend(self.structure, theta, self.y[batch], alpha)
 
 
 def _runs(weights: np.ndarray, batch: slice) -> list[slice]:

@@ -313,7 +313,7 @@ class CompactNonlinearMap(Saved, Copies, ClassNamePrefixFeaturesOutMixin, Transf
         check_classification_targets(y)
         self.classes_ = np.unique(y)
         if len(self.classes_) < 2:
-            raise ValueError(f"y holds one class only, {self.classes_[0]!r}: there is nothing to tell apart")
+            raise ValueError(f"y holds one class only, {self.classes_.tolist()[0]!r}: there is nothing to tell apart")
         return self._coded(y, n)
 
     def _coded(self, y: Any, n: int) -> np.ndarray:

@@ -1,12 +1,19 @@
 """Scorers of structured outputs for scikit-learn's ``cross_val_score``, ``GridSearchCV`` and their kin.
 
-A scorer is called as ``scorer(estimator, X, y)``. :func:`register_scorers` enters ours into scikit-learn's table of
-names, so that ``sklearn.metrics.get_scorer("span_f1")`` finds them.
+A scorer is called as ``scorer(estimator, X, y)``. Importing this module enters ours into scikit-learn's table of names,
+so that ``scoring="span_f1"`` and ``sklearn.metrics.get_scorer("span_f1")`` find them.
 """
 
 from __future__ import annotations
 
+import contextlib
+import importlib
+import importlib.util
+import sys
 from collections.abc import Callable, Sequence
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import FunctionType, ModuleType
 from typing import Any
 
 from mercer._validation import check_choice
@@ -104,11 +111,15 @@ SCORERS: dict[str, OutputScorer] = {
 """Scorers by their names."""
 
 
+_TABLE = "sklearn.metrics._scorer"  # the module of scikit-learn that holds the names of scorers
+
+
 def register_scorers() -> list[str]:
     """Enter our scorers into scikit-learn's table of names, and return these names.
 
-    ``sklearn.metrics.get_scorer("span_f1")`` and tools that ask it find them then. scikit-learn's own searches compare
-    a string with the names that there were when it was imported: pass them ``scoring=get_scorer("span_f1")``.
+    Importing ``mercer.metrics``, which taggers, segmenters and parsers do, already sees to it: now if scikit-learn has
+    loaded its table, else when it does. ``scoring="span_f1"`` then works in ``cross_val_score``, ``GridSearchCV`` and
+    all others. A name that the table has already is left alone.
 
     Returns
     -------
@@ -116,13 +127,68 @@ def register_scorers() -> list[str]:
 
     Examples
     --------
-    >>> from sklearn.metrics import get_scorer
-    >>> from mercer.metrics import register_scorers
-    >>> "span_f1" in register_scorers(), get_scorer("span_f1")
-    (True, make_span_scorer('f1'))
+    >>> from sklearn.model_selection import cross_val_score
+    >>> from mercer.tagging import Tagger
+    >>> X, y = [["the", "dog", "barks"], ["a", "cat"]] * 6, [["B-NP", "I-NP", "O"], ["B-NP", "I-NP"]] * 6
+    >>> cross_val_score(Tagger(), X, y, cv=3, scoring="span_f1")
+    array([1., 1., 1.])
     """
-    from sklearn.metrics import _scorer
-
-    for name, scorer in SCORERS.items():
-        _scorer._SCORERS.setdefault(name, scorer)
+    importlib.import_module(_TABLE)
+    _enter_names()
     return list(SCORERS)
+
+
+def _enter_names() -> None:
+    """Add our names to the table, and to the checks of arguments that were made from it when scikit-learn was imported.
+
+    scikit-learn has no public door for this. Where a version keeps its names elsewhere, nothing happens here, and
+    scorers are passed as objects.
+    """
+    table = getattr(sys.modules.get(_TABLE), "_SCORERS", None)
+    if not isinstance(table, dict):
+        return
+    known = set(table)
+    for name, scorer in SCORERS.items():
+        table.setdefault(name, scorer)
+    for module_name, module in list(sys.modules.items()):
+        if module_name.startswith("sklearn."):
+            for value in list(vars(module).values()):
+                if isinstance(value, type | FunctionType):
+                    _allow_names(value, known)
+
+
+def _allow_names(owner: Any, known: set[str]) -> None:
+    """Let ``scoring=`` of a function or class of scikit-learn take our names, if it took those of the table."""
+    for attribute in ("_skl_parameter_constraints", "_parameter_constraints"):
+        constraints = vars(owner).get(attribute)
+        scoring = constraints.get("scoring") if isinstance(constraints, dict) else None
+        for constraint in scoring if isinstance(scoring, list) else ():
+            options = getattr(constraint, "options", None)
+            if isinstance(options, set) and options & known and all(isinstance(name, str) for name in options):
+                options.update(SCORERS)
+
+
+class _Awaiting(MetaPathFinder):
+    """Enters our names as soon as scikit-learn has loaded its table, without loading it for that."""
+
+    def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+        if fullname != _TABLE:
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.util.find_spec(fullname)
+        if spec is not None and spec.loader is not None:
+            execute = spec.loader.exec_module
+
+            def execute_and_enter(module: ModuleType) -> None:
+                execute(module)
+                _enter_names()
+
+            with contextlib.suppress(AttributeError):  # a loader that takes no attributes
+                spec.loader.exec_module = execute_and_enter  # type: ignore[method-assign]
+        return spec
+
+
+if _TABLE in sys.modules:
+    _enter_names()
+else:
+    sys.meta_path.insert(0, _Awaiting())

@@ -17,6 +17,7 @@ from mercer._validation import check_count, check_sparse
 
 __all__ = ["FORMS", "distinct", "encode", "fit_labels", "give", "indicator", "top_labels"]
 
+_PACKED = 1 << 26  # cells of a matrix of labels that may be held as bits
 FORMS = ("dense", "sparse", "sets", "lists")
 
 
@@ -105,14 +106,20 @@ def top_labels(scores: np.ndarray, k: int) -> sp.csr_matrix:
 
 def distinct(labels: sp.csr_matrix) -> tuple[sp.csr_matrix, np.ndarray]:
     """The different rows of a matrix of 0 and 1, in the order in which they first appear, and which one each row is."""
+    n, T = labels.shape
+    if n * T <= _PACKED:
+        packed = np.packbits(labels.toarray() > 0, axis=1)
+        keys = np.ascontiguousarray(packed).view(np.dtype((np.void, packed.shape[1]))).ravel()
+        _, first, kind = np.unique(keys, return_index=True, return_inverse=True)
+        order = np.argsort(first)
+        rank = np.empty_like(order)
+        rank[order] = np.arange(len(order))
+        return labels[first[order]].sorted_indices(), rank[kind.ravel()]
     labels = labels.sorted_indices()
     starts, flat = labels.indptr.tolist(), labels.indices
     seen: dict[bytes, int] = {}
-    kind = np.fromiter(
-        (seen.setdefault(flat[a:b].tobytes(), len(seen)) for a, b in pairwise(starts)), np.int64, labels.shape[0]
-    )
-    first = np.unique(kind, return_index=True)[1]
-    return labels[first], kind
+    kind = np.fromiter((seen.setdefault(flat[a:b].tobytes(), len(seen)) for a, b in pairwise(starts)), np.int64, n)
+    return labels[np.unique(kind, return_index=True)[1]], kind
 
 
 # ---------------------------------------------------------------------------------------------------- sets

@@ -16,6 +16,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._estimator import Estimator
@@ -41,7 +42,7 @@ class Dependency(NamedTuple):
     """The category of the outcome that it lies nearer to."""
 
 
-class DependencyModel(Saved, Estimator):
+class DependencyModel(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     """Learn which categories outcomes depend on, and predict outcomes of new objects.
 
     Parameters
@@ -226,6 +227,10 @@ class DependencyModel(Saved, Estimator):
         if j not in self.outcome_places_:
             raise ValueError(f"{outcome!r} is a feature, not an outcome of this model")
         return self.outcome_places_.tolist().index(j)
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.layers_[0].shape[1])
 
     def transform(self, X: Any, outcome: Any = None) -> np.ndarray:
         """Return the places of objects in the layer of an outcome.

@@ -21,7 +21,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import eigh
 from scipy.sparse.linalg import LinearOperator, eigsh
-from sklearn.base import TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._estimator import Estimator
@@ -35,7 +35,7 @@ _DENSE = 1500  # categories up to which the matrix is formed
 _ROWS = 1 << 16  # rows whose scores are summed at a time
 
 
-class HomogeneityAnalysis(Saved, TransformerMixin, Estimator):
+class HomogeneityAnalysis(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     """Place the rows and the categories of a table in one space (multiple correspondence analysis).
 
     Parameters
@@ -145,6 +145,10 @@ class HomogeneityAnalysis(Saved, TransformerMixin, Estimator):
         most = min(sum(sizes) - len(sizes), n - 1)
         if p > most:
             raise ValueError(f"n_components is {p}, but {n} rows with {sum(sizes)} categories have {most} at most")
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.eigenvalues_)
 
     def transform(self, X: Any) -> np.ndarray:
         """Return scores of rows: the means of their categories, in the units of the training scores.

@@ -6,8 +6,7 @@
 
 There is one slack for each row and no offset, so the dual is that of a one-class machine over the product of the two
 matrices: its size does not depend on the number of labels. (Printed as a minimum, and without the ½, in [Xiong2014].)
-The ascent over pairs of `mercer._core.machines.KernelMachine` solves it: an additional row of zeros takes up what the
-sum of α changes by, since that sum is free here.
+The sum of α is free, so it is solved by steps of single coordinates (`mercer._core.joint.joint_dual`).
 
 Scores of held-out rows come from the solution: f₋ᵢ(x_i) = f(x_i) − α_i K_in(x_i, x_i) ψ(y_i) leaves out the row's term.
 The constraints ask W φ(x) to point to ψ(y) and say nothing about its length, so probabilities are of its direction.
@@ -35,6 +34,7 @@ from mercer.multilabel._labels import FORMS, distinct, encode, fit_labels, give,
 
 __all__ = ["JointSVM"]
 
+_SINGLE = 1e-4  # tolerance from which kernel values in single precision will do
 _ENUMERATED = 16  # labels whose sets are looked at one by one
 DECODINGS = ("auto", "direct", "neighbours", "enumerate", "seen")
 
@@ -238,7 +238,7 @@ class JointSVM(LabelSetClassifier, KernelMethod):
         labels, classes, form = fit_labels(Y, count(X))
         output = (LinearOutput() if self.output_kernel is None else self.output_kernel).for_labels(labels)
         self._decoding(output, labels.shape[1])
-        K = self._gram(X)
+        K = self._gram(X, single=self.tol >= _SINGLE)
         alpha, gap, steps, converged = self._solve(K, output, labels)
         if not converged:
             warnings.warn(
@@ -290,23 +290,16 @@ class JointSVM(LabelSetClassifier, KernelMethod):
     ) -> tuple[np.ndarray, float, int, bool]:
         """α, the duality gap, steps, whether it converged."""
         n, C = len(K), float(self.C)
-        G = np.zeros((n + 1, n + 1))
-        np.multiply(output.gram(labels), K, out=G[:n, :n])
-        if not np.isfinite(G).all():
-            raise ValueError("the product of the two kernel matrices is not finite")
-        slope, low, high = np.ones(n + 1), np.zeros(n + 1), np.full(n + 1, C)
-        slope[n], low[n], high[n] = 0.0, -2 * C * n, 2 * C * n
-        start = np.zeros(n + 1)
+        G = output.gram(labels, K.dtype)
+        G *= K
+        alpha = np.zeros(n)
         if self.warm_start and hasattr(self, "_last_C") and self.support_.max(initial=-1) < n:
             bound = self.dual_coef_ >= (1 - 1e-12) * self._last_C
-            start[self.support_] = np.where(bound, C, np.minimum(self.dual_coef_, C))
-            start[n] = -start[:n].sum()
+            alpha[self.support_] = np.where(bound, C, np.minimum(self.dual_coef_, C))
         limit = self.max_iter or max(10_000_000, 100 * n)
-        machine = _core.machines.KernelMachine(G)
-        result = machine.solve_box(np.arange(n + 1), slope, low, high, start, 0, self.tol, limit)
-        alpha, values = np.ascontiguousarray(result[0][:n]), result[1][:n]
-        gap = float(alpha @ values - alpha.sum() + C * np.maximum(0.0, 1.0 - values).sum())
-        return alpha, max(gap, 0.0), int(result[-2]), bool(result[-1])
+        slopes, steps, converged = _core.joint.joint_dual(G, C, alpha, self.tol, limit)
+        gap = float(C * np.maximum(0.0, slopes).sum() - alpha @ slopes)
+        return alpha, max(gap, 0.0), int(steps), bool(converged)
 
     def _prepare(self) -> None:
         """Coefficients of kernel values for what decoding needs: label scores, or scores of label sets."""
@@ -330,7 +323,7 @@ class JointSVM(LabelSetClassifier, KernelMethod):
 
     def _left_out_scores(self, K: np.ndarray, alpha: np.ndarray, labels: sp.csr_matrix) -> np.ndarray:
         """Scores of labels of the training rows, without their own terms."""
-        own = (np.diag(K) * alpha)[:, None]
+        own = (np.diag(K).astype(np.float64) * alpha)[:, None]
         V = self.output_.features(labels)
         if self._sets_of is None:
             raw = self.output_.expand(K, alpha, labels)

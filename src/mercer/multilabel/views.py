@@ -16,12 +16,14 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import cho_factor, lapack
 from scipy.sparse.linalg import LinearOperator, eigsh
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
@@ -107,7 +109,9 @@ class BlockView(Saved):
                 raise ValueError("landmarks and coefficients of a view do not fit together")
 
 
-class KernelHomogeneityAnalysis(LabelSetClassifier, Saved, Estimator):
+class KernelHomogeneityAnalysis(
+    LabelSetClassifier, Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator
+):
     """Learn label sets from several views of objects, through a latent space that views and labels share.
 
     Parameters
@@ -251,8 +255,12 @@ class KernelHomogeneityAnalysis(LabelSetClassifier, Saved, Estimator):
                 out += self.lam * part.smooth(V)
             return out
 
-        solve = self._by_updates if self.solver == "als" else self._by_eigenvectors
-        values, latent, steps = solve(product, U, n, p)
+        if self.solver == "als":
+            values, latent, steps = self._by_updates(product, n, p)
+        elif self.approx == "meka":
+            values, latent, steps = self._by_small_matrix(parts, U, strength, p)
+        else:
+            values, latent, steps = self._by_eigenvectors(product, n, p)
         self.classes_, self.label_form_, self.shares_ = classes, form, shares
         self.eigenvalues_, self.object_scores_, self.n_iter_ = values, latent, steps
         self.label_map_ = np.ascontiguousarray(np.asarray((labels.T @ latent).T))
@@ -313,7 +321,7 @@ class KernelHomogeneityAnalysis(LabelSetClassifier, Saved, Estimator):
         used = _mean_width(X, j) if kernel is None else kernel
         return _BlockPart(BlockKernel(used, X, self.n_blocks, self.rank, random), self.ridge)
 
-    def _by_eigenvectors(self, product: Any, U: np.ndarray, n: int, p: int) -> tuple[np.ndarray, np.ndarray, int]:
+    def _by_eigenvectors(self, product: Any, n: int, p: int) -> tuple[np.ndarray, np.ndarray, int]:
         start = np.cos(np.arange(n) * 1.7)
         operator = LinearOperator((n, n), lambda v: product(v).ravel() - v.sum() / n, dtype=np.float64)
         values, vectors = eigsh(operator, k=p, which="LA", v0=start - start.mean(), tol=1e-10)
@@ -322,7 +330,38 @@ class KernelHomogeneityAnalysis(LabelSetClassifier, Saved, Estimator):
         largest = np.abs(vectors).argmax(axis=0)
         return values[order], np.ascontiguousarray(vectors * np.sign(vectors[largest, np.arange(p)])), 0
 
-    def _by_updates(self, product: Any, U: np.ndarray, n: int, p: int) -> tuple[np.ndarray, np.ndarray, int]:
+    def _by_small_matrix(
+        self, parts: list[Any], U: np.ndarray, strength: np.ndarray, p: int
+    ) -> tuple[np.ndarray, np.ndarray, int]:
+        """The eigenvectors of B B' from those of B'B, which is as large as the ranks together, whatever the rows."""
+        blocks = [part.blocks for part in parts]
+        roots = [np.sqrt(self.lam * part.shrinkage) for part in parts] + [np.sqrt(strength)]
+        ends = np.cumsum([0, *(len(root) for root in roots)])
+        where = [slice(a, b) for a, b in pairwise(ends.tolist())]
+        M = np.zeros((ends[-1], ends[-1]))
+        for i, (mine, block) in enumerate(zip(where, blocks, strict=False)):
+            M[mine, where[-1]] = block.project(U)
+            M[mine, mine] = np.eye(len(roots[i]))
+            for other, rival in zip(where[:i], blocks[:i], strict=True):
+                M[other, mine] = rival.against(block)
+        M[where[-1], where[-1]] = np.eye(len(strength))
+        M = np.triu(M) + np.triu(M, 1).T
+        root = np.concatenate(roots)
+        M *= root[:, None]
+        M *= root
+        if p >= len(M):
+            raise ValueError(f"n_components is {p}, but the blocks and labels have {len(M)} dimensions together")
+        values, vectors = eigsh(M, k=p, which="LA", v0=np.cos(np.arange(len(M)) * 1.7), tol=1e-10)
+        order = np.argsort(-values)
+        values, vectors = values[order], root[:, None] * vectors[:, order]
+        latent = U @ vectors[where[-1]]
+        for mine, block in zip(where, blocks, strict=False):
+            latent += block.lift(vectors[mine])
+        latent /= np.sqrt(values)
+        largest = np.abs(latent).argmax(axis=0)
+        return values, np.ascontiguousarray(latent * np.sign(latent[largest, np.arange(p)])), 0
+
+    def _by_updates(self, product: Any, n: int, p: int) -> tuple[np.ndarray, np.ndarray, int]:
         X = np.cos(np.outer(np.arange(1, n + 1), np.arange(1, p + 1)) * 1.7)
         X = np.linalg.qr(X - X.mean(axis=0))[0]
         step = 0
@@ -347,6 +386,10 @@ class KernelHomogeneityAnalysis(LabelSetClassifier, Saved, Estimator):
         return values[::-1].copy(), np.ascontiguousarray(X * np.sign(X[largest, np.arange(p)])), step
 
     # ------------------------------------------------------------------ prediction
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.eigenvalues_)
 
     def transform(self, X: Any) -> np.ndarray:
         """Return the latent values of objects: the mean over views of what each predicts.
@@ -449,6 +492,11 @@ class _BlockPart:
 
     def __init__(self, blocks: BlockKernel, c: float) -> None:
         self.blocks, self.c = blocks, c
+
+    @property
+    def shrinkage(self) -> np.ndarray:
+        """Eigenvalues of K (K + c)⁻¹."""
+        return self.blocks.eigenvalues / (self.blocks.eigenvalues + self.c)
 
     def smooth(self, V: np.ndarray) -> np.ndarray:
         return self.blocks.smooth(V, self.c)

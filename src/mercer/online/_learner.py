@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copyreg
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -36,6 +36,7 @@ from mercer.online._inputs import (
     text_features,
 )
 from mercer.online._names import NameTable, Naming, Unnamed, frame_sample, names_of
+from mercer.online._names import _Names as RecordNames
 from mercer.online._progress import Progress
 from mercer.online.files import FileLearning
 
@@ -55,6 +56,9 @@ _BLOCK = 1 << 20
 """Features times blocks of 16 classes between two looks at Ctrl-C: some tens of milliseconds."""
 
 _LINE = 16
+
+
+_TABLES = ("csv", "jsonl")  # formats with named fields
 
 
 class _Weights(Kind):
@@ -175,6 +179,8 @@ class HashedLearner(FileLearning, Saved, Estimator):
         if self.input_ == "array":
             row = self._inputs(x if issparse(x) or hasattr(x, "iloc") else np.atleast_2d(x), reset=False)[0].matrix  # type: ignore[union-attr]
             hashes, values, names = row.indices.astype(np.uint64), row.data, None
+        elif not isinstance(x, (str, bytes)) and getattr(self, "file_format_", FileFormat("text")).format in _TABLES:
+            names, hashes, values = self._record_names(x)
         else:
             names, hashes, counts = self._document_names(x)
             values = np.sqrt(counts) if self.counts == "sqrt" else counts.astype(float)
@@ -257,6 +263,24 @@ class HashedLearner(FileLearning, Saved, Estimator):
         if not isinstance(x, (str, bytes)):
             raise ValueError(f"x must be one document, a str or bytes, got {type(x).__name__}")
         return names_of([x], self.hasher)
+
+    def _record_names(self, x: Any) -> tuple[list[str], np.ndarray, np.ndarray]:
+        """The features of one record, a dict or a row of a data frame: names, hashes and values."""
+        if hasattr(x, "to_dict") and not hasattr(x, "columns"):  # a series of pandas
+            x = x.to_dict()
+        columns = table_columns([x] if isinstance(x, Mapping) and not is_table(x) else x)
+        sizes = {len(cells) for cells in columns.values()}
+        if sizes != {1}:
+            raise ValueError(f"x must be one record, got {max(sizes, default=0)} rows")
+        block = frame_records(self, columns, self.file_format_, False).examples(np.arange(1))
+        found = RecordNames(self.hasher)
+        found.fields([{name: cells[0] for name, cells in columns.items()}], self.file_format_)
+        known = dict(zip(*(list(part) for part in reversed(found.result())), strict=True))
+        hashes = np.asarray(block.hashes, np.uint64)
+        values = np.asarray(block.values, float) if len(block.values) else np.ones(len(hashes))
+        if block.documents and self.counts == "sqrt":
+            values = np.sqrt(values)
+        return [str(known.get(h, "(unnamed)")) for h in hashes], hashes, values
 
     def _hash_scores(self, hashes: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """What features with these hashes and values add to every score, and the scores without any."""

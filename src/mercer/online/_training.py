@@ -184,6 +184,19 @@ class Training:
             known = np.concatenate([b.labels for b in self.first]) >= 0
         return records.part(np.flatnonzero(known)), y[known]
 
+    def labelled(self) -> np.ndarray:
+        """The numbers of the labelled examples of a file that was loaded."""
+        assert self.first is not None
+        if self.model._numeric_targets:
+            return np.flatnonzero(self._targets(self.first)[2])
+        return np.flatnonzero(np.concatenate([block.labels for block in self.first]) >= 0)
+
+    def report(self) -> ReadReport:
+        """What came of reading so far."""
+        report = ReadReport()
+        report.note(self.reader)
+        return report
+
     def fit_rows(self, rows: np.ndarray) -> None:
         """Learn from these labelled examples of a file that was loaded, afresh."""
         self.begun = time.perf_counter()

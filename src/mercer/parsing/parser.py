@@ -37,8 +37,8 @@ class Parser(StructuredEstimator):
     Parameters
     ----------
     loss : str or Loss, default="hinge"
-        ``"hinge"``, ``"squared-hinge"``, ``"slack"``, ``"softmax-margin"``, ``"hybrid"``, ``"relative-margin"`` or
-        ``"log"`` (a conditional random field over trees).
+        ``"hinge"``, ``"squared-hinge"``, ``"slack"``, ``"softmax-margin"``, ``"hybrid"``, ``"adaptive-hybrid"``,
+        ``"relative-margin"``, ``"circle"`` or ``"log"`` (a conditional random field over trees).
     solver : str or Solver, default="auto"
         ``"bcfw"``, ``"cutting-plane"``, ``"bmrm"`` or ``"subgradient"``; ``"lbfgs"`` for smooth losses (``"owlqn"``
         with an ℓ1 penalty); ``"auto"`` chooses by the loss (``"bcfw"`` for the hinge);

@@ -214,7 +214,8 @@ class Ranker(LinearRanker):
         X = self._rows(X)
         grades = _read_grades(y, X.shape[0])
         if self.measure != "pairs" and len(unknown := np.setdiff1d(grades, self.classes_)):
-            raise ValueError(f"y holds {unknown[0]!r}; the model knows {self.classes_[0]!r} and {self.classes_[1]!r}")
+            low, high = self.classes_.tolist()
+            raise ValueError(f"y holds {unknown.tolist()[0]!r}; the model knows {low!r} and {high!r}")
         order, offsets = group_order(groups, X.shape[0])
         group = np.empty(len(order), np.int64)
         group[order] = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))

@@ -51,7 +51,7 @@ class _Gallery(Coding, Saved, ClassifierMixin, Estimator):
         check_classification_targets(y)
         self.classes_, self.labels_ = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
-            raise ValueError(f"y must have at least two classes, got one class: {self.classes_[0]!r}")
+            raise ValueError(f"y must have at least two classes, got one class: {self.classes_.tolist()[0]!r}")
         self.projection_ = None
         if self.projection is not None:
             self.projection_ = clone(self.projection).fit(X, y)
@@ -325,7 +325,7 @@ class SparseRepresentationClassifier(_Gallery):
         if np.asarray([self.unknown]).dtype.kind not in {"U": "U", "O": "OU"}.get(self.classes_.dtype.kind, "iuf"):
             raise ValueError(
                 "unknown must be a label of the type of the others for queries below min_concentration, such as "
-                f"{self.classes_[0]!r}, got {self.unknown!r}"
+                f"{self.classes_.tolist()[0]!r}, got {self.unknown!r}"
             )
 
     def _check_state(self) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from mercer.report.portrait import Block, Curves, Facts, Listing, Matrix
 
-__all__ = ["examined", "examined_numbers"]
+__all__ = ["examined", "examined_numbers", "examined_tags"]
 
 _MOST_CLASSES = 40
 _BINS = 10
@@ -24,6 +24,8 @@ def examined(
     shown: Callable[[int], str] | None = None,
     worst: int = 10,
     what: str = "examples",
+    score: str = "p(true)",
+    facts: bool = True,
 ) -> list[Block]:
     """Compare predicted with true labels.
 
@@ -40,6 +42,10 @@ def examined(
         How many of the most wrong examples to list.
     what : str, default="examples"
         What is counted.
+    score : str, default="p(true)"
+        What ``of_truth`` is, if not a probability.
+    facts : bool, default=True
+        Whether to begin with the accuracy.
 
     Returns
     -------
@@ -61,19 +67,18 @@ def examined(
     counts = np.zeros((len(names), len(names)), np.int64)
     np.add.at(counts, (rows, columns), 1)
     right = truth == predicted
-    facts = [(what, f"{len(truth):,}"), ("accuracy", f"{right.mean():.4f}")]
     usual = counts.sum(axis=1).max() / len(truth)
-    facts.append(("most frequent class", f"{usual:.4f}"))
-    blocks: list[Block] = [Facts(facts, "Held-out data"), _classes(counts, names)]
+    figures = [(what, f"{len(truth):,}"), ("accuracy", f"{right.mean():.4f}"), ("most frequent class", f"{usual:.4f}")]
+    blocks: list[Block] = [*([Facts(figures, "Held-out data")] if facts else []), _classes(counts, names)]
     if len(names) <= _MOST_CLASSES:
         shares = np.round(counts / np.maximum(counts.sum(axis=1, keepdims=True), 1), 2)
         labels = [str(name) for name in names]
         caption = "Share of the predicted labels among the examples of each true label."
         blocks.append(Matrix("Confusion", shares, labels, labels, caption, "", False, "true", "predicted"))
     if confidence is not None:
-        blocks.append(_calibration(np.asarray(confidence, float), right))
+        blocks.append(calibration(np.asarray(confidence, float), right))
     if of_truth is not None:
-        blocks += _worst(truth, predicted, np.asarray(of_truth, float), confidence, shown, worst)
+        blocks += _worst(truth, predicted, np.asarray(of_truth, float), shown, worst, score)
     return blocks
 
 
@@ -89,7 +94,7 @@ def _classes(counts: np.ndarray, names: np.ndarray) -> Listing:
     return Listing("Classes", ["class", "precision", "recall", "F1", "true", "predicted"], rows, "lrrrrr", note)
 
 
-def _calibration(confidence: np.ndarray, right: np.ndarray) -> Curves:
+def calibration(confidence: np.ndarray, right: np.ndarray, what: str = "share right") -> Curves:
     """Accuracy against confidence, in bins of equal numbers of examples."""
     order = np.argsort(confidence, kind="stable")
     parts = [part for part in np.array_split(order, min(_BINS, len(order))) if len(part)]
@@ -101,37 +106,32 @@ def _calibration(confidence: np.ndarray, right: np.ndarray) -> Curves:
         f"bins of equal size. Mean distance {error:.4f}."
     )
     ends = [min(*x, *y), 1.0] if len(x) > 1 else [0.0, 1.0]
-    return Curves("Calibration", {"right": (x, y)}, "probability", "share right", caption, line=(ends, ends))
+    return Curves("Calibration", {"right": (x, y)}, "probability", what, caption, line=(ends, ends))
 
 
 def _worst(
     truth: np.ndarray,
     predicted: np.ndarray,
     of_truth: np.ndarray,
-    confidence: Any,
     shown: Callable[[int], str] | None,
     worst: int,
+    score: str,
 ) -> list[Block]:
     wrong = np.flatnonzero(truth != predicted)
     if not len(wrong):
         return []
     order = wrong[np.argsort(of_truth[wrong], kind="stable")][:worst]
     rows = [
-        [
-            f"{i + 1:,}",
-            str(truth[i]),
-            str(predicted[i]),
-            f"{of_truth[i]:.4f}",
-            "" if shown is None else _short(shown(int(i))),
-        ]
+        [str(truth[i]), str(predicted[i]), f"{of_truth[i]:.4f}", f"{i + 1:,}" if shown is None else _short(shown(i))]
         for i in order.tolist()
     ]
     note = f"{len(rows)} of {len(wrong):,} wrong answers, those that the model was surest of first."
-    return [Listing("Most wrong", ["number", "true", "predicted", "p(true)", "example"], rows, "rllrl", note)]
+    header = ["true", "predicted", score, "number" if shown is None else "example"]
+    return [Listing("Most wrong", header, rows, "llrr" if shown is None else "llrl", note)]
 
 
 def examined_numbers(
-    truth: Any, predicted: Any, shown: Callable[[int], str] | None = None, worst: int = 10
+    truth: Any, predicted: Any, shown: Callable[[int], str] | None = None, worst: int = 10, *, facts: bool = True
 ) -> list[Block]:
     """Compare predicted with true numbers.
 
@@ -142,6 +142,8 @@ def examined_numbers(
         What to show of example i.
     worst : int, default=10
         How many of the most wrong examples to list.
+    facts : bool, default=True
+        Whether to begin with the errors.
 
     Returns
     -------
@@ -152,7 +154,7 @@ def examined_numbers(
         raise ValueError(f"truth and predicted must hold as many numbers, got {truth.shape} and {predicted.shape}")
     error = predicted - truth
     spread = float(np.square(truth - truth.mean()).sum())
-    facts = [
+    figures = [
         ("examples", f"{len(truth):,}"),
         ("mean absolute error", f"{np.abs(error).mean():.4g}"),
         ("root mean squared error", f"{np.sqrt(np.square(error).mean()):.4g}"),
@@ -160,7 +162,7 @@ def examined_numbers(
     ]
     order = np.argsort(-np.abs(error), kind="stable")[:worst]
     rows = [
-        [f"{i + 1:,}", f"{truth[i]:.4g}", f"{predicted[i]:.4g}", "" if shown is None else _short(shown(int(i)))]
+        [f"{truth[i]:.4g}", f"{predicted[i]:.4g}", f"{i + 1:,}" if shown is None else _short(shown(i))]
         for i in order.tolist()
     ]
     parts = [part for part in np.array_split(np.argsort(predicted, kind="stable"), min(_BINS, len(truth))) if len(part)]
@@ -168,15 +170,69 @@ def examined_numbers(
     ends = [min(*x, *y), max(*x, *y)] if len(x) > 1 else [0.0, 1.0]
     caption = f"Mean truth against mean prediction, in {len(parts)} bins of equal size."
     return [
-        Facts(facts, "Held-out data"),
+        *([Facts(figures, "Held-out data")] if facts else []),
         Curves("Calibration", {"mean truth": (x, y)}, "prediction", "truth", caption, line=(ends, ends)),
-        Listing("Most wrong", ["number", "true", "predicted", "example"], rows, "rrrl"),
+        Listing("Most wrong", ["true", "predicted", "number" if shown is None else "example"], rows, "rrl"),
     ]
 
 
 def _short(text: str, most: int = 100) -> str:
     text = " ".join(text.split())
     return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def examined_tags(
+    X: Any,
+    y: Any,
+    predicted: Any,
+    marginals: Any = None,
+    classes: Sequence[Any] = (),
+    worst: int = 10,
+    *,
+    spans: bool = False,
+    facts: bool = True,
+) -> list[Block]:
+    """Compare the predicted with the true labels of sentences, token by token.
+
+    Parameters
+    ----------
+    X : list of sentences
+        Their tokens: words, or tuples that begin with the word.
+    y, predicted : list of label sequences
+    marginals : list of arrays (tokens, classes), optional
+        p(label) of every token.
+    classes : sequence
+        The labels of the columns of ``marginals``.
+    worst : int, default=10
+        How many of the most wrong tokens to list.
+    spans : bool, default=False
+        Whether ``classes`` are the names of spans (``NP``) and labels are tags (``B-NP``). There is no calibration
+        curve then: the marginals do not say where spans begin.
+    facts : bool, default=True
+        Whether to begin with the accuracy.
+
+    Returns
+    -------
+    list of blocks
+    """
+    truth, answer = flattened(y), flattened(predicted)
+    places = [(i, t) for i, labels in enumerate(y) for t in range(len(labels))]
+    sure = of_truth = None
+    if marginals is not None:
+        p = np.concatenate(marginals)
+        number = {label: k for k, label in enumerate(classes)}
+        at = np.array([number.get(label[2:] if spans and label != "O" else label, -1) for label in truth])
+        of_truth = np.where(at >= 0, p[np.arange(len(p)), at], 0.0)
+        sure = None if spans else p[np.arange(len(p)), [number[label] for label in answer]]
+
+    def context(k: int) -> str:
+        i, t = places[k]
+        words = [token if isinstance(token, str) else str(token[0]) for token in X[i]]
+        return " ".join([*words[max(0, t - 4) : t], f"[{words[t]}]", *words[t + 1 : t + 5]])
+
+    return examined(
+        truth, answer, confidence=sure, of_truth=of_truth, shown=context, worst=worst, what="tokens", facts=facts
+    )
 
 
 def flattened(sequences: Sequence[Sequence[Any]]) -> list[Any]:

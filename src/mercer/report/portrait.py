@@ -184,8 +184,7 @@ def _hashed_facts(model: Any) -> list[tuple[str, str]]:
     if hasattr(model, "classes_"):
         rows.append(("progressive error", f"{state.average_error:.4f}"))
     if hasattr(model, "file_format_"):
-        form = {k: v for k, v in model.file_format_.to_json().items() if v not in (None, [], False) and k != "header"}
-        rows.append(("trained on", ", ".join(f"{k} {_short(v)}" for k, v in form.items())))
+        rows.append(("trained on", _reading(model.file_format_)))
     if model.hasher is not None:
         rows.append(("text", f"{model.hasher.analyzer}, n-grams {model.hasher.ngrams[0]}-{model.hasher.ngrams[1]}"))
     rows.append(("table", f"{model.model_bytes_ / 1e6:,.1f} MB"))
@@ -492,6 +491,24 @@ def _same(value: Any, default: Any) -> bool:
         return bool(value is default or (type(value) is type(default) and value == default))
     except (TypeError, ValueError):
         return False
+
+
+def _reading(form: Any, most: int = 8) -> str:
+    """How the file of training was read, in words."""
+
+    def listed(kind: str, names: Any) -> list[str]:
+        names = [str(name) for name in names or ()]
+        return [f"{kind} {', '.join(names[:most])}{_more(names, most)}"] if names else []
+
+    parts = [{"folder": "a folder for each class"}.get(form.layout or "", form.layout or form.format)]
+    if form.label not in (None, True, False):
+        parts.append(f"label {form.label}")
+    numbers = [name for name, *_ in form.numbers]
+    parts += listed("text", form.text) + listed("numbers", numbers) + listed("categories", form.categorical)
+    parts += listed("dates", [name for name, _ in form.dates]) + listed("ignored", form.ignored)
+    if form.encoding not in (None, "utf-8", "ascii"):
+        parts.append(f"in {form.encoding}")
+    return "; ".join(parts)
 
 
 def _short(value: Any, most: int = 60) -> str:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from mercer._explain import Explanation
+from mercer.attributes import AttributeReport
 from mercer.inference import BayesianNetwork, FactorGraph, Inference, InferenceResult, MarkovNetwork
 from mercer.proportions import Bags
 from mercer.report.charts import (
@@ -26,6 +27,7 @@ from mercer.report.charts import (
     _text,
     _width,
     bars,
+    heat_map,
     probability_strip,
 )
 from mercer.report.html import Html, figure, page, paragraph, section, table, text_of
@@ -408,6 +410,22 @@ def _bags(value: Bags) -> Html:
     return Html("".join([blocks_html([Facts(rows)]), table(listed, header), *more]))
 
 
+# --------------------------------------------------------------------------------------------------------- attributes
+
+
+def _attributes(value: AttributeReport) -> Html:
+    """Figures of a table of attributes, and the table as a heat map with the names of the classes."""
+    names = range(value.n_classes) if value.classes is None else value.classes.tolist()
+    shown = value.table[:_MOST_NODES, :_MOST_NODES]
+    columns = [str(j) for j in range(shown.shape[1])]
+    left_out = "" if shown.size == value.table.size else f", the first {shown.shape[0]} × {shown.shape[1]}"
+    chart = heat_map(
+        shown, [str(name) for name in names][: len(shown)], columns, caption=f"attributes of classes{left_out}",
+        row_axis="class", column_axis="attribute",
+    )  # fmt: skip
+    return Html(table(value.rows(), ["property", "value"]) + figure(chart, f"Attributes of classes{left_out}."))
+
+
 _VIEWS: tuple[tuple[type, Callable[[Any], Html]], ...] = (
     (Explanation, _explanation),
     (InferenceResult, _result),
@@ -416,4 +434,5 @@ _VIEWS: tuple[tuple[type, Callable[[Any], Html]], ...] = (
     (MarkovNetwork, _network),
     (FactorGraph, _network),
     (Bags, _bags),
+    (AttributeReport, _attributes),
 )

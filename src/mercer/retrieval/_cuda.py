@@ -77,7 +77,7 @@ class Kernel:
             raise KernelError("NVRTC is not there")
         nvrtc, self._driver = libraries
         self._function, self._device, self._shared = ctypes.c_void_p(), device, shared_bytes
-        image, module = _compiled(nvrtc, text, name, torch.cuda.get_device_capability(device)), ctypes.c_void_p()
+        image, module = _compiled(nvrtc, text, torch.cuda.get_device_capability(device)), ctypes.c_void_p()
         with torch.cuda.device(device):
             torch.cuda.current_stream()  # the driver must have its context
             _checked(self._driver.cuModuleLoadData(ctypes.byref(module), image), "loading the kernel")
@@ -99,10 +99,11 @@ class Kernel:
         _checked(code, "starting the kernel")
 
 
-def _compiled(nvrtc: Any, text: str, name: str, capability: tuple[int, int]) -> Any:
-    """Machine code of a source."""
-    program, source_name = ctypes.c_void_p(), f"{name}.cu".encode()
-    _checked(nvrtc.nvrtcCreateProgram(ctypes.byref(program), text.encode(), source_name, 0, None, None), "NVRTC")
+@functools.lru_cache(maxsize=8)
+def _compiled(nvrtc: Any, text: str, capability: tuple[int, int]) -> Any:
+    """Machine code of a source, which may have several kernels."""
+    program = ctypes.c_void_p()
+    _checked(nvrtc.nvrtcCreateProgram(ctypes.byref(program), text.encode(), b"mercer.cu", 0, None, None), "NVRTC")
     options = [f"--gpu-architecture=sm_{capability[0]}{capability[1]}".encode(), b"--std=c++17"]
     code, size = nvrtc.nvrtcCompileProgram(program, len(options), (ctypes.c_char_p * 2)(*options)), ctypes.c_size_t()
     if code:

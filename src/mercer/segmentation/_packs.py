@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.base import TransformerMixin
+from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from mercer._estimator import Estimator
@@ -211,7 +211,7 @@ def segment_statistics(
     return np.hstack([parts[name] for name in names]) if names else np.zeros((len(spans), 0))
 
 
-class MinMaxRescaler(Saved, TransformerMixin, Estimator):
+class MinMaxRescaler(Saved, OneToOneFeatureMixin, TransformerMixin, Estimator):
     """u → (u − min) / (max − min) with the ranges of the training data.
 
     Values of new data beyond these ranges become 0 or 1. A feature that is constant in training becomes 0.

@@ -73,8 +73,8 @@ class Segmenter(StructuredEstimator):
         is a segment, and the model is that of :class:`mercer.tagging.Tagger`.
     min_length : int or mapping label → int, default=1
         The shortest segment there can be.
-    loss : {"auto", "log", "hinge", "squared-hinge", "slack", "softmax-margin", "hybrid", "relative-margin"} or Loss, \
-default="auto"
+    loss : {"auto", "log", "hinge", "squared-hinge", "slack", "softmax-margin", "hybrid", "adaptive-hybrid", \
+"relative-margin", "circle"} or Loss, default="auto"
         ``"log"`` is a semi-Markov conditional random field, ``"hinge"`` a structured support vector machine; see
         :mod:`mercer.learning`. ``"auto"``: hinge for dense features and for a feature pack, log for names and other
         sparse features, where margins take several times as long; hinge as well where ``cost`` or a margin solver

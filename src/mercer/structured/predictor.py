@@ -35,7 +35,7 @@ class StructuredPredictor(StructuredEstimator):
         An object with ``features``, ``cost``, ``argmax``, …; see :class:`CustomStructure`.
     loss : str or Loss, default="hinge"
         ``"hinge"``, ``"squared-hinge"``, ``"slack"``, ``"relative-margin"``, ``"log"``, ``"softmax-margin"``,
-        ``"hybrid"``.
+        ``"hybrid"``, ``"adaptive-hybrid"``, ``"circle"``.
     solver : str or Solver, default="auto"
         ``"bcfw"``, ``"cutting-plane"`` and ``"subgradient"`` for hinge-like losses, ``"bmrm"`` for all, ``"lbfgs"`` for
         smooth ones (``"owlqn"`` with an ℓ1 penalty), ``"auto"`` chooses by the loss; ``"averaged-perceptron"``,

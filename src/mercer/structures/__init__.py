@@ -18,7 +18,7 @@ from mercer.structures.enumerated import Enumerated
 from mercer.structures.graph import Graph, GraphMarginals, GraphScores
 from mercer.structures.graph_inputs import GraphInputs
 from mercer.structures.joint import Joint, OracleError
-from mercer.structures.label_sets import LabelSetMarginals, LabelSets, LabelSetScores
+from mercer.structures.label_sets import LabelSetMarginals, LabelSets, LabelSetScores, dependent_pairs
 from mercer.structures.labels import Labels
 from mercer.structures.relaxation import LPSolution, lp_inference
 from mercer.structures.segment_parts import SegmentMarginals, SegmentScores, length_basis
@@ -53,6 +53,7 @@ __all__ = [
     "Structure",
     "Taxonomy",
     "ZeroOne",
+    "dependent_pairs",
     "length_basis",
     "lp_inference",
     "resolve_cost",

@@ -35,6 +35,7 @@ class Structure(ABC):
 
     n_weights: int
     threads: int = 1
+    weighs_examples = False  # whether marginals keep examples apart, so that their scale takes a factor for each
 
     # ------------------------------------------------------------------ between weights and part scores
 
@@ -86,6 +87,16 @@ class Structure(ABC):
     def score(self, theta: Any, y: Any) -> np.ndarray:
         """The score of the given outputs."""
 
+    def log_cardinality(self, X: Any) -> np.ndarray:
+        """log |Y(x)|: the logarithm of the number of outputs of each input; −inf where none is allowed.
+
+        By default the sum over all outputs at weights of 0. A structure whose sums may be approximate, or follow the
+        precision of X, counts by itself.
+        """
+        w = np.zeros(self.n_weights)
+        parts = [self.log_partition(self.scores(w, X[batch])) for batch in self.batches(X, 4096)]
+        return np.concatenate([np.zeros(0), *parts])
+
     # ------------------------------------------------------------------ truth
 
     @abstractmethod
@@ -101,6 +112,10 @@ class Structure(ABC):
     def add_output(self, mu: Any, y: Any, weights: np.ndarray) -> None:
         """``μ += weights[i] · 1_{y_i}``, in place."""
         raise _missing(self, "add_output")
+
+    def scaled(self, theta: Any, factor: float) -> Any:
+        """factor · θ, for a factor above 0."""
+        raise _missing(self, "scaled")
 
     def augment(self, theta: Any, y: Any, cost: Cost | None = None, scale: float | np.ndarray = 1.0) -> Any:
         """θ + scale · Δ(y, ·) for a cost that decomposes over parts (None: the structure's own)."""

@@ -336,6 +336,13 @@ class Chain(Saved, Structure):
         _core.chain.marginals(*theta._arguments(), None, None, None, None, None, log_partition, out, self.threads)
         return out
 
+    def log_cardinality(self, X: Sequences) -> np.ndarray:
+        """The labellings that the masks allow, counted once for each length."""
+        lengths, which = np.unique(X.lengths, return_inverse=True)
+        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        nodes = np.zeros((int(offsets[-1]), self.n_labels))
+        return self.log_partition(ChainScores(nodes, *self.shared_scores(np.zeros(self.n_weights)), offsets))[which]
+
     def score(self, theta: ChainScores, y: TagSequences) -> np.ndarray:
         """The score of fully known labellings."""
         out = np.empty(len(theta))
@@ -377,6 +384,14 @@ class Chain(Saved, Structure):
         """``μ += weights · 1_y``."""
         parts = mu.nodes, mu.transitions, mu.start, mu.end, mu.edges
         _core.chain.add(y.labels, y.offsets, np.asarray(weights, dtype=float), *parts)
+
+    def scaled(self, theta: ChainScores, factor: float) -> ChainScores:
+        """factor · θ."""
+        by = theta.nodes.dtype.type(factor)
+        edges = None if theta.edges is None else by * theta.edges
+        return ChainScores(
+            by * theta.nodes, by * theta.transitions, by * theta.start, by * theta.end, theta.offsets, edges
+        )
 
     def augment(
         self, theta: ChainScores, y: TagSequences, cost: Cost | None = None, scale: float | np.ndarray = 1.0

@@ -21,6 +21,7 @@ class CustomStructure(ABC):
     relative-margin                    the same and argmin
     hybrid                             k_best and log_partition
     log, softmax-margin                log_partition
+    adaptive-hybrid, circle            k_best and log_partition
     =================================  ==============================================
 
     Examples
@@ -67,3 +68,7 @@ class CustomStructure(ABC):
     def log_partition(self, w: np.ndarray, x: Any, cost_to: Any = None) -> tuple[float, Any]:
         """(log Σ_y exp(⟨w, Φ(x, y)⟩ + cost), the expectation of Φ(x, y) under that distribution)."""
         raise NotImplementedError(f"{type(self).__name__} has no log_partition: the log loss needs it")
+
+    def log_cardinality(self, x: Any) -> float:
+        """The logarithm of the number of outputs of x. Default: log_partition with weights of 0."""
+        raise NotImplementedError(f"{type(self).__name__} has no log_cardinality: generalisation bounds need it")

@@ -40,6 +40,8 @@ class Enumerated(Structure):
     'dog'
     """
 
+    weighs_examples = True
+
     def __init__(
         self,
         outputs: Sequence[Any] | Callable[[Any], Sequence[Any]],
@@ -102,6 +104,11 @@ class Enumerated(Structure):
         """−Σ p log p."""
         return self._verbs.entropy(theta)
 
+    def log_cardinality(self, X: Sequence[Any]) -> np.ndarray:
+        """The logarithm of the number of outputs written out."""
+        with np.errstate(divide="ignore"):
+            return np.log(np.array([len(self.outputs_of(x)) for x in X], dtype=float))
+
     def score(self, theta: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Scores of the given outputs."""
         return self._verbs.score(theta, y)
@@ -132,6 +139,10 @@ class Enumerated(Structure):
             else:
                 rows.append((np.arange(len(outputs)) != true).astype(float))
         return _stacked(rows, 0.0)
+
+    def scaled(self, theta: np.ndarray, factor: float) -> np.ndarray:
+        """factor · θ."""
+        return theta * factor
 
     def augment(
         self, theta: np.ndarray, y: np.ndarray, cost: Cost | None = None, scale: float | np.ndarray = 1.0

@@ -92,10 +92,15 @@ class GraphMarginals:
         self.nodes -= other.nodes
         self.edges -= other.edges
 
-    def scale(self, factor: float) -> None:
-        """``self *= factor``."""
-        self.nodes *= factor
-        self.edges *= factor
+    def scale(self, factor: float | np.ndarray) -> None:
+        """``self *= factor``, one number or one for each graph."""
+        if np.ndim(factor) == 0:
+            self.nodes *= factor
+            self.edges *= factor
+            return
+        of_node = np.repeat(factor, np.diff(self.shape.offsets))
+        self.nodes *= of_node[:, None]
+        self.edges *= of_node[self.shape.edges[:, 0]][:, None, None]
 
     def __deepcopy__(self, memo: Any) -> GraphMarginals:
         return GraphMarginals(self.nodes.copy(), self.edges.copy(), self.log_partition.copy(), self.shape)
@@ -142,6 +147,8 @@ class Graph(Saved, Structure):
     >>> str(structure.plan(theta))
     'sums: junction-tree (exact), best: junction-tree (exact): the cliques are small'
     """
+
+    weighs_examples = True
 
     def __init__(
         self,
@@ -404,6 +411,10 @@ class Graph(Saved, Structure):
         )
         return mu.log_partition - expected
 
+    def log_cardinality(self, X: GraphInputs) -> np.ndarray:
+        """Nodes · log C: edges change scores, not which labellings there are."""
+        return X.lengths * np.log(self.n_labels)
+
     def score(self, theta: GraphScores, y: TagSequences) -> np.ndarray:
         """The scores of given labellings."""
         return self._score(theta, y.labels)
@@ -452,6 +463,10 @@ class Graph(Saved, Structure):
         u, v = shape.edges.T
         mu.nodes[np.arange(len(labels)), labels] += weights[shape.graph_of_node]
         mu.edges[np.arange(len(u)), labels[u], labels[v]] += weights[shape.graph_of_edge]
+
+    def scaled(self, theta: GraphScores, factor: float) -> GraphScores:
+        """factor · θ."""
+        return GraphScores(factor * theta.nodes, factor * theta.edges, theta.shape)
 
     def augment(
         self, theta: GraphScores, y: TagSequences, cost: Cost | None = None, scale: float | np.ndarray = 1.0

@@ -16,6 +16,7 @@ from scipy.sparse import csr_array, issparse
 from mercer._validation import check_sparse
 from mercer.structures.base import Structure
 from mercer.structures.costs import Cost
+from mercer.structures.custom import CustomStructure
 
 _DENSE = 16_384  # shorter rows are subtracted as vectors
 
@@ -264,6 +265,26 @@ class Joint(Structure):
             total += expected
         return FeatureSum(total, values, theta.X)
 
+    def log_cardinality(self, X: Examples) -> np.ndarray:
+        """The user's log_cardinality, or log Z at weights of 0 where only that is written."""
+        written = getattr(type(self.structure), "log_cardinality", None)
+        if written is None or written is CustomStructure.log_cardinality:
+            try:
+                return self.log_partition(JointScores(np.zeros(self.n_weights), X))
+            except NotImplementedError:
+                name = type(self.structure).__name__
+                raise NotImplementedError(f"{name} has neither log_cardinality nor log_partition: write one") from None
+        out = np.empty(len(X))
+        for i, x in enumerate(X):
+            value = self.call("log_cardinality", X.first + i, x)
+            out[i] = float(self._numbers("log_cardinality", value, X.first + i))
+            if np.isnan(out[i]) or out[i] == np.inf or -np.inf < out[i] < 0:
+                raise OracleError(
+                    f"example {X.first + i}: log_cardinality gave {value!r}: the logarithm of a number of outputs is "
+                    "finite and at least 0, or -inf where there is none"
+                )
+        return out
+
     def sample(self, theta: JointScores, size: int, random_state: Any = None) -> Any:
         """Not for user structures."""
         raise TypeError("structures of your own have no sample")
@@ -292,6 +313,10 @@ class Joint(Structure):
             if weight:
                 row = self._row(x, one, mu.X.first + i)
                 mu.total[row.indices] += weight * row.values
+
+    def scaled(self, theta: JointScores, factor: float) -> JointScores:
+        """factor · θ: the weights times the factor."""
+        return replace(theta, w=factor * theta.w)
 
     def augment(
         self, theta: JointScores, y: Sequence[Any], cost: Cost | None = None, scale: float | np.ndarray = 1.0

@@ -29,9 +29,9 @@ class LabelMarginals:
         """``self -= other``."""
         self.probabilities -= other.probabilities
 
-    def scale(self, factor: float) -> None:
-        """``self *= factor``."""
-        self.probabilities *= factor
+    def scale(self, factor: float | np.ndarray) -> None:
+        """``self *= factor``, one number or one for each example."""
+        self.probabilities *= factor if np.ndim(factor) == 0 else np.asarray(factor)[:, None]
 
 
 class Labels(Structure):
@@ -49,6 +49,8 @@ class Labels(Structure):
     >>> labels.argmax(np.array([[0.0, 2.0, 1.0]]))
     (array([1], dtype=int32), array([2.]))
     """
+
+    weighs_examples = True
 
     def __init__(self, n_labels: int, n_features: int, *, threads: int = 1) -> None:
         self.n_labels, self.n_features, self.threads = n_labels, n_features, threads
@@ -119,6 +121,10 @@ class Labels(Structure):
         expected = np.where(p > 0, p * np.where(p > 0, theta, 0.0), 0.0).sum(axis=1, dtype=float)
         return np.maximum(0.0, mu.log_partition - expected)
 
+    def log_cardinality(self, X: Sequences) -> np.ndarray:
+        """log C."""
+        return np.full(len(X), np.log(self.n_labels))
+
     def score(self, theta: np.ndarray, y: np.ndarray) -> np.ndarray:
         """θ of the given labels."""
         return np.take_along_axis(theta, np.asarray(y)[:, None], 1)[:, 0].astype(float)
@@ -148,6 +154,10 @@ class Labels(Structure):
     def add_output(self, mu: LabelMarginals, y: np.ndarray, weights: np.ndarray) -> None:
         """``μ += weights · 1_y``."""
         mu.probabilities[np.arange(len(y)), y] += weights
+
+    def scaled(self, theta: np.ndarray, factor: float) -> np.ndarray:
+        """factor · θ."""
+        return theta * theta.dtype.type(factor)
 
     def augment(
         self, theta: np.ndarray, y: np.ndarray, cost: Cost | None = None, scale: float | np.ndarray = 1.0

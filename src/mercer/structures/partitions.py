@@ -6,6 +6,8 @@ with A; the cost Δ is a sum over pairs as well, and joins A in the loss-augment
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from mercer.structures import correlation
@@ -55,6 +57,15 @@ class Partitions(CustomStructure):
     def argmin(self, w: np.ndarray, x: np.ndarray) -> np.ndarray:
         """The partition with the lowest score."""
         return self._search(-self.affinities(w, x), None)
+
+    def log_cardinality(self, x: np.ndarray) -> float:
+        """The logarithm of the Bell number of the items, by the triangle of Aitken; exact integers until the end."""
+        row = [1]
+        for _ in range(correlation.n_items(len(x))):
+            above, row = row, [row[-1]]
+            for number in above:
+                row.append(row[-1] + number)
+        return math.log(row[0])
 
     def _search(self, a: np.ndarray, start: np.ndarray | None) -> np.ndarray:
         n = correlation.n_items(len(a))

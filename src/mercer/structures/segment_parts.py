@@ -82,6 +82,13 @@ class SegmentScores:
         marks = None if self.marks is None else (*self.marks[:2], -self.marks[2])
         return replace(self, **changed, marks=marks, features=self.features)
 
+    def scaled(self, factor: float) -> SegmentScores:
+        """factor · θ."""
+        held = {name: getattr(self, name) for name in (*_SHARED, *_OPTIONAL)}
+        changed: dict[str, Any] = {name: None if x is None else factor * x for name, x in held.items()}
+        marks = None if self.marks is None else (*self.marks[:2], factor * self.marks[2])
+        return replace(self, **changed, marks=marks, features=self.features)
+
     def _parts(self) -> Any:
         """The checked arrays, for the compiled verbs."""
         parts: dict[str, Any] = {name: _double(getattr(self, name)) for name in (*_SHARED, *_OPTIONAL)}

@@ -401,6 +401,12 @@ class Segments(Saved, Structure):
         self._expectations(theta, entropy=out)
         return out
 
+    def log_cardinality(self, X: Sequences) -> np.ndarray:
+        """The segmentations that bounds and masks allow, counted once for each length of a sequence."""
+        lengths, which = np.unique(X.lengths, return_inverse=True)
+        w, offsets = np.zeros(self.n_weights), np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        return self.log_partition(SegmentScores(self.length_scores(w), *self.shared_scores(w), offsets))[which]
+
     def score(self, theta: SegmentScores, y: Segmentations) -> np.ndarray:
         """The score of the given segmentations; −inf where bounds or scores forbid them."""
         out = np.empty(len(theta))
@@ -502,6 +508,10 @@ class Segments(Saved, Structure):
     def own_cost(self) -> Cost:
         """The cost where none is given: wrong frames, or, with one label, wrong boundaries."""
         return Hamming() if self.n_labels > 1 else BoundaryDifference()
+
+    def scaled(self, theta: SegmentScores, factor: float) -> SegmentScores:
+        """factor · θ."""
+        return theta.scaled(factor)
 
     def augment(
         self, theta: SegmentScores, y: Segmentations, cost: Cost | None = None, scale: float | np.ndarray = 1.0

@@ -41,8 +41,8 @@ class Tagger(StructuredEstimator):
 
     Parameters
     ----------
-    loss : {"log", "hinge", "squared-hinge", "slack", "softmax-margin", "hybrid", "relative-margin"} or Loss, \
-default="log"
+    loss : {"log", "hinge", "squared-hinge", "slack", "softmax-margin", "hybrid", "adaptive-hybrid", \
+"relative-margin", "circle"} or Loss, default="log"
         ``"log"`` is a conditional random field, ``"hinge"`` a structured support vector machine. Give an object for a
         configured one: ``Hybrid(alpha=0.3)``, ``RelativeMargin(B=5.0)``; see :mod:`mercer.learning`.
     solver : {"auto", "lbfgs", "owlqn", "sgd", "averaged-perceptron", "passive-aggressive", "bmrm", "cutting-plane", \

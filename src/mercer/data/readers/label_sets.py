@@ -2,6 +2,7 @@
 
 svmlight    sky,sea 1:0.5 7:2        labels before the features, with commas between them; features count from 1
 csv         a header; one column of label sets (["sea", "sky"], or sea;sky, or sea|sky), the others are numbers
+JSON lines  a field of label sets, a list or as in csv, the others are numbers; so Parquet and Arrow
 """
 
 from __future__ import annotations
@@ -9,14 +10,17 @@ from __future__ import annotations
 import csv
 import json
 import os
+import re
 from collections.abc import Iterator
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mercer.data.readers.arff import MultilabelTable, read_mulan
 from mercer.data.readers.lines import FilePath, read_lines
+from mercer.data.readers.sniff import sniff
+from mercer.data.readers.source import Source
+from mercer.data.readers.table import read_records, row_gaps
 from mercer.exceptions import DataFileError
 
 if TYPE_CHECKING:
@@ -26,17 +30,19 @@ __all__ = ["read_multilabel"]
 
 _CSV = {".csv": ",", ".tsv": "\t"}
 _MOST_FEATURES = 1 << 23
+_PAIRS = re.compile(r"(^|\s)\d+:[+-]?[\d.]", re.ASCII)
 
 
 def read_multilabel(
     path: FilePath, labels: str | os.PathLike[str] | None = None, *, n_features: int | None = None
 ) -> MultilabelTable:
-    """Read rows with label sets; the ending of the file says how (``.gz`` may follow it).
+    """Read rows with label sets from a file that is known by its content, packed or not.
 
     Parameters
     ----------
     path : path
-        ``.arff``: Mulan's format. ``.csv`` and ``.tsv``: a table with a header. Else svmlight: ``a,b 1:0.5 7:2``.
+        Mulan's ARFF; a table with a header (csv of any separator, JSON lines, Parquet, Arrow); svmlight:
+        ``a,b 1:0.5 7:2``.
     labels : str or path, optional
         Of ARFF the XML file that names the labels; by default the one next to it with the same name, without
         ``-train`` or ``-test``. Of a table the column of label sets; by default ``labels``.
@@ -59,12 +65,56 @@ def read_multilabel(
     >>> table = read_multilabel("photos.csv", labels="tags")  # doctest: +SKIP
     """
     name = os.fspath(path)
-    ending = Path(name.removesuffix(".gz")).suffix.lower()
-    if ending == ".arff":
+    source = Source(name)
+    format, separator = _format_of(source)
+    if format == "arff":
         return read_mulan(path, _xml_of(name) if labels is None else labels)
-    if ending in _CSV:
-        return _read_csv(name, "labels" if labels is None else os.fspath(labels), _CSV[ending])
+    column = "labels" if labels is None else os.fspath(labels)
+    if format == "csv":
+        return _read_csv(name, column, separator)
+    if format == "jsonl":
+        return _read_records(name, column)
     return _read_svmlight(name, n_features)
+
+
+def gaps(path: FilePath, header: str) -> list[tuple[int, str]]:
+    """Lines of a csv, of JSON lines or svmlight that hold no row, each with the number of rows before it: ``header``
+    for the names of columns, blank lines and comments as they are. ARFF has none."""
+    name = os.fspath(path)
+    format, separator = _format_of(Source(name))
+    if format in ("csv", "jsonl"):
+        return row_gaps(path, header, separator=separator if format == "csv" else None)
+    found: list[tuple[int, str]] = []
+    n = 0
+    for line in read_lines(name) if format == "svmlight" else ():
+        if line.split("#", 1)[0].strip():
+            n += 1
+        else:
+            found.append((n, line))
+    return found
+
+
+def _format_of(source: Source) -> tuple[str, str]:
+    """What the file is, by its content, and the separator of a csv."""
+    if source.suffix == ".arff":
+        return "arff", ""
+    layout = source.magic_layout() if source.again else None
+    if layout is not None:
+        return "jsonl", ""
+    if source.again:
+        try:
+            head = source.head()[0].decode("utf-8", "replace")
+        except DataFileError:
+            head = ""
+        first = (line.strip().lower() for line in head.splitlines())
+        if next((line for line in first if line and not line.startswith("%")), "").startswith("@relation"):
+            return "arff", ""
+        sniffed = sniff(source)
+        if sniffed.format == "jsonl":
+            return "jsonl", ""
+        if sniffed.format == "csv" and (source.suffix in _CSV or not _PAIRS.search(head)):
+            return "csv", sniffed.separator or ","
+    return ("csv", _CSV[source.suffix]) if source.suffix in _CSV else ("svmlight", "")
 
 
 def _xml_of(name: str) -> str:
@@ -162,6 +212,26 @@ def _read_csv(name: str, column: str, delimiter: str) -> MultilabelTable:
         numbers.append([_number(name, number, field, row[i]) for i, field in enumerate(header) if i != at])
     X = np.array(numbers, np.float64).reshape(len(sets), len(features))
     return _table(name, X, sets, features)
+
+
+def _read_records(name: str, column: str) -> MultilabelTable:
+    """Records of JSON, Parquet or Arrow: a field of label sets, all others numbers."""
+    records = read_records(name)
+    fields = list(dict.fromkeys(field for record in records for field in record))
+    if column not in fields:
+        shown = ", ".join(repr(field) for field in fields[:8])
+        raise DataFileError(name, 1, f"expected a field {column!r} of label sets, found {shown}")
+    features = [field for field in fields if field != column]
+    sets: list[list[str]] = []
+    numbers: list[list[float]] = []
+    for number, record in enumerate(records, 1):
+        cell: Any = record.get(column)
+        if isinstance(cell, list | tuple | np.ndarray):
+            sets.append([str(label) for label in cell])
+        else:
+            sets.append(_set_of(name, number, "" if cell is None else str(cell)))
+        numbers.append([_number(name, number, field, str(record.get(field, ""))) for field in features])
+    return _table(name, np.array(numbers, np.float64).reshape(len(sets), len(features)), sets, features)
 
 
 def _csv_rows(name: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:

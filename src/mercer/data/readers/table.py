@@ -119,6 +119,39 @@ def _csv_columns(source: Source, separator: str) -> dict[str, list[str]]:
     return columns
 
 
+def row_gaps(path: FilePath, header: str, *, separator: str | None = None) -> list[tuple[int, str]]:
+    """Lines of a csv or of JSON lines that hold no row, each with the number of rows before it: ``header`` for the
+    names of the columns, blank lines as they are. What can be read only once, and what has no lines, has none."""
+    source = Source(path)
+    if not source.again:
+        return []
+    sniffed = sniff(source)
+    if sniffed.layout is not None:
+        return []
+    gaps: list[tuple[int, str]] = []
+    n = 0
+    with source.open() as stream:
+        buffered = io.BufferedReader(stream) if isinstance(stream, io.RawIOBase) else stream
+        lines = decoded_lines(buffered, source.name)
+        if sniffed.format == "jsonl" and separator is None:
+            for line in lines:
+                if line.strip():
+                    n += 1
+                else:
+                    gaps.append((n, line))
+            return gaps
+        named = False
+        for row in csv.reader((f"{line}\n" for line in lines), delimiter=separator or sniffed.separator or ","):
+            if not row:
+                gaps.append((n, ""))
+            elif not named:
+                named = True
+                gaps.append((n, header))
+            else:
+                n += 1
+    return gaps
+
+
 def _whole(source: Source) -> bytes:
     parts = []
     with source.open() as stream:

@@ -128,10 +128,12 @@ class BMRM(Solver):
         return loss is not None and not loss.smooth and not isinstance(loss, PlaneLoss)
 
     def check(self, risk: Risk, penalty: Penalty) -> None:
-        """Any loss without a bound, ½‖w‖²."""
+        """Any convex loss without a bound, ½‖w‖²."""
         check_ridge(penalty, self.name)
         if isinstance(getattr(risk, "loss", None), RelativeMargin):
             raise ValueError("solver 'bmrm' takes no bound on margins; use 'cutting-plane' or 'bcfw'")
+        if not getattr(getattr(risk, "loss", None), "convex", True):
+            raise ValueError(f"solver 'bmrm' needs a convex loss, and {risk.loss.name!r} is none; use 'lbfgs'")
 
     def minimize(
         self,

@@ -198,7 +198,7 @@ class Sampled(Solver):
         See :mod:`mercer.learning.learners`.
     n_particles : int, default=20
         Particles of each graph.
-    rate : float, default=0.3
+    rate : float, default=1.0
         Length of the first steps; later ones are shorter.
 
     Examples
@@ -213,10 +213,10 @@ class Sampled(Solver):
     """
 
     name = "sampled"
-    default_max_iter = 200
+    default_max_iter = 400
     default_tol = 0.0
 
-    def __init__(self, learner: str | Learner = "pcd", n_particles: int = 20, rate: float = 0.3) -> None:
+    def __init__(self, learner: str | Learner = "pcd", n_particles: int = 20, rate: float = 1.0) -> None:
         self.learner = resolve_learner(learner)
         if self.learner.exact:
             raise ValueError(f"learner must be one of {', '.join(map(repr, SAMPLED))}, got {self.learner.name!r}")

@@ -1,0 +1,22 @@
+"""Attributes: descriptions of classes and rows that are shared by many of them, for retrieval and for new classes."""
+
+from mercer.attributes.category import CategoryAttributes, attribute_table
+from mercer.attributes.design import design_attributes, visual_proximity
+from mercer.attributes.report import AttributeReport, attribute_report
+from mercer.attributes.retriever import AttributeRetriever, Ranking
+from mercer.attributes.weak import WeakAttributes
+from mercer.attributes.zero_shot import ZeroShotClassifier, attribute_similarity
+
+__all__ = [
+    "AttributeReport",
+    "AttributeRetriever",
+    "CategoryAttributes",
+    "Ranking",
+    "WeakAttributes",
+    "ZeroShotClassifier",
+    "attribute_report",
+    "attribute_similarity",
+    "attribute_table",
+    "design_attributes",
+    "visual_proximity",
+]

@@ -1,0 +1,88 @@
+"""Dominance: which share α of the log loss the hybrid loss needs where no label has half of the probability.
+
+Where y has the distribution D, D_1 the largest, the conditional risk of the hybrid loss with share α has the minimiser
+f = log p, and α p + (1 − α) r = D for a distribution r (the dual of the hinge). Scores tie at the top unless
+
+    2 D_1 − 1 + (1 − D_1) S(a) > a,   S(a) = Σ_y min(a, D_y),   S(a) = α
+
+The left side less a is piecewise linear in a, so that the smallest such α, the threshold, is exact. It is 0 where a
+label dominates. The published condition D_1 − D_2 > (1 − α)(1 − 2 D_1) is necessary and not sufficient: it looks at two
+tied labels only, and S(a) counts all of them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+__all__ = ["check_distribution", "threshold", "threshold_of_two"]
+
+
+def check_distribution(name: str, D: Any) -> np.ndarray:
+    """Probabilities of at least two labels, as an array that sums to 1; raises ValueError that names the argument."""
+    try:
+        values = np.asarray(D, dtype=float)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must hold numbers, the probabilities of the labels") from None
+    if values.ndim != 1:
+        raise ValueError(f"{name} must be one distribution, an array of one dimension, got shape {values.shape}")
+    if len(values) < 2:
+        raise ValueError(f"{name} must have at least two labels, got {len(values)}")
+    if not np.isfinite(values).all() or (values < 0).any():
+        raise ValueError(f"{name} must hold probabilities: finite numbers of at least 0")
+    total = float(values.sum())
+    if abs(total - 1.0) > 1e-6:
+        raise ValueError(f"{name} must sum to 1, got {total:.6g}")
+    return values / total
+
+
+def threshold(D: np.ndarray) -> float:
+    """The largest α at which the hybrid loss is not aligned with D; 0 where a label dominates.
+
+    Parameters
+    ----------
+    D : array of shape (n_labels,)
+        A distribution, in any order.
+    """
+    D = np.sort(D)[::-1]
+    first = D[0]
+    rest = D[first - D > _TIE]  # the labels that must not reach the top
+    if first >= 0.5 or not len(rest):
+        return 0.0
+
+    def gain(a: float) -> float:
+        return 2.0 * first - 1.0 + (1.0 - first) * float(np.minimum(a, D).sum()) - a
+
+    # Beyond the second largest probability the scores of the first label lead by themselves.
+    low = 0.0
+    for high in np.unique(rest):
+        if gain(high) > 0:
+            below, above = gain(low), gain(high)
+            return float(np.minimum(low + (high - low) * -below / (above - below), D).sum())
+        low = float(high)
+    return float(np.minimum(low, D).sum())
+
+
+def threshold_of_two(first: Any, second: Any) -> np.ndarray:
+    """The threshold from the two largest probabilities alone: that of the least favourable rest.
+
+    The rest has labels of probability D_2 at most; S is smallest, and the threshold largest, if all of them have D_2.
+
+    Parameters
+    ----------
+    first, second : arrays
+        D_1 ≥ D_2 of each example.
+    """
+    first, second = np.asarray(first, float), np.asarray(second, float)
+    others = 1.0 - first
+    with np.errstate(divide="ignore", invalid="ignore"):
+        labels = 1.0 + others / second  # S(a) / a up to D_2
+        slope = others * labels - 1.0
+        crossing = (1.0 - 2.0 * first) / slope
+        inside = (slope > 0) & (crossing < second)
+        alpha = np.where(inside, labels * crossing, second + others)
+    return np.where(first >= 0.5, 0.0, np.clip(alpha, 0.0, 1.0))
+
+
+_TIE = 1e-12

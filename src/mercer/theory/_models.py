@@ -1,0 +1,297 @@
+"""Fitted models as bounds see them: a weight vector w, leads ⟨w, Φ(x, y) − Φ(x, z)⟩, and the number of outputs.
+
+Linear structured models bring w and a structure. Kernel machines have w in the space of their kernel: one function with
+two classes, one for each class with more; an offset is one more coordinate, with the constant feature 1.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from mercer.learning.estimator import StructuredEstimator
+from mercer.structures.alignment_joint import AlignmentJoint
+from mercer.structures.base import check_random_seed
+from mercer.structures.chain import Chain
+from mercer.structures.enumerated import Enumerated
+from mercer.structures.graph import Graph
+from mercer.structures.label_sets import LabelSets
+from mercer.structures.labels import Labels
+from mercer.structures.trees import TreeBatches
+
+__all__ = ["LinearModel", "linear_view"]
+
+
+class LinearModel:
+    """What bounds ask of a model."""
+
+    norm: float
+    """‖w‖"""
+
+    def read(self, X: Any, y: Any) -> Any:
+        """Return data as the other methods take them; raise ValueError where outputs are not fully known."""
+        raise NotImplementedError
+
+    def leads(self, data: Any) -> np.ndarray:
+        """By how much the true output of each example beats the best other one; inf where there is no other."""
+        raise NotImplementedError
+
+    def log_cardinality(self, data: Any) -> np.ndarray:
+        """The logarithm of the number of outputs of each example."""
+        raise NotImplementedError
+
+    def radius(self, data: Any) -> float:
+        """A bound on ‖Φ(x, y) − Φ(x, z)‖ over these inputs and all outputs."""
+        raise NotImplementedError
+
+    def noisy_errors(self, data: Any, scale: float, n_draws: int, random_state: Any) -> Sequence[np.ndarray]:
+        """Whether examples are wrong with weights w' ~ N(scale · w/‖w‖, I), for groups with a draw each."""
+        raise NotImplementedError
+
+    def noisy_predictions(self, X: Any, scale: float, random_state: Any) -> list[Any]:
+        """Outputs of inputs, each with weights of its own draw."""
+        raise NotImplementedError
+
+
+def linear_view(model: Any) -> LinearModel:
+    """Return the model as a linear one; raise TypeError, which names the model, where it is none."""
+    if isinstance(model, StructuredEstimator):
+        model._check_is_fitted()
+        return _Structured(model)
+    if hasattr(model, "as_function") and hasattr(model, "predict"):
+        check_is_fitted(model)
+        return _Kernel(model)
+    raise TypeError(
+        f"{type(model).__name__} is no linear model with a norm ‖w‖ that these bounds speak of: they take structured "
+        "models (Tagger, Segmenter, LinearClassifier, GraphLabeler, Parser, Aligner, StructuredPredictor) and kernel "
+        "machines with one function, or one for each class"
+    )
+
+
+class _Structured(LinearModel):
+    def __init__(self, model: Any) -> None:
+        self.model, self.structure = model, model._structure()
+        self.w = np.asarray(model._flat(model), float)
+        self.norm = float(np.linalg.norm(self.w))
+
+    def read(self, X: Any, y: Any) -> Any:
+        inputs, truth = self.model._read(X, y)
+        if not len(inputs):
+            raise ValueError("X holds no examples")
+        if self.structure.is_partial(truth):
+            raise ValueError("y must be fully known: bounds compare with whole outputs")
+        if isinstance(self.structure, Graph):
+            plan = self.structure.plan(inputs)
+            if not plan.exact_sums:
+                raise ValueError(
+                    f"the second best labelling is not exact here ({plan}), and bounds need the exact margin"
+                )
+        return inputs, truth
+
+    def _batches(self, inputs: Any) -> Any:
+        return self.structure.batches(inputs, 4096)
+
+    def leads(self, data: Any) -> np.ndarray:
+        inputs, truth = data
+        out = np.empty(len(inputs))
+        for batch in self._batches(inputs):
+            theta, y = self.structure.scores(self.w, inputs[batch]), truth[batch]
+            score = np.asarray(self.structure.score(theta, y), float)
+            with np.errstate(invalid="ignore"):
+                lead = score - self.structure.runner_up(theta, y)[1]
+            out[batch] = np.where(np.isneginf(score), -np.inf, lead)
+        return out
+
+    def log_cardinality(self, data: Any) -> np.ndarray:
+        return self.structure.log_cardinality(data[0])
+
+    def radius(self, data: Any) -> float:
+        for kind, function in _RADII.items():
+            if isinstance(self.structure, kind):
+                return function(self.structure, data[0])
+        raise ValueError(
+            f"B='data' is not known for a {type(self.structure).__name__}: give B, a bound on ‖Φ(x, y) − Φ(x, z)‖"
+        )
+
+    def _draw(self, scale: float, rng: np.random.Generator) -> np.ndarray:
+        return rng.standard_normal(len(self.w)) + (scale / self.norm if self.norm else 0.0) * self.w
+
+    def noisy_errors(self, data: Any, scale: float, n_draws: int, random_state: Any) -> Sequence[np.ndarray]:
+        inputs, truth = data
+        rng = np.random.default_rng(check_random_seed(random_state))
+        if isinstance(self.structure, Labels):
+            return self._noisy_labels(inputs, truth, scale, rng)
+        out = []
+        for part in np.array_split(np.arange(len(inputs)), min(n_draws, len(inputs))):
+            w = self._draw(scale, rng)
+            group = slice(int(part[0]), int(part[-1]) + 1)
+            X, y, wrong = inputs[group], truth[group], []
+            for batch in self._batches(X):
+                theta = self.structure.scores(w, X[batch])
+                best = self.structure.argmax(theta)[1]
+                score = self.structure.score(theta, y[batch])
+                # Where the truth has the highest score it is the answer; ties have probability 0.
+                wrong.append(score < best - 1e-9 * np.maximum(1.0, np.abs(best)))
+            out.append(np.concatenate(wrong))
+        return out
+
+    def _noisy_labels(self, inputs: Any, y: np.ndarray, scale: float, rng: np.random.Generator) -> Sequence[np.ndarray]:
+        """Scores of one example are independent and normal with the variance ‖x‖²: a draw for each example."""
+        rows = inputs.rows.matrix(int(inputs.offsets[0]), int(inputs.offsets[-1]))
+        squares = np.asarray((rows * rows if isinstance(rows, np.ndarray) else rows.multiply(rows)).sum(axis=1)).ravel()
+        scores = self.structure.scores(self.w * (scale / self.norm if self.norm else 0.0), inputs)
+        drawn = scores + np.sqrt(squares)[:, None] * rng.standard_normal(scores.shape)
+        wrong = drawn.argmax(axis=1) != y
+        return wrong[:, None]
+
+    def noisy_predictions(self, X: Any, scale: float, random_state: Any) -> list[Any]:
+        inputs = self.model._inputs(X)
+        rng = np.random.default_rng(check_random_seed(random_state))
+        out: list[Any] = []
+        for i in range(len(inputs)):
+            one = inputs[i : i + 1]
+            found = self.structure.argmax(self.structure.scores(self._draw(scale, rng), one))[0]
+            out.extend(self.model._decode(found, one))
+        return out
+
+
+class _Kernel(LinearModel):
+    def __init__(self, model: Any) -> None:
+        functions = model.as_function()
+        functions = functions if isinstance(functions, list) else [functions]
+        classes = getattr(model, "classes_", None)
+        pairs = hasattr(model, "_score_rows") and model._score_rows().pairs  # machines for pairs of classes vote
+        if classes is None or pairs or len(functions) != (1 if len(classes) == 2 else len(classes)):
+            raise TypeError(
+                f"this {type(model).__name__} is no machine with one function for each class (or one for two classes): "
+                "its answer has no single norm ‖w‖"
+            )
+        self.model, self.functions, self.classes = model, functions, np.asarray(classes)
+        self.intercept = np.atleast_1d(np.asarray(getattr(model, "intercept_", np.zeros(len(functions))), float))
+        squares = sum(function.norm() ** 2 for function in functions) + float(self.intercept @ self.intercept)
+        self.norm = math.sqrt(squares)
+
+    def read(self, X: Any, y: Any) -> Any:
+        y = np.asarray(y)
+        if not len(y):
+            raise ValueError("X holds no examples")
+        unknown = np.setdiff1d(y, self.classes)
+        if len(unknown):
+            raise ValueError(f"y holds the label {unknown[0]!r}, which the model does not know")
+        scores = np.column_stack([function(X) for function in self.functions]) + self.intercept
+        if len(scores) != len(y):
+            raise ValueError(f"X has {len(scores)} objects and y {len(y)} labels")
+        size = np.asarray(self.functions[0].kernel.diag(X), float) + (1.0 if self.intercept.any() else 0.0)
+        return scores, np.searchsorted(self.classes, y), size
+
+    def leads(self, data: Any) -> np.ndarray:
+        scores, y, _ = data
+        if scores.shape[1] == 1:  # Φ(x, y) = ± φ(x) / 2
+            return np.where(y == 1, 1.0, -1.0) * scores[:, 0]
+        others = scores.copy()
+        others[np.arange(len(y)), y] = -np.inf
+        return scores[np.arange(len(y)), y] - others.max(axis=1)
+
+    def log_cardinality(self, data: Any) -> np.ndarray:
+        return np.full(len(data[1]), math.log(len(self.classes)))
+
+    def radius(self, data: Any) -> float:
+        largest = math.sqrt(float(data[2].max()))
+        return largest if len(self.functions) == 1 else math.sqrt(2.0) * largest
+
+    def noisy_errors(self, data: Any, scale: float, n_draws: int, random_state: Any) -> Sequence[np.ndarray]:
+        """Scores of one example are normal with the variance k(x, x): a draw for each of them."""
+        scores, y, size = data
+        rng = np.random.default_rng(check_random_seed(random_state))
+        mean = scores * (scale / self.norm if self.norm else 0.0)
+        drawn = mean + np.sqrt(size)[:, None] * rng.standard_normal(scores.shape)
+        answers = (drawn[:, 0] > 0).astype(int) if drawn.shape[1] == 1 else drawn.argmax(axis=1)
+        return (answers != y)[:, None]
+
+    def noisy_predictions(self, X: Any, scale: float, random_state: Any) -> list[Any]:
+        scores = np.column_stack([function(X) for function in self.functions]) + self.intercept
+        size = np.asarray(self.functions[0].kernel.diag(X), float) + (1.0 if self.intercept.any() else 0.0)
+        rng = np.random.default_rng(check_random_seed(random_state))
+        drawn = scores * (scale / self.norm if self.norm else 0.0) + np.sqrt(size)[:, None] * rng.standard_normal(
+            scores.shape
+        )
+        return self.classes[(drawn[:, 0] > 0).astype(int) if drawn.shape[1] == 1 else drawn.argmax(axis=1)].tolist()
+
+
+# ------------------------------------------------------------------------------------------------ radii
+#
+# The features of an output are sums of parts x_t ⊗ e_{y_t}. Two outputs that differ everywhere move each feature from
+# one column to another, so that the difference is at most √2 times the sums of |x_t|: attained by constant labellings.
+
+
+def _of_labels(structure: Labels, X: Any) -> float:
+    return math.sqrt(2.0 * float(_sums(X.rows, X.offsets).max(initial=0.0)))
+
+
+def _of_label_sets(structure: LabelSets, X: Any) -> float:
+    squares = structure.n_labels * float(_sums(X.rows, X.offsets).max(initial=0.0)) + len(structure.pairs)
+    return math.sqrt(squares)
+
+
+def _of_chain(structure: Chain, X: Any) -> float:
+    squares = _sums(X.rows, X.offsets)
+    if X.edges is not None and structure.n_edge_features:
+        squares = squares + _sums(X.edges, X.offsets)
+    lengths = np.diff(X.offsets).astype(float)
+    squares = squares + np.maximum(lengths - 1.0, 0.0) ** 2 + 2.0 * (lengths > 0)
+    return math.sqrt(2.0 * float(squares.max(initial=0.0)))
+
+
+def _of_graph(structure: Graph, X: Any) -> float:
+    largest = 0.0
+    for i in range(len(X)):
+        one = X[i : i + 1]
+        squares = float((np.abs(one.nodes).sum(axis=0) ** 2).sum())
+        if structure.has_edges and len(one.edges):
+            squares += float((np.abs(one.edge_features).sum(axis=0) ** 2).sum())
+        largest = max(largest, squares)
+    return math.sqrt(2.0 * largest)
+
+
+def _of_outputs(structure: Enumerated, X: Any) -> float:
+    largest = 0.0
+    for x in X:
+        rows = structure.joint(x)
+        squares = np.einsum("ij,ij->i", rows, rows)
+        largest = max(largest, float((squares[:, None] + squares - 2.0 * rows @ rows.T).max()))
+    return math.sqrt(max(0.0, largest))
+
+
+def _of_counts(structure: Any, X: Any) -> float:
+    """Φ counts: ‖Φ − Φ'‖² ≤ ‖Φ‖² + ‖Φ'‖² ≤ 2 max_y ⟨1, Φ(x, y)⟩², the best output with weights of 1."""
+    ones, largest = np.ones(structure.n_weights), 0.0
+    for batch in structure.batches(X, 4096):
+        largest = max(largest, float(structure.argmax(structure.scores(ones, X[batch]))[1].max()))
+    return math.sqrt(2.0) * largest
+
+
+_RADII: dict[type, Callable[[Any, Any], float]] = {
+    Labels: _of_labels,
+    LabelSets: _of_label_sets,
+    Chain: _of_chain,
+    Graph: _of_graph,
+    Enumerated: _of_outputs,
+    TreeBatches: _of_counts,
+    AlignmentJoint: _of_counts,
+}
+
+
+def _sums(rows: Any, offsets: np.ndarray) -> np.ndarray:
+    """Σ_f (Σ_t |x_tf|)² of each sequence."""
+    from scipy.sparse import csr_array
+
+    matrix = csr_array(abs(rows.matrix(int(offsets[0]), int(offsets[-1]))))
+    lengths = np.diff(offsets)
+    n = int(lengths.sum())
+    gather = csr_array((np.ones(n), np.arange(n), np.concatenate([[0], np.cumsum(lengths)])), shape=(len(lengths), n))
+    summed = gather @ matrix
+    return np.asarray(summed.multiply(summed).sum(axis=1)).ravel()

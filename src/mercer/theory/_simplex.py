@@ -1,0 +1,22 @@
+"""The simplex of distributions: grids over it, and its picture for three labels."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+
+__all__ = ["grid", "triangle"]
+
+
+def grid(n_labels: int, resolution: int) -> np.ndarray:
+    """Return all distributions with multiples of 1/resolution, one a row."""
+    places = resolution + n_labels - 1
+    bars = np.array(list(combinations(range(places), n_labels - 1)), dtype=np.int64)
+    edges = np.hstack([np.full((len(bars), 1), -1), bars, np.full((len(bars), 1), places)])
+    return (np.diff(edges, axis=1) - 1) / resolution
+
+
+def triangle(p: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the places of distributions over three labels in an equilateral triangle."""
+    return p[:, 1] + 0.5 * p[:, 2], np.sqrt(0.75) * p[:, 2]
