@@ -231,7 +231,7 @@ class _Turns:
     def run(self) -> Solution:
         """Turns until labels (or witnesses) repeat; for mi from two starts, of which the smaller objective is kept."""
         starts = [self._from(self._witnesses(self._from_means()))] if self.model.mode == "MI" else self._row_labels()
-        objective, weights, intercept, history, repeated = min(starts, key=lambda found: found[0])
+        _, weights, intercept, history, repeated = min(starts, key=lambda found: found[0])
         if not repeated:
             warnings.warn(
                 f"labels still changed after max_iter={self.model.max_iter} turns", ConvergenceWarning, stacklevel=5
