@@ -271,7 +271,7 @@ ISLANDS = nx.disjoint_union(nx.path_graph(3), nx.path_graph(3))
 def test_visits_follow_the_target(graph, beta, connected):
     states, _, pi = gibbs_transitions(graph, 3, beta, connected)
     stack = Graphs.from_networkx([graph])
-    visited = _core.graphs.graphlet_walk(stack.indptr, stack.indices, 3, beta, connected, 100_000, 100, 2, 0).reshape(
+    visited = _core.graphs.graphlet_walk(stack.indptr, stack.indices, 3, beta, connected, 200_000, 100, 2, 0).reshape(
         -1, 3
     )
     number = {state: i for i, state in enumerate(states)}
