@@ -34,7 +34,7 @@ from mercer.multilabel._labels import FORMS, distinct, encode, fit_labels, give,
 
 __all__ = ["JointSVM"]
 
-_SINGLE = 1e-4  # tolerance from which kernel values in single precision will do
+_SINGLE = 1e-4, 1000  # tolerance and rows from which kernel values are in single precision: what it saves is felt there
 _ENUMERATED = 16  # labels whose sets are looked at one by one
 DECODINGS = ("auto", "direct", "neighbours", "enumerate", "seen")
 
@@ -299,7 +299,7 @@ class JointSVM(LabelSetClassifier, KernelMethod):
         labels, classes, form = fit_labels(Y, count(X))
         output = (LinearOutput() if self.output_kernel is None else self.output_kernel).for_labels(labels)
         self._decoding(output, labels.shape[1])
-        K = self._gram(X, single=self.tol >= _SINGLE)
+        K = self._gram(X, single=self.tol >= _SINGLE[0] and count(X) >= _SINGLE[1])
         alpha, gap, steps, converged = self._solve(K, output, labels)
         if not converged:
             warnings.warn(
