@@ -144,7 +144,7 @@ def our_linear(X: Any, Y: np.ndarray, C: float) -> tuple[np.ndarray, np.ndarray]
             b[t] = 1.0 if Y[0, t] else -1.0
             continue
         machine = _core.machines.LinearMachine(rows)
-        b[t] = machine.solve((2 * Y[:, t] - 1).astype(np.int8), upper, 1e-2, 1000)[0]
+        b[t] = machine.solve((2 * Y[:, t] - 1).astype(np.int8), upper, 1e-3, 1000)[0]
         W[t] = machine.weights()
     return W, b
 
@@ -523,9 +523,9 @@ def main() -> None:
     start = time.time()
     if "joint" in options.tables:
         with from_data("joint"):
-            joint(sized(["scene", "yeast"], ["emotions"]), options.repeats)
+            joint(sized([name for name in ("scene", "yeast") if name in options.sets], ["emotions"]), options.repeats)
         with from_data("joint"):
-            joint(sized(["corel5k"], []), 1)
+            joint(sized([name for name in ("corel5k",) if name in options.sets], []), 1)
     if "linear" in options.tables:
         with from_data("linear"):
             linear(sized(["medical", "corel5k", "tmc2007"], ["medical"]), 1)

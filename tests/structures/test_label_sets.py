@@ -244,6 +244,8 @@ def test_dependent_pairs_find_planted_trees():
         dependent_pairs(2 * Y)
     with pytest.raises(ValueError, match="no rows"):
         dependent_pairs(Y[:0])
+    with pytest.raises(ValueError, match="column for each label"):
+        dependent_pairs(Y[0])
 
 
 @pytest.mark.parametrize(

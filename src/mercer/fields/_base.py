@@ -6,7 +6,7 @@ import os
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -80,7 +80,57 @@ class FieldEstimator(Saved, Estimator):
             return data[torch.as_tensor(index, device=data.device)]
         return data[index]
 
+    def _each_block(self, data: Any, of: Callable[[Any], Any]) -> list[Any]:
+        """What a function makes of the states of 4096 rows at a time."""
+        n = data.shape[0]
+        return [of(self._rows(data, np.arange(first, min(n, first + 4096)))) for first in range(0, n, 4096)]
+
     # ------------------------------------------------------------------ training
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        dev: Any = None,
+        checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
+    ) -> Self:
+        """Learn from rows.
+
+        Parameters
+        ----------
+        X : array, or what else the model takes, of shape (n_rows, n_features)
+            Binary models take two values: 0 and 1, or those that the model says.
+        y : ignored
+        dev : rows, optional
+            Held-out rows: the weights with their best likelihood are kept, and training stops when it no longer rises.
+        checkpoint : path or Checkpoint, optional
+            Training is saved there every few seconds; a fit that was killed goes on from there when it is called again.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        DivergedError
+            If parameters leave the range of numbers; its ``weights`` are the last good ones.
+        """
+        return self._fit(X, dev, checkpoint)
+
+    def partial_fit(self, X: Any, y: Any = None) -> Self:
+        """Make one pass over more rows, with the particles of the last one.
+
+        Parameters
+        ----------
+        X, y
+            As in :meth:`fit`.
+
+        Returns
+        -------
+        self
+        """
+        return self._partial_fit(X)
 
     def _fit(self, X: Any, dev: Any, checkpoint: str | os.PathLike[str] | Checkpoint | None) -> Any:
         learner, schedule = self._check()
@@ -224,12 +274,8 @@ class FieldEstimator(Saved, Estimator):
         """The mean log-likelihood; by annealing, where no exact sum is quick, even if few chains count."""
         method = "exact" if energy.is_small() else "ais"  # type: ignore[attr-defined]
         found = estimate(energy, theta, method, _TEMPERATURES, _CHAINS, Keys(0), self._base_data(theta))
-        n = data.shape[0]
-        total = 0.0
-        for first in range(0, n, 4096):
-            batch = self._rows(data, np.arange(first, min(n, first + 4096)))
-            total += float(to_numpy(energy.log_density(batch, theta)).sum())
-        return total / n - found.point
+        sums = self._each_block(data, lambda rows: float(to_numpy(energy.log_density(rows, theta)).sum()))
+        return sum(sums) / data.shape[0] - found.point
 
     def _base_data(self, like: Any) -> Any:
         return self.feature_means_
@@ -329,11 +375,7 @@ class FieldEstimator(Saved, Estimator):
         check_is_fitted(self)
         data = self._states(X, reset=False)
         energy, theta = self._make_energy(data), self._theta(data)
-        n = data.shape[0]
-        parts = [
-            -energy.log_density(self._rows(data, np.arange(a, min(n, a + 4096))), theta)[:, 0]
-            for a in range(0, n, 4096)
-        ]
+        parts = self._each_block(data, lambda rows: -energy.log_density(rows, theta)[:, 0])
         if is_tensor(data):
             import torch
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,6 @@ from mercer._validation import thread_count
 from mercer.fields._base import FieldEstimator
 from mercer.fields._pairs import PairField
 from mercer.inference.graph import FactorGraph
-from mercer.learning.checkpoint import Checkpoint
 from mercer.learning.learners import Learner
 
 __all__ = ["BoltzmannMachine"]
@@ -130,51 +128,6 @@ class BoltzmannMachine(FieldEstimator):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
-
-    def fit(
-        self,
-        X: Any,
-        y: Any = None,
-        *,
-        dev: Any = None,
-        checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
-    ) -> BoltzmannMachine:
-        """Learn from rows.
-
-        Parameters
-        ----------
-        X : array of shape (n_rows, n_features)
-            0 and 1, or −1 and 1.
-        y : ignored
-        dev : rows, optional
-            Held-out rows: the weights with their best likelihood are kept, and training stops when it no longer rises.
-        checkpoint : path or Checkpoint, optional
-            Training is saved there every few seconds; a fit that was killed goes on from there when it is called again.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        DivergedError
-            If parameters leave the range of numbers; its ``weights`` are the last good ones.
-        """
-        return self._fit(X, dev, checkpoint)
-
-    def partial_fit(self, X: Any, y: Any = None) -> BoltzmannMachine:
-        """Make one pass over more rows, with the particles of the last one.
-
-        Parameters
-        ----------
-        X, y
-            As in :meth:`fit`.
-
-        Returns
-        -------
-        self
-        """
-        return self._partial_fit(X)
 
     # ------------------------------------------------------------------ training
 

@@ -5,7 +5,6 @@ p(v, h) ∝ exp(vᵀ W h + bᵀ h + cᵀ v)
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,6 @@ from mercer._state.saved import Fields, Floats
 from mercer._validation import check_choice, check_count, check_sparse, thread_count
 from mercer.fields._base import FieldEstimator
 from mercer.fields._units import HiddenUnits
-from mercer.learning.checkpoint import Checkpoint
 from mercer.learning.learners import Learner
 
 __all__ = ["RBM"]
@@ -149,51 +147,6 @@ class RBM(TransformerMixin, FieldEstimator):
 
     # ------------------------------------------------------------------ training
 
-    def fit(
-        self,
-        X: Any,
-        y: Any = None,
-        *,
-        dev: Any = None,
-        checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
-    ) -> RBM:
-        """Learn from rows.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or tensor of shape (n_rows, n_features)
-            0 and 1, or any numbers with ``visible="gaussian"``. A tensor is learned from on its device.
-        y : ignored
-        dev : rows, optional
-            Held-out rows: the weights with their best likelihood are kept, and training stops when it no longer rises.
-        checkpoint : path or Checkpoint, optional
-            Training is saved there every few seconds; a fit that was killed goes on from there when it is called again.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        DivergedError
-            If parameters leave the range of numbers; its ``weights`` are the last good ones.
-        """
-        return self._fit(X, dev, checkpoint)
-
-    def partial_fit(self, X: Any, y: Any = None) -> RBM:
-        """Make one pass over more rows, with the particles of the last one.
-
-        Parameters
-        ----------
-        X, y
-            As in :meth:`fit`.
-
-        Returns
-        -------
-        self
-        """
-        return self._partial_fit(X)
-
     def _check(self) -> Any:
         check_choice("visible", self.visible, VISIBLE)
         learner, schedule = super()._check()
@@ -299,8 +252,7 @@ class RBM(TransformerMixin, FieldEstimator):
         check_is_fitted(self)
         data = self._states(X, reset=False)
         energy, theta = self._make_energy(data), self._theta(data)
-        n = data.shape[0]
-        parts = [energy.hidden(self._rows(data, np.arange(a, min(n, a + 4096))), theta)[0] for a in range(0, n, 4096)]
+        parts = self._each_block(data, lambda rows: energy.hidden(rows, theta)[0])
         if is_tensor(data):
             import torch
 

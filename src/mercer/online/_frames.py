@@ -16,9 +16,8 @@ from mercer.data.readers.roles import SAMPLE_ROWS, Column, Table
 from mercer.online._blocks import make_reader
 from mercer.online._format import FileFormat, announce, table_roles
 from mercer.online._inputs import Records, table_columns
-from mercer.online._names import frame_names
 
-__all__ = ["frame_format", "frame_records", "note_frame_names", "split_label"]
+__all__ = ["frame_format", "frame_records", "frame_rows", "split_label"]
 
 _ROWS = 4096
 """Rows that become bytes at a time."""
@@ -50,7 +49,8 @@ def frame_format(model: Any, columns: dict[str, list[Any]]) -> FileFormat:
     return form
 
 
-def _rows(columns: dict[str, list[Any]]) -> Iterator[dict[str, Any]]:
+def frame_rows(columns: dict[str, list[Any]]) -> Iterator[dict[str, Any]]:
+    """The rows of a frame, each by the names of its columns."""
     for cells in zip(*columns.values(), strict=True):
         yield dict(zip(columns, cells, strict=True))
 
@@ -67,7 +67,7 @@ def frame_records(model: Any, columns: dict[str, list[Any]], form: FileFormat, k
     # The first object says which fields there are: one with all of them goes before, and is left out again.
     blocks = [_fed(reader, [_line(dict.fromkeys(columns, None))], False)]
     lines: list[bytes] = []
-    for row in _rows(columns):
+    for row in frame_rows(columns):
         lines.append(_line(row))
         if len(lines) == _ROWS:
             blocks.append(_fed(reader, lines, False))
@@ -90,9 +90,3 @@ def _fed(reader: Any, lines: list[bytes], last: bool) -> Any:
         line, what = reader.error
         raise ValueError(f"row {line - 2} of X: {what}")
     return block
-
-
-def note_frame_names(model: Any, columns: dict[str, list[Any]]) -> None:
-    """Keep names of the features of a frame."""
-    if model.inverse_size:
-        model._note_names(*frame_names(model, _rows(columns), model.file_format_))

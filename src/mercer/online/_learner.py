@@ -23,7 +23,7 @@ from mercer._validation import check_choice, check_count, check_not_negative, ch
 from mercer.learning.checkpoint import Checkpoint, digest_of, fingerprint
 from mercer.learning.training import seed_state
 from mercer.online._format import FileFormat
-from mercer.online._frames import frame_format, frame_records, note_frame_names, split_label
+from mercer.online._frames import frame_format, frame_records, frame_rows, split_label
 from mercer.online._inputs import (
     Documents,
     Inputs,
@@ -35,7 +35,7 @@ from mercer.online._inputs import (
     table_columns,
     text_features,
 )
-from mercer.online._names import NameTable, document_sample, names_of
+from mercer.online._names import NameTable, Naming, Unnamed, frame_sample, names_of
 from mercer.online._names import _Names as RecordNames
 from mercer.online._progress import Progress
 from mercer.online.files import FileLearning
@@ -103,7 +103,6 @@ class HashedLearner(FileLearning, Saved, Estimator):
     verbose: int
     inverse_size: int
 
-    names_: NameTable
     model_: _core.learner.HashedModel
     progress_: Progress
     input_: str
@@ -211,13 +210,49 @@ class HashedLearner(FileLearning, Saved, Estimator):
         check_is_fitted(self, "model_")
         return self.names_.n_bytes if hasattr(self, "names_") else 0
 
+    @property
+    def names_(self) -> NameTable:
+        """Names of the features with the largest weights, found when they are first asked for."""
+        unnamed: Unnamed | None = self.__dict__.get("_unnamed")
+        if unnamed is not None:
+            names, hashes = unnamed.names()
+            if names or unnamed.texts:
+                self._note_names(names, hashes)
+            self.__dict__.pop("_unnamed", None)
+        table: NameTable | None = self.__dict__.get("_names")
+        if table is None:
+            raise AttributeError("names_")
+        return table
+
+    @names_.setter
+    def names_(self, table: NameTable) -> None:
+        self._forget_names()
+        self._names = table
+
+    def _forget_names(self) -> None:
+        """Of an earlier fit."""
+        self.__dict__.pop("_names", None)
+        self.__dict__.pop("_unnamed", None)
+
+    def __getstate__(self) -> Any:
+        _ = getattr(self, "names_", None)  # a copy has names, no documents
+        return super().__getstate__()
+
+    def _name_later(self, names: Naming) -> None:
+        """Note what such a function will find; of many files, those before now."""
+        unnamed = self.__dict__.get("_unnamed") or Unnamed()
+        if len(unnamed.others) > 3:
+            _ = self.names_
+            unnamed = Unnamed(stride=unnamed.stride)
+        self._unnamed = unnamed.with_others(names)
+
     def _note_names(self, names: list[str], hashes: np.ndarray) -> None:
         """Keep the names among these, and those kept before, whose weights are the largest."""
-        table = getattr(self, "names_", NameTable.empty()).with_names(names, hashes)
+        table = self.__dict__.get("_names", NameTable.empty()).with_names(names, hashes)
         weights = self._hash_scores(table.hashes, np.ones(len(table.hashes), np.float32))[0]
         centred = weights if weights.shape[1] == 1 else weights - weights.mean(axis=1, keepdims=True)
         strength = np.abs(centred).max(axis=1, initial=0.0)
-        self.names_ = table.strongest(strength, min(self.inverse_size, int(np.count_nonzero(strength))))
+        self._names = table.strongest(strength, min(self.inverse_size, int(np.count_nonzero(strength))))
 
     def _column_name(self, column: int) -> str:
         names = getattr(self, "feature_names_in_", None)
@@ -405,10 +440,10 @@ class HashedLearner(FileLearning, Saved, Estimator):
         if run is not None and not self.interrupted_:
             run.checkpoint.close()
         frame = self.__dict__.pop("_frame", None)
-        if frame is not None:
-            note_frame_names(self, frame)
+        if frame is not None and self.inverse_size:
+            self._name_later(frame_sample(self.hasher, frame_rows(frame), self.file_format_))
         if isinstance(inputs, Documents) and self.inverse_size:
-            self._note_names(*names_of(document_sample(inputs.texts), self.hasher)[:2])
+            self._unnamed = (self.__dict__.get("_unnamed") or Unnamed()).with_texts(inputs.texts, self.hasher)
 
     def _save_to(self, checkpoint: Any, inputs: Inputs, y: np.ndarray, weights: np.ndarray | None) -> None:
         """Keeps the next `_learn` in a checkpoint, if there is one."""

@@ -1,15 +1,16 @@
 """Names of hashed features: a bounded table, so that a model can say which words and fields its weights belong to.
 
-A hashed model knows hashes alone. Names are noted for a sample of the training data, and those with the largest
-weights are kept; what a kept name weighs is read from the model when it is asked.
+A hashed model knows hashes alone. Training keeps a sample of what it saw, at hardly any cost; when names are asked
+for, or the model is saved, the sample becomes names, those with the largest weights are kept, and the sample goes. What
+a kept name weighs is read from the model when it is asked.
 """
 
 from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -22,11 +23,12 @@ from mercer.data.readers.source import Source
 from mercer.online._format import FileFormat
 from mercer.online._inputs import text_features
 
-__all__ = ["NAMED_BYTES", "NameTable", "document_sample", "field_names", "names_of"]
+__all__ = ["NAMED_BYTES", "NameTable", "Naming", "Unnamed", "field_sample", "frame_sample", "names_of"]
 
 NAMED_BYTES = 1 << 20
-"""Bytes of documents whose names are noted in a fit, spread evenly over all: some tens of milliseconds."""
+"""Bytes of documents whose names are noted, spread evenly over all: tens of milliseconds when they are asked for."""
 _NAMED_RECORDS = 2000
+Naming = Callable[[], tuple[list[str], np.ndarray]]
 _LONGEST = 200
 """Characters of a name that is worth keeping."""
 
@@ -38,12 +40,43 @@ def names_of(texts: Any, hasher: Any) -> tuple[list[str], np.ndarray, np.ndarray
     return list(names), np.asarray(hashes, np.uint64), np.asarray(counts)
 
 
-def document_sample(texts: Sequence[Any]) -> list[Any]:
-    """Documents from all over a collection, of `NAMED_BYTES` together."""
+def document_sample(texts: Sequence[Any], stride: int = 1) -> list[Any]:
+    """Documents from all over a collection, every stride-th or fewer, of `NAMED_BYTES` together."""
     n = len(texts)
     probe = [len(texts[i]) for i in range(0, n, max(1, n // 64))]
     wanted = int(NAMED_BYTES / max(1.0, float(np.mean(probe)))) if probe else 0
-    return [texts[i] for i in range(0, n, max(1, -(-n // max(1, wanted))))]
+    return [texts[i] for i in range(0, n, max(stride, -(-n // max(1, wanted))))]
+
+
+@dataclass(frozen=True)
+class Unnamed:
+    """What was learnt from and has no names yet: a sample of documents, and functions that name the features of files.
+
+    Of a stream of documents in parts every stride-th is kept; where they become too many, every second goes.
+    """
+
+    hasher: Any = None
+    texts: tuple[Any, ...] = ()
+    stride: int = 1
+    others: tuple[Naming, ...] = ()
+
+    def with_texts(self, texts: Sequence[Any], hasher: Any) -> Unnamed:
+        """With a sample of more documents, which the hasher reads."""
+        kept, stride = (*self.texts, *document_sample(texts, self.stride)), self.stride
+        while sum(map(len, kept)) > 2 * NAMED_BYTES and len(kept) > 1:
+            kept, stride = kept[::2], 2 * stride
+        return replace(self, hasher=text_features(hasher), texts=kept, stride=stride)
+
+    def with_others(self, names: Naming) -> Unnamed:
+        """With what such a function will find."""
+        return replace(self, others=(*self.others, names))
+
+    def names(self) -> tuple[list[str], np.ndarray]:
+        """Names of all of it, and their hashes."""
+        found = [names_of(self.texts, self.hasher)[:2]] if self.texts else []
+        found += [names() for names in self.others]
+        hashes = [np.zeros(0, np.uint64), *(some for _, some in found)]
+        return [name for names, _ in found for name in names], np.concatenate(hashes)
 
 
 @dataclass(frozen=True)
@@ -119,16 +152,33 @@ def _mixed(x: np.ndarray) -> np.ndarray:
     return x ^ (x >> half)
 
 
-def field_names(model: Any, source: Source, form: FileFormat) -> tuple[list[str], np.ndarray]:
-    """Names and hashes of the features in the first bytes of a file that was learnt from.
+def field_sample(hasher: Any, source: Source, form: FileFormat) -> Naming:
+    """What names the features in the first bytes of a file that was learnt from.
 
     Words, ``column=category``, ``column`` for a number, and ``column≈value`` for the knots of its code.
     """
-    found = _Names(model.hasher)
     if form.layout is not None:
-        found.fields(list(itertools.islice(source.records(form.layout), _NAMED_RECORDS)), form)
+        return frame_sample(hasher, source.records(form.layout), form)
+    data, whole = source.head()
+    data, whole = data[:NAMED_BYTES], whole and len(data) <= NAMED_BYTES
+    hasher = text_features(hasher)
+    return lambda: _line_names(hasher, _lines(data, whole), form)
+
+
+def frame_sample(hasher: Any, rows: Iterable[dict[str, Any]], form: FileFormat) -> Naming:
+    """As `field_sample`, of rows of a data frame."""
+    some, hasher = list(itertools.islice(rows, _NAMED_RECORDS)), text_features(hasher)
+
+    def names() -> tuple[list[str], np.ndarray]:
+        found = _Names(hasher)
+        found.fields(some, form)
         return found.result()
-    lines = _first_lines(source)
+
+    return names
+
+
+def _line_names(hasher: Any, lines: list[str], form: FileFormat) -> tuple[list[str], np.ndarray]:
+    found = _Names(hasher)
     if form.format == "text":
         last, cut = form.label == "last", form.separator or "\t"
         parts = [line.rpartition(cut) if last else line.partition(cut) for line in lines]
@@ -141,13 +191,6 @@ def field_names(model: Any, source: Source, form: FileFormat) -> tuple[list[str]
         found.fields([dict(zip(header, row, strict=False)) for row in rows], form)
     elif form.format == "jsonl":
         found.fields([flat for line in lines if (flat := _flat_json(line)) is not None], form)
-    return found.result()
-
-
-def frame_names(model: Any, rows: Iterable[dict[str, Any]], form: FileFormat) -> tuple[list[str], np.ndarray]:
-    """As `field_names`, of rows of a data frame."""
-    found = _Names(model.hasher)
-    found.fields(list(itertools.islice(rows, _NAMED_RECORDS)), form)
     return found.result()
 
 
@@ -221,10 +264,10 @@ class _Names:
         return self.names, np.concatenate([np.zeros(0, np.uint64), *self.hashes])
 
 
-def _first_lines(source: Source) -> list[str]:
-    data, whole = source.head()
-    lines = data[:NAMED_BYTES].decode("utf-8", "surrogateescape").removeprefix("\ufeff").splitlines()
-    return [line for line in (lines if whole and len(data) <= NAMED_BYTES else lines[:-1]) if line.strip()]
+def _lines(data: bytes, whole: bool) -> list[str]:
+    """Lines of the first bytes of a file; the last may be cut unless they are the whole file."""
+    lines = data.decode("utf-8", "surrogateescape").removeprefix("\ufeff").splitlines()
+    return [line for line in (lines if whole else lines[:-1]) if line.strip()]
 
 
 def _flat_json(line: str) -> dict[str, Any] | None:

@@ -35,7 +35,7 @@ from mercer.online._blocks import (
 )
 from mercer.online._format import announce, file_format, with_roles
 from mercer.online._inputs import Documents, Records, Rows, text_features
-from mercer.online._names import field_names
+from mercer.online._names import field_sample
 from mercer.online._progress import ProgressTable, count_examples
 
 __all__ = ["Training"]
@@ -324,9 +324,7 @@ class Training:
         model.file_format_ = self.form.resolved(self.reader.fields)
         self._keep_categories()
         if model.inverse_size and model.input_ == "hashed" and model.progress_.examples:
-            names, hashes = field_names(model, self.source, model.file_format_)
-            if names:
-                model._note_names(names, hashes)
+            model._name_later(field_sample(model.hasher, self.source, model.file_format_))
         model.progress_.record()
         model.progress_.stop()
         if self.table is not None:

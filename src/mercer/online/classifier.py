@@ -274,7 +274,7 @@ class HashedClassifier(ClassifierMixin, HashedLearner):
         self.model_ = self._new_model(settings, self._n_rows(settings))
         self._set_core_labels()
         self.progress_ = Progress()
-        self.__dict__.pop("names_", None)  # of an earlier fit
+        self._forget_names()
         self.input_ = "array" if isinstance(inputs, Rows) else "hashed"
 
     def _check_parameters(self) -> dict[str, Any]:

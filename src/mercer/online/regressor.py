@@ -191,7 +191,7 @@ class HashedRegressor(RegressorMixin, HashedLearner):
         }
         self.model_ = self._new_model(settings)
         self.progress_ = Progress()
-        self.__dict__.pop("names_", None)  # of an earlier fit
+        self._forget_names()
         self.input_ = "array" if isinstance(inputs, Rows) else "hashed"
 
     def _check_parameters(self) -> dict[str, Any]:
