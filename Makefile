@@ -13,6 +13,10 @@ QUIET := 2> >(grep -v "is ignored: it is neither a file nor a directory" >&2)
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 
+# Compiled modules are kept beside the sources (git ignores them, clean removes them): each process of a test would compile
+# the package again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo test test-fast lint format bench bench-smoke figures mutate signatures stubs docs fuzz sanitize clean install
 .DEFAULT_GOAL := test
 

@@ -31,7 +31,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
-from _timing import missing, parse, record
+from _timing import missing, parse, record, sized
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_svmlight_file
 from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.feature_extraction.text import HashingVectorizer
@@ -156,7 +156,9 @@ def sequences(small: bool) -> Iterator[tuple[str, tuple[list, list, list, list]]
     """Yield tagging tasks."""
     codes = make_digit_codes(*((300, 300) if small else (40, 40)), random_state=11)
     yield "digit codes *", tuple(codes)  # type: ignore[misc]
-    chain = make_chain_task(*((300, 300) if small else (30, 30)), n_labels=8, n_features=800, random_state=12)
+    chain = make_chain_task(
+        *((300, 300) if small else sized((30, 30), (10, 10))), n_labels=8, n_features=sized(800, 80), random_state=12
+    )
     yield "generated chain *", tuple(chain)  # type: ignore[misc]
     if not small:
         return
@@ -269,7 +271,7 @@ def tagging(small: bool) -> None:
 def segments(small: bool) -> None:
     """Segmenters: F1 of spans, or the estimator's own score."""
     table("Segmenter: F1 of spans (corpora), own score (others), %", ["Tagger()", "Segmenter()", 'loss="hinge"'])
-    many = 8 if small else 3
+    many = 8 if small else sized(3, 2)
     for emissions in ("gaussian", "histogram"):
         task = make_actions(n_sequences=many, emissions=emissions, random_state=21)
         n = len(task.X) // 2
@@ -341,7 +343,7 @@ def graphs(small: bool) -> None:
 def images(small: bool) -> None:
     """Labels of pixels."""
     table("GridLabeler: pixels right, %", ["majority", "one by one", "GridLabeler()", "block=8"])
-    shapes = make_shapes(12 if small else 4, size=64 if small else 24, random_state=41)
+    shapes = make_shapes(12 if small else 4, size=64 if small else sized(24, 16), random_state=41)
     tasks = [("generated shapes", shapes.images, shapes.maps)]
     if small and (found := real("weizmann-horses", horses)) is not None:
         tasks += [("horses, full size", *found), ("horses, a quarter of the side", *quartered(*found))]
@@ -408,8 +410,8 @@ def texts(small: bool) -> None:
                 DummyClassifier(),
                 HashedClassifier(passes=1),
                 HashedClassifier(),
-                make_pipeline(HashingVectorizer(), SGDClassifier(random_state=0)),
-                make_pipeline(HashingVectorizer(n_features=2**18), LogisticRegression(max_iter=200)),
+                make_pipeline(HashingVectorizer(n_features=sized(2**20, 2**10)), SGDClassifier(random_state=0)),
+                make_pipeline(HashingVectorizer(n_features=sized(2**18, 2**10)), LogisticRegression(max_iter=200)),
             )
         ])  # fmt: skip
 

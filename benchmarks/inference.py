@@ -168,7 +168,7 @@ def pgmpy_network(parents: list[list[int]], tables: list[np.ndarray]) -> Any:
     return network
 
 
-def exact(part: str, repeats: int, sizes: tuple[int, ...] = (100, 1000)) -> None:
+def exact(part: str, repeats: int, sizes: tuple[int, ...] = sized((100, 1000), (100,))) -> None:
     rng = np.random.default_rng(0)
     gum = peer("pyagrum")
     for n in sizes:
@@ -473,7 +473,7 @@ class Checkerboard:
                 s[cells] = np.where(drawn, np.float32(1.0), np.float32(-1.0))
 
 
-def gibbs(repeats: int, side: int = 100, sweeps: int = 200, coupling: float = 0.4) -> None:
+def gibbs(repeats: int, side: int = sized(100, 20), sweeps: int = sized(200, 20), coupling: float = 0.4) -> None:
     """Sweeps over an Ising grid."""
     table = [[coupling, -coupling], [-coupling, coupling]]
     graph = FactorGraph(np.full(side * side, 2), edges=grid_edges((side, side)), pairwise=table, log=True).compiled
@@ -496,7 +496,7 @@ def gibbs(repeats: int, side: int = 100, sweeps: int = 200, coupling: float = 0.
             record("gibbs", name, peer="NumPy", theirs=theirs, ours=sweeps / value, unit="sweeps/s", sizes=sizes)
 
 
-def cuts(repeats: int, side: int = 512) -> None:
+def cuts(repeats: int, side: int = sized(512, 64)) -> None:
     """Minimum cuts of noisy disks and of pure noise."""
     maxflow = peer("maxflow")
     rng = np.random.default_rng(0)

@@ -220,7 +220,7 @@ def dlib_fit(structure: PythonChain, X: list, Y: list, C: float, epsilon: float)
 def against_dlib() -> None:
     alone = bool(missing("dlib"))
     rng = np.random.default_rng(0)
-    n, T, C_labels, F, C = sized(100, 10), 10, 5, 20, 0.1
+    n, T, C_labels, F, C = sized(100, 6), sized(10, 4), sized(5, 3), sized(20, 6), 0.1
     planted = rng.normal(size=(C_labels, F))
     X = [rng.normal(size=(T, F)) for _ in range(n)]
     Y = [(x @ planted.T + 2.0 * rng.normal(size=(T, C_labels))).argmax(1) for x in X]
@@ -251,7 +251,7 @@ def against_dlib() -> None:
     # near enough for time, and its gap is certified for itself.
     labels = [[str(k) for k in y] for y in Y]
     for name in ("bcfw", "bmrm"):
-        seconds = np.median([fitted(X, labels, C, SOLVERS[name]())[0] for _ in range(5)])
+        seconds = np.median([fitted(X, labels, C, SOLVERS[name]())[0] for _ in range(sized(5, 1))])
         rows.append((f"ours, compiled chain, {name}", float(seconds), 1e-3))
     print(f"{'':42s} {'seconds':>9s} {'gap':>9s}" + ("" if slowest is None else f" {'dlib / ours':>12s}"))
     for name, seconds, gap in rows:

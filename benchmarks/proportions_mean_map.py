@@ -91,7 +91,7 @@ def compare(options: argparse.Namespace, data: dict[str, tuple[np.ndarray, np.nd
                 n = len(y) - len(y) // 5
                 alphas = [a for a in ALPHAS if scale != "sum"] + [a / n for a in ALPHAS if scale != "mean"]
                 grid = [{"alpha": a, "threshold": threshold} for a in alphas]
-                folds = product(range(options.runs), (0, 2, 4))
+                folds = product(range(options.runs), sized((0, 2, 4), (0,)))
                 found += [judged(X, y, size, kernel, "mean-map", run, fold, grid)[0] for run, fold in folds]
             cells.append(f"{np.mean(found):.1f}")
         print(f"| {kernel} | {scale} | {threshold} | " + " | ".join(cells) + " |", flush=True)

@@ -277,11 +277,11 @@ def anywhere(options: argparse.Namespace) -> None:
 
 def growth(options: argparse.Namespace) -> None:
     """Seconds by size from any rotation."""
-    sizes = sized([3_000, 10_000, 30_000, 100_000], [500, 1_000])
+    sizes = sized([3_000, 10_000, 30_000, 100_000], [200, 400])
     times, hits = [], 0
     for n in sizes:
         source, target, pose = case(objects()[0], 1, n)
-        taken = [seconds(lambda s=source, t=target: ours(s, t)) for _ in range(3)]
+        taken = [seconds(lambda s=source, t=target: ours(s, t)) for _ in range(sized(3, 1))]
         hits += solved(taken[0][1], pose)
         times.append(statistics.median(t for t, _ in taken))
     power = exponent(sizes, times)

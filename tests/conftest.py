@@ -14,8 +14,8 @@ from hypothesis import settings
 sys.path.insert(0, str(Path(__file__).parent))
 os.environ.setdefault("MERCER_OFFLINE", "1")  # no test downloads anything but from its own server
 # No deadlines: on a busy machine any example may take long.
-settings.register_profile("steady", derandomize=True, deadline=None)
-settings.register_profile("wandering", derandomize=False, deadline=None)
+settings.register_profile("steady", derandomize=True, deadline=None, max_examples=40)
+settings.register_profile("wandering", derandomize=False, deadline=None, max_examples=400)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
 
 # Files whose tests take long together, and single tests: marked slow, as are all but the first variant of a

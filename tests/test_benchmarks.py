@@ -49,7 +49,7 @@ CLAIMS: dict[str, list[str]] = {
     ],
     "hashing": [r"words, zipf", r"char_wb 3-5-grams", r"2\^24 +\d", r"RecordHasher from dicts +\d"],
     "hidden_markov": [],
-    "inference": [r"chains: 1000 nodes", r"networks: 100 nodes", r"loopy: 30 x 30", r"sweeps/s", r"cut of noise"],
+    "inference": [r"chains: 100 nodes", r"networks: 100 nodes", r"loopy: 30 x 30", r"sweeps/s", r"cut of noise"],
     "kernel_defaults": [r"\| digits \| 200 × 64, 10 \| \d", r"\| mean \|"],
     "kernel_machines": [
         r"\| classes \| hard.*\dx", r"\| many classes .*\dx", r"\| nu .*\dx", r"\| regression .*\dx",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 import sys
 import tomllib
@@ -25,30 +26,33 @@ def required(requirements: list[str]) -> set[str]:
     return {re.match(r"[A-Za-z0-9_.-]+", requirement)[0].lower() for requirement in requirements}
 
 
-def imported(folder: Path) -> dict[str, str]:
-    """Top-level modules that are imported anywhere, functions included, and one file that does."""
+@functools.cache
+def imported() -> dict[str, str]:
+    """Top-level modules that are imported anywhere in the package, functions included, and one file that does."""
     found: dict[str, str] = {}
-    for path in folder.rglob("*.py"):
+    for path in (ROOT / "src" / "mercer").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             names = []
             if isinstance(node, ast.Import):
                 names = [alias.name for alias in node.names]
             elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
                 names = [node.module]
-            elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module") and node.args:
+            elif isinstance(node, ast.Call) and called(node) == "import_module" and node.args:
                 names = [node.args[0].value] if isinstance(node.args[0], ast.Constant) else []
             for name in names:
                 found.setdefault(name.split(".")[0], str(path.relative_to(ROOT)))
     return found
 
 
-IMPORTED = imported(ROOT / "src" / "mercer")
+def called(call: ast.Call) -> str:
+    """The last part of the name of what is called."""
+    return getattr(call.func, "attr", getattr(call.func, "id", ""))
 
 
 def test_every_dependency_is_used() -> None:
     extras = PROJECT["optional-dependencies"]
     declared = required(PROJECT["dependencies"]) | {name for extra in RUN_TIME for name in required(extras[extra])}
-    unused = {name for name in declared if MODULES.get(name, name.replace("-", "_")) not in IMPORTED}
+    unused = {name for name in declared if MODULES.get(name, name.replace("-", "_")) not in imported()}
     assert unused == set()
 
 
@@ -59,7 +63,7 @@ def test_every_import_is_declared() -> None:
     modules |= {module for module, carrier in CARRIED.items() if carrier in declared}
     others = {
         name: path
-        for name, path in IMPORTED.items()
+        for name, path in imported().items()
         if name not in sys.stdlib_module_names and name not in modules | RECOGNISED | NEWER | {"mercer"}
     }
     assert others == {}

@@ -73,6 +73,11 @@ for _path in MODULES:
 
 
 @cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
+@cache
 def imports(path: Path) -> list[tuple[str, int, bool]]:
     """(module, line, whether it happens on import) of every import, but ``if TYPE_CHECKING``."""
     found = []
@@ -91,7 +96,7 @@ def imports(path: Path) -> list[tuple[str, int, bool]]:
         for child in ast.iter_child_nodes(node):
             visit(child, inside)
 
-    visit(ast.parse(path.read_text()), True)
+    visit(tree_of(path), True)
     return found
 
 
@@ -151,7 +156,7 @@ def test_the_library_prints_through_one_function(own):
     for path in PARTS[own]:
         if path.name == "files.py" and own == "online":  # writes predictions to any stream, and a table of progress
             continue
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in ast.walk(tree_of(path)):
             calls = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print"
             assert not calls, f"{path}:{node.lineno}: prints: use mercer._progress.say"
 

@@ -303,7 +303,7 @@ tensor_entries = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=80)
 @given(
     table=st.dictionaries(st.text(max_size=3), tensor_entries | json_values, max_size=3),
     payload=st.sampled_from([b"", b"\x01", bytes(8), bytes(16)]),

@@ -84,7 +84,7 @@ def test_log_partition_and_expectations_equal_enumeration(problem, local):
     assert np.allclose(probabilities, reference.pair_probabilities())
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(
     st.lists(st.integers(0, 2), max_size=5),
     st.lists(st.integers(0, 2), max_size=5),

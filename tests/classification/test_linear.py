@@ -84,7 +84,7 @@ def test_two_classes_reach_the_objective_of_svc_where_its_offset_is_zero():
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("sparse", [False, True])
 def test_gap_is_certified_and_within_tol(loss, dtype, sparse):
-    X, y = problem(400, 20, 6, seed=4)
+    X, y = problem(150, 20, 6, seed=4)
     X = np.where(np.abs(X) > 1.0, X, 0.0).astype(dtype)
     model = LinearClassifier(loss, tol=1e-5, random_state=0).fit(csr_array(X) if sparse else X, y)
     W, ones = weights_of(model, X.astype(float))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 import time
 
 import numpy as np
@@ -17,6 +16,7 @@ from mercer.datasets import make_paragraphs
 from mercer.online import HashedClassifier, HashedRegressor
 from mercer.segmentation import Segmenter, join_paragraphs
 from mercer.tagging import Tagger
+from reference.forked import popen
 
 
 @pytest.fixture
@@ -214,8 +214,8 @@ def test_killed_predictions_leave_nothing_that_piles_up(tmp_path):
     package.save(HashedClassifier(n_bits=8).fit_file(tmp_path / "a.txt"), tmp_path / "m")
     code = "import sys; from mercer.cli import main; main(sys.argv[1:])"
     for _ in range(2):
-        command = [sys.executable, "-c", code, "predict", str(tmp_path / "m"), "-", "--output", str(tmp_path / "out")]
-        process = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        arguments = ("predict", str(tmp_path / "m"), "-", "--output", str(tmp_path / "out"))
+        process = popen(code, *arguments, stdin=subprocess.PIPE)
         process.stdin.write(b"one\n" * 400_000)
         process.stdin.flush()
         for _ in range(200):

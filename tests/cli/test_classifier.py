@@ -22,6 +22,7 @@ from mercer.cli import main
 from mercer.data.readers.sniff import FORMATS, LAYOUTS
 from mercer.maps import TextHasher
 from mercer.online import HashedClassifier, HashedRegressor
+from reference.forked import popen
 
 
 def mail(n: int, seed: int = 0) -> list[tuple[str, str]]:
@@ -347,13 +348,8 @@ from mercer.cli import main
 from mercer.maps import TextHasher
 sys.exit(main(sys.argv[1:]))
 """
-    process = subprocess.Popen(
-        [sys.executable, "-c", code, "train", "classifier", "-", "--format", "text", "--model", str(model)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
-    )
+    arguments = ("train", "classifier", "-", "--format", "text", "--model", str(model))
+    process = popen(code, *arguments, stdin=subprocess.PIPE)
     watchdog = threading.Timer(60, process.kill)
     watchdog.start()
     process.stdin.write(b"ham\tagenda\nspam\tcheap pills\n" * 3000)

@@ -15,6 +15,7 @@ import pytest
 from mercer.cli import main
 from mercer.cli.train import ConstraintsName, LossName, PenaltyName, SolverName, TransitionsName
 from mercer.data import read_conll
+from reference.forked import popen
 
 _PHRASES = {
     "NP": [[("the", "DT"), ("dog", "NN")], [("a", "DT"), ("red", "JJ"), ("cat", "NN")], [("she", "PRP")]],
@@ -76,8 +77,12 @@ def mercer(capfd: pytest.CaptureFixture[str]):
     return run
 
 
+COMMAND = "import sys; from mercer.cli import main; sys.exit(main())"
+
+
 def spawn(*args: str, **options: object) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-c", "import sys; from mercer.cli import main; sys.exit(main())", *args]
+    """A command in an interpreter of its own."""
+    command = [sys.executable, "-c", COMMAND, *args]
     streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
     return subprocess.Popen(command, **streams)  # type: ignore[call-overload]
 
@@ -321,6 +326,14 @@ def test_inspect(mercer, files, tmp_path) -> None:
     assert page.read_text().startswith("<!DOCTYPE html>")
 
 
+def test_inspect_shows_bounds_on_held_out_data(mercer, files, tmp_path) -> None:
+    held = write(tmp_path / "held", sentences(12, seed=5))
+    ran = mercer("inspect", files["model"], "--data", held)
+    assert ran.status == 0, ran.err
+    for part in ("bounds on the error", "wrong sentences", "others like these", "by margins", "by PAC-Bayes"):
+        assert part in ran.out
+
+
 def test_inspect_shows_models_of_other_kinds(mercer, tmp_path) -> None:
     import mercer as package
     from mercer.tagging import HMM
@@ -348,7 +361,7 @@ def test_standard_input_and_output(files) -> None:
 
 def test_training_from_standard_input(files, tmp_path) -> None:
     with open(files["train"], "rb") as file:
-        process = spawn("train", "tagger", "-", "--model", str(tmp_path / "m.mercer"), stdin=file)
+        process = popen(COMMAND, "train", "tagger", "-", "--model", str(tmp_path / "m.mercer"), stdin=file)
         out, err = process.communicate()
     assert (process.returncode, err) == (0, b"")
     assert b"40" in out
@@ -371,9 +384,8 @@ def test_a_full_disk_is_a_failure_and_no_traceback(files) -> None:
     if not os.path.exists("/dev/full"):
         pytest.skip("needs /dev/full")
     with open("/dev/full", "wb") as full:
-        command = "import sys; from mercer.cli import main; sys.exit(main())"
         ran = subprocess.run(
-            [sys.executable, "-c", command, "predict", files["model"], files["bare"]],
+            [sys.executable, "-c", COMMAND, "predict", files["model"], files["bare"]],
             stdout=full,
             stderr=subprocess.PIPE,
         )

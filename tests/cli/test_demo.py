@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import itertools
 import xml.etree.ElementTree as ET
+from functools import partial
 
 import numpy as np
 import pytest
 
-from mercer.cli import demo, main
+from mercer.cli import demo, demo_images, demo_shares, main
 from mercer.cli.demo import neighbours, run_demo
+from mercer.cli.demo_shares import run_shares
 from mercer.datasets import make_digit_codes
 from mercer.report.demo import DemoResult, chosen_examples, demo_page, shown_actions
 from mercer.report.demo_images import Painter, shown_images
@@ -17,7 +19,12 @@ from mercer.report.demo_images import Painter, shown_images
 
 @pytest.fixture(scope="module")
 def result() -> DemoResult:
-    return run_demo(n_train=80, n_test=40, n_sequences=8, n_images=4)
+    """All parts of the demo, with little data, and few strengths of penalties to choose from."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module, name in ((demo_images, "_GRID"), (demo_shares, "_GRID")):
+            patch.setattr(module, name, getattr(module, name)[:1])
+        patch.setattr(demo, "run_shares", partial(run_shares, 24))
+        return run_demo(n_train=80, n_test=40, n_sequences=8, n_images=4)
 
 
 def test_every_code_obeys_the_keypad() -> None:

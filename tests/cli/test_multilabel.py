@@ -90,6 +90,38 @@ def test_held_out_label_sets_are_examined(files, capsys):
     assert "Held-out data" in page.read_text()
 
 
+def test_a_file_of_texts_with_label_sets_is_learned_by_a_flag(tmp_path, capsys):
+    """`train classifier --multilabel`, then predict, evaluate and the page of inspect."""
+    lines = ["sea,sky\tblue sky over the sea", "sea\tthe sea at night", "sky\ta clear sky", "town\train in town"] * 30
+    train, test, model = (str(tmp_path / name) for name in ("a.txt", "b.txt", "m.mercer"))
+    (tmp_path / "a.txt").write_text("\n".join(lines) + "\n")
+    (tmp_path / "b.txt").write_text("\n".join([*lines[:4], "moon\tthe moon at sea"]) + "\n")
+    assert main(["train", "classifier", train, "--multilabel", "-m", model, "--n-bits", "16", "--format", "text"]) == 0
+    assert "HashedLabelSets" in capsys.readouterr().out
+    assert main(["predict", model, test]) == 0
+    assert capsys.readouterr().out.splitlines()[:4] == ["sea,sky", "sea", "sky", "town"]
+    assert main(["evaluate", model, test, "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert json.loads(out)["micro_f1"] > 0.8
+    assert "'moon'" in err
+    page = tmp_path / "m.html"
+    assert main(["inspect", model, "--data", test, "--html", str(page)]) == 0
+    assert "Worst labels" in page.read_text()
+    capsys.readouterr()
+    assert main(["train", "classifier", train, "--multilabel", "--loss", "hinge", "-m", model]) != 0
+    assert "--loss" in capsys.readouterr().err
+
+
+def test_the_page_shows_dependence_worst_labels_and_labels_together(files, capsys):
+    folder, _ = files
+    model, page = str(folder / "m.mercer"), folder / "m.html"
+    assert main(["train", "multilabel", str(folder / "a.csv"), "--labels", "tags", "-m", model]) == 0
+    assert main(["inspect", model, "--data", str(folder / "b.csv"), "--label", "tags", "--html", str(page)]) == 0
+    text = page.read_text()
+    titles = ("Dependence of labels", "Worst labels", "Labels together, in the file", "Labels together, as predicted")
+    assert [title for title in titles if title not in text] == []
+
+
 def test_mistakes_are_named(files, capsys):
     folder, _ = files
     assert main(["train", "multilabel", str(folder / "a.csv"), "--labels", "none", "-m", str(folder / "m")]) != 0

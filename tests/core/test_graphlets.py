@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from mercer import _core
 from mercer.data import Graphs
 from mercer.maps import canonical_form
+from reference.forked import popen
 from reference.graphlets import gibbs_transitions
 
 ATLAS = nx.graph_atlas_g()
@@ -42,13 +43,13 @@ def test_forms_are_distinct_for_all_graphs_of_a_size(k, all_types, connected_typ
 
 @pytest.mark.parametrize("k", [2, 5, 6, 7, 8, 9, 10, 12])
 @pytest.mark.parametrize("labelled", [False, True])
-def test_form_is_the_same_for_a_thousand_relabellings(k, labelled):
+def test_form_is_the_same_for_any_relabelling(k, labelled):
     rng = np.random.default_rng(k)
     for p in (0.2, 0.35, 0.5, 0.8):
         A = matrix(random_graph(k, p, seed=k))
         labels = rng.integers(3, size=k) if labelled else None
         forms = set()
-        for _ in range(250):
+        for _ in range(80):
             order = rng.permutation(k)
             forms.add(canonical_form(A[np.ix_(order, order)], None if labels is None else labels[order]))
         assert len(forms) == 1
@@ -390,8 +391,6 @@ def test_growth_orders_of_a_clique_are_all_permutations():
 def test_ctrl_c_ends_long_work(graph, call):
     """Nobody waits for these."""
     import signal
-    import subprocess
-    import sys
     import time
 
     code = f"""
@@ -406,7 +405,7 @@ try:
 except KeyboardInterrupt:
     print("stopped")
 """
-    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    process = popen(code, text=True)
     assert process.stdout.readline() == "ready\n"
     time.sleep(0.5)
     process.send_signal(signal.SIGINT)

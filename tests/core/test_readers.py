@@ -103,7 +103,7 @@ svm_line = st.one_of(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(file_of(st.tuples(labels, free_text).map(b"\t".join)))
 @example(b"a\tone two\r\n\r\nb\tthree\rc\t\n")
 @example(b"\xef\xbb\xbfa\tone two\n")
@@ -111,7 +111,7 @@ def test_text_is_read_as_python_reads_it(data):
     same_as(data, slow.read_text(data), "text")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(file_of(vw_line))
 @example(b"1 |a x:2 y |b:0.5 z:4 \r\n\n1 2 'tag |x\n|: a")
 def test_vw_is_read_as_python_reads_it(data):
@@ -124,7 +124,7 @@ def test_vw_is_read_as_python_reads_it(data):
     same_as(data, expected, "vw", label_required=False)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(file_of(svm_line))
 def test_svmlight_is_read_as_python_reads_it(data):
     same_as(data, slow.read_svmlight(data), "svmlight")
@@ -137,7 +137,7 @@ def csv_cell(text: str, quoted: bool) -> str:
     return '"' + text.replace('"', '""') + '"' if quoted or set(text) & set(',"\n\r') else text
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(
     st.lists(
         st.tuples(
@@ -182,7 +182,7 @@ json_value = st.one_of(
 )  # fmt: skip
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=30, deadline=None)
 @example([(5.960464477539063e-08, {}, "")], False, False)
 @given(
     st.lists(
@@ -212,7 +212,7 @@ def test_json_lines_are_read_as_python_reads_them(rows, with_text, ascii_only):
         same_as(data, wanted, "jsonl")
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.floats(allow_nan=False, allow_infinity=False, width=64), st.integers(0, 20))
 def test_numbers_are_rounded_correctly(x, precision):
     for text in (repr(x), f"{x:.{precision}e}", f"{x:.{precision}f}"):

@@ -51,7 +51,7 @@ ANALYZERS = [
 @pytest.mark.parametrize("lowercase", [True, False])
 @pytest.mark.parametrize(("analyzer", "ngrams"), ANALYZERS)
 @given(TEXT)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_features_equal_those_of_scikit_learn(analyzer, ngrams, lowercase, document):
     assert names(document, analyzer, ngrams, lowercase) == features(document, analyzer, ngrams, lowercase)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
 from typing import Any
 
@@ -19,6 +20,13 @@ def fit(case: Case, seed: int = 0, model: Any = None) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return (case.make() if model is None else model).fit(*data.args, **data.kwargs)
+
+
+@functools.cache
+def fitted(case: Case) -> tuple[Any, Any]:
+    """A model that no test changes, and its outputs."""
+    model = fit(case)
+    return model, outputs(case, model)
 
 
 def outputs(case: Case, model: Any, seed: int = 0, new: Any = None) -> Any:

@@ -10,7 +10,7 @@ import pytest
 from scipy.sparse import csr_matrix
 
 from estimators.cases import CASES, Case
-from estimators.outputs import fit
+from estimators.outputs import fitted
 from mercer._explain import Explanation
 from mercer.classification import LinearClassifier, RelativeMarginSVC
 from mercer.data.templates import Template
@@ -61,7 +61,7 @@ def test_the_families_that_the_mechanism_serves_are_all_there() -> None:
 def test_the_terms_of_an_explanation_sum_to_its_score(case: Case) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model = fit(case)
+        model = fitted(case)[0]
         x = one_of(case.data(0).new)
         options = {} if case.cls.__name__ != "StructuredPredictor" else alternatives(model, case)
         few, all_of_them = model.explain(x, 2, **options), model.explain(x, 100_000, **options)
@@ -84,9 +84,7 @@ def alternatives(model: Any, case: Case) -> dict[str, Any]:
 
 @pytest.mark.parametrize("case", WEIGHED, ids=lambda case: case.cls.__name__)
 def test_top_features_are_named_and_in_order(case: Case) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        model = fit(case)
+    model = fitted(case)[0]
     answer = model.top_features(3)
     lists = list(answer.values()) if isinstance(answer, dict) else [answer]
     assert lists

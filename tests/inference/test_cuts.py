@@ -29,7 +29,7 @@ def cut_cost(x, source, sink, edges, forward, backward) -> float:
     return float((source * x + sink * (1 - x)).sum() + between)
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=50, deadline=None, derandomize=True)
 @given(seed=st.integers(0, 2**32 - 1), n=st.integers(1, 8), m=st.integers(0, 20), whole=st.booleans())
 def test_no_cut_is_cheaper(seed, n, m, whole):
     random = np.random.default_rng(seed)
@@ -77,7 +77,7 @@ def attractive(random: np.random.Generator, n: int, m: int, states: int = 2, for
     return FactorGraph(np.full(n, states), unary=unary, edges=edges, pairwise=tables, log=True)
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=25, deadline=None, derandomize=True)
 @given(seed=st.integers(0, 2**32 - 1), n=st.integers(1, 9), m=st.integers(0, 16), forbid=st.booleans())
 def test_submodular_graphs_get_their_best_assignment(seed, n, m, forbid):
     graph = attractive(np.random.default_rng(seed), n, m, forbid=forbid)
@@ -88,7 +88,7 @@ def test_submodular_graphs_get_their_best_assignment(seed, n, m, forbid):
 
 
 @pytest.mark.parametrize("method", ["expansion", "swap"])
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=25, deadline=None, derandomize=True)
 @given(seed=st.integers(0, 2**32 - 1), n=st.integers(1, 6), m=st.integers(0, 10))
 def test_moves_end_where_no_move_helps(method, seed, n, m):
     graph = attractive(np.random.default_rng(seed), n, m, states=4)

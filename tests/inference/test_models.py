@@ -79,7 +79,7 @@ def wet_grass() -> BayesianNetwork:
 
 
 @given(seed=SEEDS)
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_products_and_sums_of_factors_equal_einsum(seed):
     rng = np.random.default_rng(seed)
     cards = dict(zip("abcd", rng.integers(1, 4, 4), strict=True))
@@ -141,7 +141,7 @@ def test_a_bad_factor_is_refused(make, message):
 
 
 @given(seed=SEEDS)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_a_graph_in_bulk_equals_the_graph_factor_by_factor(seed):
     rng = np.random.default_rng(seed)
     n = int(rng.integers(2, 6))
@@ -187,7 +187,7 @@ def test_other_potentials_on_the_same_structure():
 
 
 @given(seed=SEEDS)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_a_reduced_graph_is_the_slice_at_the_evidence(seed):
     rng = np.random.default_rng(seed)
     graph = random_graph(rng, n=5, zeros=0.1, largest=4)
@@ -434,7 +434,7 @@ def test_the_six_independences_and_the_moral_graph_of_the_wet_grass():
 
 
 @given(seed=SEEDS)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_d_separation_is_independence_in_almost_all_tables(seed):
     """6 nodes; strictly positive random tables make only the separated sets independent."""
     rng = np.random.default_rng(seed)
@@ -456,7 +456,7 @@ def test_d_separation_is_independence_in_almost_all_tables(seed):
 
 
 @given(seed=SEEDS)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_queries_of_random_networks_equal_enumeration(seed):
     rng = np.random.default_rng(seed)
     net = random_network(rng, 6)
@@ -476,7 +476,7 @@ def test_queries_of_random_networks_equal_enumeration(seed):
 
 
 @given(seed=SEEDS)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_junction_trees_have_the_running_intersection_and_the_largest_separators(seed):
     """A tree of cliques has the property iff its separators are largest in sum."""
     graph = random_graph(np.random.default_rng(seed), n=7, largest=3)
@@ -494,7 +494,7 @@ def test_junction_trees_have_the_running_intersection_and_the_largest_separators
 
 
 @given(seed=SEEDS)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_calibrated_cliques_agree_and_multiply_to_the_joint(seed):
     """P(x) = Π p(x_C) / Π p(x_S), and neighbours agree on separators."""
     graph = random_graph(np.random.default_rng(seed), n=6, zeros=0.1)
@@ -810,7 +810,7 @@ def test_files_cut_off_anywhere_are_refused_or_whole(tmp_path):
 
 
 @given(data=st.data())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_files_with_wrong_bytes_are_refused_or_read(tmp_path_factory, data):
     folder = tmp_path_factory.getbasetemp()
     uai = b"MARKOV\n3\n2 3 2\n2\n2 0 1\n1 2\n\n6\n1 2 3 4 5 6\n2\n0.5 1\n"

@@ -32,7 +32,7 @@ def random_graph(seed: int, n: int, m: int) -> FactorGraph:
 
 
 @pytest.mark.parametrize("method", ["lp", "dual"])
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=25, deadline=None, derandomize=True)
 @given(seed=st.integers(0, 2**32 - 1), n=st.integers(2, 5), m=st.integers(0, 6))
 def test_bound_is_above_and_value_below_the_best_score(method, seed, n, m):
     graph = random_graph(seed, n, m)

@@ -150,7 +150,7 @@ def test_sweeps_at_a_fixed_temperature_have_their_transition_matrix(name, temper
         flow = p[:, None] * T
         np.testing.assert_allclose(flow, flow.T, atol=1e-12)
     sweep = np.linalg.multi_dot(steps)
-    chains, sweeps = 2000, 24
+    chains, sweeps = 1000, 16
     start = np.ascontiguousarray(np.tile(X[p > 0], (chains, 1)))
     sampler = _core.inference.Sampler(graph.compiled.core, start, 3, kind, blocks)
     samples = np.empty((len(start), sweeps, n), np.int32)
@@ -232,7 +232,7 @@ def test_metropolis_hastings_has_its_transition_matrix():
         ratio = np.log(q[y[1], x[1]] / q[x[1], y[1]]) if i == 1 else 0.0
         return y, float(ratio)
 
-    drawn = metropolis_hastings(graph, propose, n_samples=40_000, start=[1, 0, 0], random_state=0)["samples"]
+    drawn = metropolis_hastings(graph, propose, n_samples=15_000, start=[1, 0, 0], random_state=0)["samples"]
     assert_transitions(np.ravel_multi_index(drawn.T, graph.cardinalities)[None], T, p)
 
 
@@ -322,9 +322,9 @@ def test_your_own_proposal_reaches_the_model():
         y[i] = random.choice(len(q), p=q)
         return y, float(np.log(q[x[i]]) - np.log(q[y[i]]))
 
-    drawn = metropolis_hastings(graph, jump, n_samples=20_000, burn_in=100, start=[1, 0, 0], random_state=0)
+    drawn = metropolis_hastings(graph, jump, n_samples=8_000, burn_in=100, start=[1, 0, 0], random_state=0)
     share = np.array([(drawn["samples"] == x).all(axis=1).mean() for x in X])
-    np.testing.assert_allclose(share, p, atol=0.02)
+    np.testing.assert_allclose(share, p, atol=0.03)
     assert 0.2 < drawn["acceptance"] < 0.95
     np.testing.assert_allclose(drawn["scores"][:5], graph.compiled.score(drawn["samples"][:5]))
 

@@ -64,7 +64,7 @@ def compositions() -> st.SearchStrategy:
     )
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=25, deadline=None, derandomize=True)
 @given(kernel=compositions(), seed=st.integers(0, 10**6))
 def test_compositions_of_positive_definite_kernels_are_positive_definite(kernel, seed):
     data = np.random.default_rng(seed).normal(size=(9, 4))

@@ -349,7 +349,7 @@ def test_fit_finds_a_hidden_switch():
     assert (model.emissions_.max(axis=1) > 0.9).all()
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(3))
 def test_every_seed_reaches_what_a_start_from_the_truth_does(seed):
     random = np.random.default_rng(3)
     moves, sent = 0.9 * np.eye(3) + 0.1 / 3, [[0.6, 0.2, 0.1, 0.1], [0.1, 0.6, 0.2, 0.1], [0.1, 0.1, 0.2, 0.6]]

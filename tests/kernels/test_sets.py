@@ -40,7 +40,7 @@ leaves = st.one_of(
 elements = st.recursive(leaves, lambda inner: st.tuples(inner, inner) | st.frozensets(inner, max_size=3), max_leaves=5)
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=30, deadline=None, derandomize=True)
 @given(st.lists(elements, max_size=8), st.lists(elements, max_size=8))
 def test_keys_are_equal_where_python_says_that_elements_are(first, second):
     assert Intersection().pair(first, second) == len(set(first) & set(second))

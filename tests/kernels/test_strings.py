@@ -102,7 +102,7 @@ def test_weighted_degree_of_equal_strings_is_the_sum_of_its_weights():
 # ---------------------------------------------------------------------------------------------------- several routes
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=25, deadline=None, derandomize=True)
 @given(x=st.text(alphabet="abé語", max_size=30), z=st.text(alphabet="abé語", max_size=30), n=st.integers(1, 8))
 def test_hash_and_suffix_agree(x, z, n):
     value = NGram(n).pair(x, z)
@@ -175,7 +175,7 @@ def test_hashed_features_have_the_same_inner_products(hasher, kernel):
     np.testing.assert_allclose((F @ F.T).toarray(), kernel(strings), rtol=1e-12)
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=25, deadline=None, derandomize=True)
 @given(x=st.lists(st.integers(0, 3), max_size=150), z=st.lists(st.integers(0, 3), max_size=150))
 def test_distance_by_bits_equals_the_recursion(x, z):
     expected = _levenshtein(x, z)

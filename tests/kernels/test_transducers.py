@@ -357,7 +357,7 @@ def test_empty_machine_has_no_path():
 # ----------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.lists(st.text("abc", max_size=12), min_size=1, max_size=5), st.integers(1, 4))
 def test_n_grams_by_hash_by_suffixes_and_by_a_transducer_are_one_kernel(X, n):
     counted = np.array([[dot(ngram_outputs(x, n), ngram_outputs(z, n)) for z in X] for x in X])

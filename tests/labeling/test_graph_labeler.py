@@ -296,7 +296,7 @@ def test_energies_that_cannot_be_cut_are_refused_with_a_way_out(small, inference
     with pytest.raises(ValueError, match="With edge_weights='attractive' cuts") as refused:
         GraphLabeler("hinge", inference).fit(X, y)
     assert "use method" not in str(refused.value)  # names of methods are those of another function
-    model = GraphLabeler("hinge", inference, edge_weights="attractive", max_iter=30).fit(X, y)
+    model = GraphLabeler("hinge", inference, edge_weights="attractive", max_iter=10).fit(X, y)
     assert model.score(X, y) > 0.5
     assert (model.pair_weights_ >= 0).all()
 

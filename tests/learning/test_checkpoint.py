@@ -6,8 +6,6 @@ import errno
 import os
 import resource
 import signal
-import subprocess
-import sys
 import time
 import warnings
 
@@ -21,6 +19,7 @@ from mercer.learning import Checkpoint, ConvergenceWarning
 from mercer.learning.risk import Risk
 from mercer.structures import Constraints
 from mercer.tagging import Tagger
+from reference.forked import popen
 
 # The training that is killed, and the same here. Slow steps: the parent must be able to strike in the middle.
 SCRIPT = """
@@ -47,7 +46,6 @@ model.fit(X, y, checkpoint=Checkpoint(path, every=0) if path != "-" else None)
 print("fitted", model.converged_, len(model.history_["seconds"]), np.isfinite(model.coef_).all(), flush=True)
 print("score", model.score(X, y), flush=True)
 """
-ENVIRONMENT = {**os.environ, "PYTHONUNBUFFERED": "1"}
 
 
 def data():
@@ -68,15 +66,7 @@ def quiet_fit(model, *args, **kwargs):
 
 def strike(solver, path, sent, after=5):
     """Starts the script, sends the signal after some iterations; gives its further output and exit code."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", SCRIPT, solver, str(path)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=ENVIRONMENT,
-        # A suite that runs in the background has Ctrl-C switched off, and its children inherit that.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
-    )
+    process = popen(SCRIPT, solver, str(path), text=True)
     for line in process.stdout:
         if line.strip() == str(after):
             break
@@ -418,8 +408,7 @@ def test_kills_while_writing_leave_no_pile_of_files(tmp_path):
         "container.write_file(sys.argv[1], 'checkpoint', {}, {})"
     )
     for _ in range(3):
-        done = subprocess.run([sys.executable, "-c", script, str(path)], check=False)
-        assert done.returncode == -signal.SIGKILL
+        assert popen(script, str(path)).wait() == -signal.SIGKILL
         assert len(os.listdir(tmp_path)) == 1
     other = tmp_path / "run.checkpoint.0123456789ab.tmp.txt"
     other.write_text("mine")

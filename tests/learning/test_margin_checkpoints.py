@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 import warnings
 import weakref
 
@@ -32,6 +30,7 @@ from mercer.segmentation import Segmenter
 from mercer.structured import CustomStructure, StructuredPredictor
 from mercer.structures.joint import Joint
 from mercer.tagging import Tagger
+from reference.forked import popen
 
 SCRIPT = """
 import sys, time
@@ -120,8 +119,7 @@ def test_a_training_that_died_goes_on_to_the_same_weights(solver, tmp_path):
 
 def test_a_training_killed_with_signal_9_goes_on_to_the_same_weights(tmp_path):
     path, solver = tmp_path / "run.checkpoint", "bcfw"
-    command = [sys.executable, "-c", SCRIPT, solver, str(path)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ)
+    process = popen(SCRIPT, solver, str(path), text=True)
     for line in process.stdout:
         if line.strip() == "4":
             break

@@ -82,7 +82,7 @@ def test_growing_programs_from_the_last_solution_never_get_worse():
         last = value(S @ S.T, b, a)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.data())
 def test_small_whole_numbers_make_ties_and_singular_faces(data):
     """Slopes and offsets from −2 … 2: many equal planes, many equal values."""

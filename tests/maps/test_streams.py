@@ -41,7 +41,7 @@ STREAM = st.lists(
 
 
 @given(STREAM, st.sampled_from([1, 2, 6]), st.booleans(), st.integers(0, 3), st.randoms())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_sums_are_exact_in_any_order_and_any_pieces(stream, n_bits, signed, seed, random):
     keys, weights = [key for key, _ in stream], [float(weight) for _, weight in stream]
     batch = HashAccumulator(n_bits, signed, seed).update(keys, np.array(weights, np.float64))
@@ -330,7 +330,7 @@ def test_cells_are_pinned():
 
 
 @given(st.integers(0, 2**64 - 1), st.integers(0, 2**64 - 1), st.integers(1, 5000))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_cells_equal_their_definition(hash_, seed, width):
     table = np.zeros((3, width))
     hashing.update_sketch(table, seed, np.array([hash_], np.uint64), None, False)

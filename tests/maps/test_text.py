@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import pickle
 import subprocess
@@ -81,8 +82,13 @@ def test_hashes_of_character_ngrams_equal_their_definition(n, seed, instruction_
     np.testing.assert_array_equal(row.data, sums)
 
 
-@pytest.mark.parametrize("n_bits", [1, 3, 10, 13, 17, 20, 24, 25, 29, 30])
-@pytest.mark.parametrize("size", [1, 24, 25, 60, 300, 3_000, 20_000, 300_000])
+@pytest.mark.parametrize(
+    ("size", "n_bits"),
+    [
+        *itertools.product([1, 24, 25, 60, 300, 3_000, 20_000], [1, 3, 10, 13, 17, 20, 24, 25, 29, 30]),
+        *itertools.product([300_000], [10, 24, 30]),
+    ],
+)
 def test_rows_of_every_size_are_sorted_and_added_up(size, n_bits):
     words = [f"w{i:x}" for i in np.random.default_rng(size).integers(0, size, size)]
     buffer = TextBuffer([" ".join(words)])
@@ -126,7 +132,7 @@ def test_rows_are_canonical():
 @pytest.mark.parametrize("signed", [True, False])
 def test_expectation_over_seeds(signed):
     """E k̄ = (1 − 1/n) k + s s' / n without signs, k with them."""
-    x, z, n_bits, seeds = "aa aa bb cc dd", "aa bb bb ee ff gg", 3, 1500
+    x, z, n_bits, seeds = "aa aa bb cc dd", "aa bb bb ee ff gg", 3, 500
     n, k, s = 2**n_bits, 2 * 1 + 1 * 2, 5 * 6
     values = np.empty(seeds)
     for seed in range(seeds):
@@ -213,7 +219,7 @@ def test_chunks_and_batch_are_equal():
 
 @pytest.mark.parametrize(("analyzer", "ngrams"), VARIANTS)
 def test_result_does_not_depend_on_threads(analyzer, ngrams):
-    documents = zipf_documents(3000, seed=3) + [""] * 10
+    documents = zipf_documents(1000, seed=3) + [""] * 10
     hasher = TextHasher(n_bits=18, analyzer=analyzer, ngrams=ngrams, copies=2)
     assert_equal(hasher.set_params(n_jobs=4).transform(documents), hasher.set_params(n_jobs=1).transform(documents))
 
@@ -241,11 +247,10 @@ EXPECTED = """\
 """
 
 
-@pytest.mark.parametrize("hash_seed", ["0", "1234"])
-def test_columns_are_pinned_in_every_process(hash_seed):
+def test_columns_are_pinned_in_every_process():
     done = subprocess.run(
         [sys.executable, "-c", CODE.format(SETTINGS, PINNED)],
-        capture_output=True, text=True, check=True, env={**os.environ, "PYTHONHASHSEED": hash_seed},
+        capture_output=True, text=True, check=True, env={**os.environ, "PYTHONHASHSEED": "1234"},
     )  # fmt: skip
     assert done.stdout == EXPECTED
 

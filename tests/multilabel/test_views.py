@@ -117,6 +117,25 @@ def test_blocks_approximate_the_matrix_and_their_algebra_is_exact():
     assert np.allclose(blocks.leverages(0.3), np.diag(K @ np.linalg.inv(K + 0.3 * np.eye(n))), atol=1e-6)
 
 
+def test_the_small_matrix_of_blocks_has_the_eigenvectors_of_the_large_one():
+    """B'B instead of B B': the same eigenvalues, and latent values that the operator only scales."""
+    views, Y = task(120)
+    made = {"approx": "meka", "n_blocks": 3, "rank": 12, "random_state": 0}
+    eig = KernelHomogeneityAnalysis(4, **made).fit(views, Y)
+    als = KernelHomogeneityAnalysis(4, solver="als", max_iter=3000, tol=1e-9, **made).fit(views, Y)
+    assert np.allclose(eig.eigenvalues_, als.eigenvalues_, atol=1e-6)
+    assert sine(eig.object_scores_, als.object_scores_) < 1e-3
+    assert np.allclose(eig.object_scores_.T @ eig.object_scores_, np.eye(4), atol=1e-6)
+    assert np.abs(eig.object_scores_.mean(axis=0)).max() < 1e-8
+
+
+def test_blocks_take_a_small_part_of_the_matrix():
+    X, _ = clusters(2000)
+    blocks = BlockKernel(Gaussian(0.1), X, 4, 32, np.random.RandomState(0))
+    kept = sum(W.size for W in blocks.W) + blocks.L.size + blocks.basis.size
+    assert kept < 0.1 * len(X) ** 2
+
+
 def test_scores_by_blocks_agree_with_exact_ones():
     X, Y = clusters(700)
     exact = KernelHomogeneityAnalysis(3).fit([X[:600]], Y[:600])

@@ -128,7 +128,7 @@ def test_hashing_costs_little_against_a_vector_for_each_class() -> None:
     The classes are well marked: half of the words are those of the leaf, and no document could stand elsewhere. In the
     default tree, where a class shows in few words, weights that meet by chance count for more: there the log loss
     still loses nothing to hashing, as its steps are small, but the hinge loses 2 to 3 points with 2^22 weights, 1 to
-    1.5 with 2^24 and none with 2^26; see the next tests and benchmarks/hash_kernels.py.
+    1.5 with 2^24 and none with 2^26; benchmarks/hash_kernels.py shows both.
     """
     tree = make_topic_tree(1000, 24_000, signal=(0.1, 0.2, 0.5), ambiguity=0.0, random_state=1)
     X, X_test, y, y_test = tree.texts[:20_000], tree.texts[20_000:], tree.y[:20_000], tree.y[20_000:]
@@ -139,24 +139,13 @@ def test_hashing_costs_little_against_a_vector_for_each_class() -> None:
     assert error(two_stage, X_test, y_test) <= without + 0.02
 
 
-@pytest.mark.parametrize("seed", [0, 1])
-def test_with_log_loss_hashing_costs_little_even_where_classes_are_faint(seed) -> None:
-    tree = make_topic_tree(1000, 10_000, random_state=seed)
+def test_with_log_loss_hashing_costs_little_even_where_classes_are_faint() -> None:
+    tree = make_topic_tree(1000, 10_000, random_state=0)
     X, X_test, y, y_test = tree.texts[:8000], tree.texts[8000:], tree.y[:8000], tree.y[8000:]
     without = error_without_hashing(X, X_test, y, y_test, "log")
     assert error(HashedClassifier("log", n_bits=22).fit(X, y), X_test, y_test) <= without + 0.01
     two_stage = HashedClassifier("log", n_bits=22, label_hashing="two-stage").fit(X, y)
     assert error(two_stage, X_test, y_test) <= without + 0.02
-
-
-def test_with_hinge_faint_classes_need_more_weights() -> None:
-    tree = make_topic_tree(1000, 12_000, random_state=1)
-    X, X_test, y, y_test = tree.texts[:8000], tree.texts[8000:], tree.y[:8000], tree.y[8000:]
-    without = error_without_hashing(X, X_test, y, y_test)
-    errors = [error(HashedClassifier("hinge", n_bits=n_bits).fit(X, y), X_test, y_test) for n_bits in (18, 22, 24)]
-    assert errors == sorted(errors, reverse=True)
-    assert errors[1] <= without + 0.035
-    assert errors[-1] <= without + 0.015
 
 
 def error_without_hashing(X, X_test, y, y_test, loss="hinge") -> float:
@@ -172,8 +161,8 @@ def error_without_hashing(X, X_test, y, y_test, loss="hinge") -> float:
 @pytest.mark.parametrize("label_hashing", ["joint", "two-stage"])
 def test_memory_does_not_depend_on_the_number_of_classes(label_hashing: str) -> None:
     sizes = set()
-    for n_classes in (100, 2000):
-        tree = make_topic_tree(n_classes, 5000, random_state=0)
+    for n_classes in (20, 200):
+        tree = make_topic_tree(n_classes, 1000, random_state=0)
         model = HashedClassifier("hinge", n_bits=18, label_hashing=label_hashing).fit(tree.texts, tree.y)
         sizes.add(model.model_bytes_)
     assert len(sizes) == 1

@@ -26,6 +26,7 @@ from mercer import _core
 from mercer.exceptions import DataFileError
 from mercer.maps import RecordHasher, TextHasher
 from mercer.online import HashedClassifier, HashedRegressor, _blocks
+from reference.forked import popen
 
 WORDS = ["red", "blue", "green", "tree", "house", "river", "stone", "cloud", "Bird", "fish", "one2", "under_score"]
 
@@ -461,14 +462,7 @@ mercer.save(model, sys.argv[1])
 print()  # Ctrl-C may have come within a line of the above
 print("kept", model.interrupted_, model.progress_.examples, model.score(["red one", "blue two"], ["a", "b"]))
 """
-    process = subprocess.Popen(
-        [sys.executable, "-c", code, str(tmp_path / "m.mercer")],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        # A suite that runs in the background has Ctrl-C switched off, and its children inherit that.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
-    )
+    process = popen(code, str(tmp_path / "m.mercer"), stdin=subprocess.PIPE)
     watchdog = threading.Timer(60, process.kill)
     watchdog.start()
     process.stdin.write(b"a\tred one\nb\tblue two\n" * 4000)

@@ -21,7 +21,7 @@ trees = st.recursive(
 
 
 @given(trees)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_a_tree_survives_bracket_notation(tree):
     assert Tree.parse(str(tree)) == tree
     assert hash(Tree.parse(str(tree))) == hash(tree)
@@ -36,7 +36,7 @@ def repeats(tree):
 
 
 @given(st.lists(trees, min_size=1, max_size=4))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_trees_of_any_arity_survive_the_binary_form(listed):
     listed = [Tree("TOP", [tree]) for tree in listed]
     grammar = Grammar.from_trees(listed, cycles="once")

@@ -134,11 +134,11 @@ def small_problem(seed):
 def test_mixed_starts_and_swaps_reach_the_least_objective_of_all_labellings(seed):
     X, given, C = small_problem(seed)
     least = least_objective(X, given["bags"], given["proportions"], C)
-    annealed = model(C=C, n_init=40, annealing=True, max_swaps=0).fit(X, **given)
     mixed = model(C=C, n_init=20, annealing="mixed").fit(X, **given)
     assert mixed.objective_ == pytest.approx(least, rel=1e-3)
     assert mixed.objective_ == mixed.objectives_.min()
     if seed in (3, 17, 31, 43, 50):
+        annealed = model(C=C, n_init=40, annealing=True, max_swaps=0).fit(X, **given)
         assert annealed.objectives_.min() > least * 1.02
 
 

@@ -44,7 +44,7 @@ def parts(sizes):
     return [slice(end - size, end) for size, end in zip(sizes, ends, strict=True)]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(bags_with_scores(), st.sampled_from(LOSSES), st.sampled_from(SHARE_LOSSES))
 def test_cost_is_the_least_of_all_labellings(case, loss, proportion_loss):
     sizes, f, low, high, known, weights, bag_weight, ratio = case
@@ -74,7 +74,7 @@ def test_bags_of_twelve_reach_the_least_of_4096_labellings(seed, proportion_loss
     assert cost == pytest.approx(least, rel=1e-9)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(bags_with_scores(equal=False), st.sampled_from(LOSSES), st.sampled_from(SHARE_LOSSES))
 def test_with_weights_of_rows_no_single_flip_helps(case, loss, proportion_loss):
     sizes, f, low, high, known, weights, bag_weight, ratio = case

@@ -78,7 +78,7 @@ def test_many_features_by_factors_and_by_conjugate_gradients(name, d):
     assert primal(machine, X, y, upper) == pytest.approx(peer(X, y, upper), rel=1e-5)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.integers(0, 10**6), st.sampled_from(sorted(MACHINES)), st.floats(-4, 1))
 def test_warm_starts_after_relabelling_and_new_bounds_lose_nothing(seed, name, log_c):
     rng = np.random.default_rng(seed)

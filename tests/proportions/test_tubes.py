@@ -122,7 +122,7 @@ def test_points_within_their_tubes_have_no_coefficient():
     assert (found.coefficients[f > high + 1e-6] == -5.0).all()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(
     seed=st.integers(0, 10**6),
     n=st.integers(2, 30),

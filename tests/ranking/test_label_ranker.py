@@ -49,7 +49,7 @@ def problems(draw):
 
 
 @given(problems(), st.sampled_from(["edges", "star"]))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_loss_is_that_of_the_definition_and_its_slope_a_subgradient(problem, decomposition):
     graphs, F = problem
     parts = [_stars(graph) if decomposition == "star" else [[edge] for edge in graph] for graph in graphs]

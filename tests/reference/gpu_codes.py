@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import ctypes
 import re
-import subprocess
-from pathlib import Path
 
 import numpy as np
 
 from mercer.retrieval._cuda_source import Plan, roots, sign_words, source, spectrum
+from reference.compiled import library
 
 _HEAD = r"""
 #include <algorithm>
@@ -32,7 +31,7 @@ template <int PLACE> inline unsigned once(const unsigned* p) { return p[PLACE]; 
 """
 
 
-def codes_by_passes(plan: Plan, x: np.ndarray, r: np.ndarray, signs: np.ndarray, n_bits: int, folder: Path) -> tuple:
+def codes_by_passes(plan: Plan, x: np.ndarray, r: np.ndarray, signs: np.ndarray, n_bits: int) -> tuple:
     """(packed codes, whether a row was found broken) of float32 rows."""
     text = re.sub(r"// What is read once.*?return v;\n}\n", "", source(plan), flags=re.DOTALL)
     first = plan.radices[0]
@@ -56,9 +55,7 @@ extern "C" void run(const Arguments& g) {{
   }}
 }}
 """
-    file = folder / "passes.cpp"
-    file.write_text(_HEAD + text[: text.index('extern "C" __global__')] + main)
-    subprocess.run(["c++", "-O1", "-shared", "-fPIC", "-o", str(file) + ".so", str(file)], check=True)
+    run = library(_HEAD + text[: text.index('extern "C" __global__')] + main).run
     values, mirrored = spectrum(plan, r)
     out, broken = np.zeros((len(x), -(-n_bits // 8)), np.uint8), np.zeros(1, np.int32)
     waves = [values.astype(np.complex64), roots(plan).astype(np.complex64)]
@@ -76,5 +73,5 @@ extern "C" void run(const Arguments& g) {{
     arguments = Arguments(
         x.ctypes.data, x.shape[1], len(x), *places, out.ctypes.data, out.strides[0], n_bits, 0, broken.ctypes.data
     )
-    ctypes.CDLL(str(file) + ".so").run(ctypes.byref(arguments))
+    run(ctypes.byref(arguments))
     return out, bool(broken[0])

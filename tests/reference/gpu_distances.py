@@ -6,12 +6,11 @@ Threads, shared memory and the sum over lanes are not tried here.
 from __future__ import annotations
 
 import ctypes
-import subprocess
-from pathlib import Path
 
 import numpy as np
 
 from mercer.retrieval._cuda_hamming import Layout, source
+from reference.compiled import library
 
 _HEAD = r"""
 #define __device__
@@ -30,11 +29,9 @@ extern "C" int distance(const unsigned char* a, const unsigned char* b) {
 """
 
 
-def distances_by_lanes(layout: Layout, queries: np.ndarray, codes: np.ndarray, folder: Path) -> np.ndarray:
+def distances_by_lanes(layout: Layout, queries: np.ndarray, codes: np.ndarray) -> np.ndarray:
     """Distances of all pairs."""
-    file, text = folder / "lanes.cpp", source(layout)
-    file.write_text(_HEAD + text[: text.index('extern "C" __global__')] + _MAIN)
-    subprocess.run(["c++", "-O1", "-shared", "-fPIC", "-o", str(file) + ".so", str(file)], check=True)
-    distance = ctypes.CDLL(str(file) + ".so").distance
+    text = source(layout)
+    distance = library(_HEAD + text[: text.index('extern "C" __global__')] + _MAIN).distance
     distance.argtypes = (ctypes.c_void_p, ctypes.c_void_p)
     return np.array([[distance(c.ctypes.data, q.ctypes.data) for c in codes] for q in queries])

@@ -60,7 +60,7 @@ label = st.text(st.characters(codec=None), max_size=30)
 # ------------------------------------------------------------------------------- what holds for every chart
 
 
-@settings(max_examples=200)
+@settings(max_examples=60)
 @given(values=series, name=label, log=st.booleans())
 def test_no_numbers_or_names_break_a_chart(values: list[float], name: str, log: bool) -> None:
     names = [name] * len(values)

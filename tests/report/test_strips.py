@@ -103,7 +103,7 @@ def test_features_are_one_picture_whatever_their_number() -> None:
         assert image.get("href", "").startswith("data:image/png;base64,")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(
     x=st.lists(st.lists(st.floats(width=64), min_size=2, max_size=2), min_size=1, max_size=8),
     p=st.lists(st.floats(0, 1), min_size=8, max_size=8),

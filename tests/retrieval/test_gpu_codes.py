@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -45,24 +44,24 @@ def check_bits(codes: np.ndarray, exact: np.ndarray, n_bits: int) -> None:
 @pytest.mark.skipif(shutil.which("c++") is None, reason="no C++ compiler c++ to run the passes with")
 @pytest.mark.parametrize("d", LENGTHS)
 @pytest.mark.parametrize("cut", [0, 13])
-def test_passes_give_the_signs_of_the_convolution(d: int, cut: int, tmp_path: Path) -> None:
+def test_passes_give_the_signs_of_the_convolution(d: int, cut: int) -> None:
     plan = plan_for(d)
     assert plan is not None
     assert plan.pairs == (d < 30000)
     x, r, signs, exact = problem(d, 3)
-    codes, broken = codes_by_passes(plan, x, r, signs, d - cut, tmp_path)
+    codes, broken = codes_by_passes(plan, x, r, signs, d - cut)
     assert not broken
     check_bits(codes, exact, d - cut)
 
 
 @pytest.mark.skipif(shutil.which("c++") is None, reason="no C++ compiler c++ to run the passes with")
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-def test_rows_that_are_not_finite_are_noticed(value: float, tmp_path: Path) -> None:
+def test_rows_that_are_not_finite_are_noticed(value: float) -> None:
     x, r, signs, _ = problem(64, 3)
     x[2, 63] = value
     plan = plan_for(64)
     assert plan is not None
-    assert codes_by_passes(plan, x, r, signs, 64, tmp_path)[1]
+    assert codes_by_passes(plan, x, r, signs, 64)[1]
 
 
 @pytest.mark.parametrize("d", [17 * 64, 32, 62, 2**17])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -34,9 +33,9 @@ def on_gpu() -> Any:
 
 @pytest.mark.skipif(shutil.which("c++") is None, reason="no C++ compiler c++ to run the counting with")
 @pytest.mark.parametrize("width", WIDTHS)
-def test_lanes_count_the_bits_that_differ(width: int, tmp_path: Path) -> None:
+def test_lanes_count_the_bits_that_differ(width: int) -> None:
     queries, codes = drawn(width, 2, 3)
-    found = distances_by_lanes(layout_for(width, 16), queries, codes, tmp_path)
+    found = distances_by_lanes(layout_for(width, 16), queries, codes)
     np.testing.assert_array_equal(found, exact(queries, codes))
 
 

@@ -53,7 +53,7 @@ def test_a_lone_query_that_reads_several_streams_finds_what_brute_force_does(ins
         np.testing.assert_array_equal(ids, order[exact[order] <= 20])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(
     n=st.integers(1, 60), n_bits=st.integers(1, 150), k=st.integers(1, 70), seed=st.integers(0, 9999),
     method=st.sampled_from(["scan", "multi-index"]), threads=st.sampled_from([1, 3]),

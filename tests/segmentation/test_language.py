@@ -16,7 +16,7 @@ from reference.prose import witten_bell
 streams = st.lists(st.lists(st.sampled_from("abcd"), max_size=7), min_size=1, max_size=4)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(streams, streams, st.integers(0, 3))
 def test_surprisals_equal_the_formula(train, test, order):
     model = NgramModel(order).fit_tokens(train)

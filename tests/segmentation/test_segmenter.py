@@ -138,7 +138,7 @@ def test_with_segments_of_one_position_it_is_a_tagger(loss, kind):
 @pytest.mark.parametrize("cost", ["hamming", "boundary", "segment"])
 def test_every_loss_and_solver_lowers_the_objective(loss, solver, cost):
     X, y = small(5, T=7)
-    model = Segmenter(loss=loss, solver=solver, cost=cost, max_iter=30, random_state=0).fit(X, y)
+    model = Segmenter(loss=loss, solver=solver, cost=cost, max_iter=12, random_state=0).fit(X, y)
     first = Segmenter(loss=loss, solver=solver, cost=cost, max_iter=0, random_state=0).fit(X, y)
     risks = []
     for fitted in (first, model):

@@ -117,6 +117,10 @@ def test_without_pairs_the_hinge_loss_gives_separate_machines():
     for t in range(4):
         one = LinearSVC(C=0.7, loss="hinge", fit_intercept=False, tol=1e-8, max_iter=100_000).fit(rows, Y[:, t])
         assert np.allclose(W[:, t], one.coef_[0], atol=2e-2)
+        values = []
+        for w in (W[:, t], one.coef_[0]):
+            values.append(0.5 * w @ w + 0.7 * np.maximum(0, 1 - (2 * Y[:, t] - 1) * (rows @ w)).sum())
+        assert values[0] == pytest.approx(values[1], rel=1e-4)
 
 
 @pytest.mark.parametrize(("loss", "solvers"), [("log", ("lbfgs",)), ("hinge", ("cutting-plane", "bcfw"))])
@@ -240,6 +244,8 @@ def test_dependent_pairs_find_planted_trees():
         dependent_pairs(2 * Y)
     with pytest.raises(ValueError, match="no rows"):
         dependent_pairs(Y[:0])
+    with pytest.raises(ValueError, match="column for each label"):
+        dependent_pairs(Y[0])
 
 
 @pytest.mark.parametrize(

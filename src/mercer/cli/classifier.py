@@ -318,6 +318,14 @@ def train_classifier(
             rich_help_panel=_LEARNING,
         ),
     ] = LabelHashingName.joint,
+    multilabel: Annotated[
+        bool,
+        typer.Option(
+            "--multilabel",
+            help="A line has any number of labels, with commas between them: a tree of labels (HashedLabelSets).",
+            rich_help_panel=_LEARNING,
+        ),
+    ] = False,
     optimizer: Optimizer = OptimizerName.adagrad,
     l1: L1 = 0.0,
     l2: L2 = None,
@@ -338,9 +346,23 @@ def train_classifier(
       mercer train classifier news.csv --text title --text body --label topic --model news.mercer --ngrams 1-2
       mercer train classifier clicks.vw.gz --model clicks.mercer --passes 3 --dev held-out.vw
       mercer train classifier visits.jsonl --columns rest --label paid --model visits.mercer
+      mercer train classifier tagged.txt --multilabel --model tags.mercer
       zcat huge.txt.gz | mercer train classifier - --format text --model m.mercer --on-error skip
     """
     check_writable(model)
+    given = given_options(format, label, text, columns, categorical, separator, no_header, zero_based, roles, encoding)
+    if multilabel:
+        others = {
+            "--loss": loss is not ClassifierLoss.log, "--label-hashing": label_hashing is not LabelHashingName.joint,
+            "--optimizer": optimizer is not OptimizerName.adagrad, "--l1": l1 != 0.0, "--l2": l2 is not None,
+            "--dev": dev is not None, "--checkpoint": checkpoint is not None, "--on-error": on_error != "raise",
+        }  # fmt: skip
+        _train_label_sets(file, model, others, given, limit, quiet, {
+            "n_bits": n_bits, "n_epochs": 3 if passes is None else passes,
+            "rate": 0.5 if learning_rate is None else learning_rate, "hasher": _hasher(analyzer, ngrams, keep_case),
+            "n_jobs": jobs,
+        })  # fmt: skip
+        return
     from mercer.online import HashedClassifier
 
     estimator = HashedClassifier(
@@ -357,8 +379,44 @@ def train_classifier(
         n_jobs=jobs,
         verbose=int(terminal.is_watched() and not quiet),
     )
-    given = given_options(format, label, text, columns, categorical, separator, no_header, zero_based, roles, encoding)
     _train(estimator, file, model, dev, given, on_error, limit, quiet, checkpoint)
+
+
+def _train_label_sets(
+    file: str,
+    model: str,
+    others: dict[str, bool],
+    given: dict[str, Any],
+    limit: int | None,
+    quiet: bool,
+    settings: dict[str, Any],
+) -> None:
+    """Label sets from a file: the tree of labels has no other losses and rules of learning."""
+    wrong = [option for option, was_given in others.items() if was_given]
+    if wrong:
+        raise Mistake(f"{wrong[0]} has no meaning with --multilabel", "leave it out")
+    if file == "-":
+        raise Mistake("--multilabel reads the file several times: standard input will not do")
+    import time
+
+    import mercer
+    from mercer.multilabel import HashedLabelSets
+
+    start = time.perf_counter()
+    estimator = HashedLabelSets(**settings)
+    with terminal.working(f"learning from {shown(file)}"):
+        estimator.fit_file(file, limit=limit, **{name: value for name, value in given.items() if value is not None})
+    mercer.save(estimator, model)
+    if quiet:
+        return
+    terminal.figures(
+        [
+            ("examples", f"{estimator.n_examples_ // settings['n_epochs']:,}, {settings['n_epochs']} times"),
+            ("labels", f"{len(estimator.classes_):,}"),
+            ("seconds", f"{time.perf_counter() - start:.2f}"),
+            ("model", f"{model} (HashedLabelSets)"),
+        ]
+    )
 
 
 def train_regressor(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -37,8 +37,8 @@ def inspect(
         str | None,
         typer.Option(
             metavar="FILE",
-            help="A labelled file that the model has not seen: shows confusion, calibration and the examples most "
-            "wrong. Of taggers, segmenters, classifiers, regressors, label sets and proportions.",
+            help="A labelled file that the model has not seen: shows confusion, calibration, the examples most "
+            "wrong, bounds on the error. Of taggers, segmenters, classifiers, regressors, label sets and proportions.",
         ),
     ] = None,
     html: Annotated[
@@ -242,11 +242,36 @@ def _examined(model: Any, path: str, file: str, top: int, label: str | None) -> 
             X, y = read_labelled(file, n_columns(model))
             probable = getattr(model.loss, "name", model.loss) == "log"
             marginals = model.predict_marginals(X) if probable else None
-            return examined_tags(X, y, model.predict(X), marginals, model.classes_.tolist(), top)
+            predicted = model.predict(X)
+            wrong = [list(a) != list(b) for a, b in zip(predicted, y, strict=True)]
+            blocks = examined_tags(X, y, predicted, marginals, model.classes_.tolist(), top)
+            return [*blocks, _promised("sentences", wrong, model, X, y)]
     raise Mistake(
         f"{path}: --data needs a model that reads files, and this is a {type(model).__name__}",
         "in Python, mercer.report.examined compares predictions with labels",
     )
+
+
+def _promised(what: str, wrong: Sequence[bool], model: Any = None, X: Any = None, y: Any = None) -> Block:
+    """Bounds on the error of the model: by these examples alone, and those of theory where its weights allow them."""
+    from mercer.report.portrait import Facts
+    from mercer.theory import pac_bayes
+
+    share = float(sum(wrong)) / len(wrong)
+    rows = [
+        (f"wrong {what}", f"{share:.4f} of {len(wrong):,}"),
+        ("others like these", f"{pac_bayes.held_out_bound(share, len(wrong)):.4f} at most, if the model has seen none"),
+    ]
+    if model is not None:
+        try:
+            bounds = pac_bayes.bound(model, X, y, B="data", n_draws=50)
+        except (TypeError, ValueError) as error:
+            rows.append(("by margins, by PAC-Bayes", f"not known: {error}"))
+        else:
+            for name, value in (("by margins", bounds.margin), ("by PAC-Bayes", bounds.average)):
+                rows.append((name, f"{value:.4f}{' (says nothing)' if value >= 1 else ''}"))
+            rows.append(("‖w‖, B, ln |Y|", f"{bounds.w_norm:.4g}, {bounds.B:.4g}, {bounds.log_cardinality:.4g}"))
+    return Facts([*rows, ("each holds with probability", "0.95")], "Bounds on the error")
 
 
 def _examined_lines(model: Any, file: str, top: int) -> list[Block]:
@@ -282,7 +307,8 @@ def _examined_lines(model: Any, file: str, top: int) -> list[Block]:
     truth, answer = np.concatenate(truths), np.concatenate(answers)
     if numeric:
         return examined_numbers(truth, answer, where, top)
-    return examined(
+    blocks = examined(
         truth.astype(str), answer.astype(str), confidence=np.concatenate(sure) if sure else None,
         of_truth=np.concatenate(of_truth) if of_truth else None, shown=where, worst=top,
     )  # fmt: skip
+    return [*blocks, _promised("labels", truth.astype(str) != answer.astype(str))]

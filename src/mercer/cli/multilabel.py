@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from mercer.report.portrait import Block
 
 _MOST_LABELS = 40  # of a list on a page
+_MOST_TOGETHER = 24  # of a table of pairs
 _EXACT = 4000  # rows up to which kernel matrices are decomposed
 
 
@@ -113,6 +114,10 @@ def predict(model: Any, file: str, output: str, labels: str | None, top: int | N
     from mercer.data.readers.label_sets import gaps
     from mercer.online._writer import LineWriter, with_gaps
 
+    if getattr(model, "input_", "") == "documents":
+        with LineWriter(output) as write:
+            write(",".join(sorted(map(str, row))) for row in model.predict_file(file, n_labels=top))
+        return
     table = _read(file, labels, getattr(model, "n_features_in_", None))
     sets = model.predict(table.X, n_labels=top)
     with LineWriter(output) as write:
@@ -127,8 +132,7 @@ def examine(model: Any, file: str, labels: str | None, top: int) -> list[Block]:
     from mercer.report.examined import calibration
     from mercer.report.portrait import Facts, Listing
 
-    table, truth, given = _compared(model, file, labels)
-    p = np.asarray(model.predict_proba(table.X), float)
+    truth, given, p = _compared(model, file, labels)
     scores = multilabel_scores(truth, given, p).to_dict()
     truth, given = (np.asarray(Y.toarray() if hasattr(Y, "toarray") else Y) > 0 for Y in (truth, given))
     facts = [("rows", f"{len(truth):,}"), *((n.replace("_", " "), f"{v:.4f}") for n, v in scores.items())]
@@ -146,6 +150,8 @@ def examine(model: Any, file: str, labels: str | None, top: int) -> list[Block]:
     note = "" if len(names) <= _MOST_LABELS else f"The {_MOST_LABELS} most frequent of {len(names)} labels."
     header = ["label", "precision", "recall", "F1", "true", "predicted"]
     blocks: list[Block] = [Facts(facts, "Held-out data"), Listing("Labels", header, rows, "lrrrrr", note)]
+    blocks += _worst_labels(names, right, true, said, top)
+    blocks += _together(names, truth, given)
     if p.min(initial=0.0) >= 0 and p.max(initial=0.0) <= 1:
         blocks.append(calibration(p.ravel(), truth.ravel(), "share of labels that are there"))
     wrong = np.flatnonzero((truth != given).any(axis=1))
@@ -160,32 +166,75 @@ def examine(model: Any, file: str, labels: str | None, top: int) -> list[Block]:
     return blocks
 
 
+def _worst_labels(names: list[str], right: Any, true: Any, said: Any, top: int) -> list[Block]:
+    """The labels of the file with the lowest F1."""
+    import numpy as np
+
+    from mercer.report.portrait import Listing
+
+    f1 = 2 * right / np.maximum(1, said + true)
+    there = np.flatnonzero(true > 0)
+    worst = there[np.lexsort((-true[there], f1[there]))][:top].tolist()
+    rows = [[names[k], f"{f1[k]:.4f}", f"{true[k] - right[k]:,}", f"{said[k] - right[k]:,}"] for k in worst]
+    note = f"Of the {len(there):,} labels that the file has."
+    return [Listing("Worst labels", ["label", "F1", "missed", "given wrongly"], rows, "lrrr", note)] if rows else []
+
+
+def _together(names: list[str], truth: Any, given: Any) -> list[Block]:
+    """Which labels are there together, in the file and in the predictions: P(column | row)."""
+    import numpy as np
+
+    from mercer.report.portrait import Matrix
+
+    order = np.argsort(-truth.sum(axis=0), kind="stable")[:_MOST_TOGETHER]
+    if len(order) < 2:
+        return []
+    chosen = [names[k] for k in order.tolist()]
+    blocks: list[Block] = []
+    for what, Y in (("in the file", truth), ("as predicted", given)):
+        counts = Y[:, order].astype(float).T @ Y[:, order].astype(float)
+        shares = counts / np.maximum(np.diag(counts), 1.0)[:, None]
+        caption = f"Labels that go together, {what}: of the rows with one label, the share that has the other, too."
+        blocks.append(Matrix(f"Labels together, {what}", shares, chosen, chosen, caption, "", False, "given", "share"))
+    return blocks
+
+
 def evaluate(model: Any, file: str, labels: str | None, as_json: bool) -> None:
     """Scores of label sets, and the labels that are predicted worst."""
     from mercer.metrics import multilabel_scores
 
-    table, truth, given = _compared(model, file, labels)
-    scores = multilabel_scores(truth, given, model.predict_proba(table.X)).to_dict()
+    truth, given, p = _compared(model, file, labels)
+    scores = multilabel_scores(truth, given, p).to_dict()
     if as_json:
-        print(json.dumps({"rows": table.X.shape[0], **scores}))
+        print(json.dumps({"rows": truth.shape[0], **scores}))
         return
-    terminal.figures(
-        [("rows", f"{table.X.shape[0]:,}"), *((n.replace("_", " "), f"{v:.4f}") for n, v in scores.items())]
-    )
+    terminal.figures([("rows", f"{truth.shape[0]:,}"), *((n.replace("_", " "), f"{v:.4f}") for n, v in scores.items())])
 
 
 def _compared(model: Any, file: str, labels: str | None) -> tuple[Any, Any, Any]:
-    """The table of a file, and its true and predicted labels as rows of 0 and 1."""
+    """The true and predicted labels of a file as rows of 0 and 1, and probabilities."""
+    import numpy as np
+    import scipy.sparse as sp
+
     from mercer.multilabel._labels import _rows_of
 
+    if getattr(model, "input_", "") == "documents":
+        truth, p, strange = model._labelled_file(file)
+        _say_strange(strange)
+        return truth, sp.csr_matrix((p >= model.threshold_).astype(float)), p
     table = _read(file, labels, getattr(model, "n_features_in_", None))
     place = {name: i for i, name in enumerate(model.classes_.tolist())}
     known = [[name for name in row if name in place] for row in table.label_sets()]
     strange = sorted({name for row in table.label_sets() for name in row} - set(place))
+    _say_strange(strange)
+    truth = _rows_of(known, place, len(place), strict=True)
+    given = _rows_of(model.predict(table.X), place, len(place), strict=True)
+    return truth, given, np.asarray(model.predict_proba(table.X), float)
+
+
+def _say_strange(strange: list[Any]) -> None:
     if strange:
         terminal.complain("warning", f"{len(strange)} labels are unknown to the model, such as {strange[0]!r}")
-    truth = _rows_of(known, place, len(place), strict=True)
-    return table, truth, _rows_of(model.predict(table.X), place, len(place), strict=True)
 
 
 def _read(file: str, labels: str | None, n_features: int | None) -> Any:

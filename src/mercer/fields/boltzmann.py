@@ -79,9 +79,9 @@ class BoltzmannMachine(FieldEstimator):
 
     >>> import numpy as np
     >>> from mercer.fields import BoltzmannMachine
-    >>> X = np.random.default_rng(0).integers(0, 2, (500, 3)) * 2 - 1
+    >>> X = np.random.default_rng(0).integers(0, 2, (200, 3)) * 2 - 1
     >>> X[:, 1] = X[:, 0]
-    >>> model = BoltzmannMachine(random_state=0).fit(X)
+    >>> model = BoltzmannMachine(max_iter=100, random_state=0).fit(X)
     >>> strong = model.couplings()[0]
     >>> bool(strong[1] > 5 * abs(strong[2]))
     True

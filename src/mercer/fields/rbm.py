@@ -95,7 +95,7 @@ class RBM(TransformerMixin, FieldEstimator):
     >>> import numpy as np
     >>> from mercer.fields import RBM
     >>> X = np.repeat(np.random.default_rng(0).integers(0, 2, (200, 2)), 3, axis=1)
-    >>> model = RBM(n_hidden=4, random_state=0).fit(X)
+    >>> model = RBM(n_hidden=4, max_iter=300, random_state=0).fit(X)
     >>> model.transform(X).shape
     (200, 4)
     >>> bool(model.score_samples([[1, 1, 1, 0, 0, 0]])[0] > model.score_samples([[1, 0, 1, 0, 1, 0]])[0] + 2)

@@ -116,11 +116,11 @@ default="auto"
 
     >>> from mercer.datasets import make_regions
     >>> from mercer.labeling import GraphLabeler
-    >>> task = make_regions(76)
+    >>> task = make_regions(32)
     >>> X, y = task.X, task.y
-    >>> alone = GraphLabeler(edge_weights="none", C=0.1).fit(X[:56], y[:56])
-    >>> together = GraphLabeler("hinge", C=0.1).fit(X[:56], y[:56])
-    >>> together.score(X[56:], y[56:]) > alone.score(X[56:], y[56:]) + 0.1
+    >>> alone = GraphLabeler(edge_weights="none", C=0.1).fit(X[:24], y[:24])
+    >>> together = GraphLabeler("hinge", C=0.1).fit(X[:24], y[:24])
+    >>> together.score(X[24:], y[24:]) > alone.score(X[24:], y[24:]) + 0.1
     True
     >>> together.inference_
     'sums: junction-tree (exact), best: junction-tree (exact): the cliques are small'

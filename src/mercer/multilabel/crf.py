@@ -327,6 +327,18 @@ class MultiLabelCRF(LabelSetClassifier, Saved, Estimator):
             raise ValueError(f"threshold must be a number between 0 and 1, got {self.threshold!r}")
         check_choice("measure", self.measure, tuple(MEASURES))
 
+    def label_dependence(self) -> np.ndarray:
+        """Return the couplings of labels, divided by the largest; 1 on the diagonal.
+
+        Returns
+        -------
+        dependence : array of shape (n_labels, n_labels)
+        """
+        check_is_fitted(self)
+        values = self.couplings_ / max(float(np.abs(self.couplings_).max()), 1e-300)
+        np.fill_diagonal(values, 1.0)
+        return values
+
     def _field(self, X: Any) -> tuple[_LabelSpins, np.ndarray]:
         check_is_fitted(self)
         X = validate_data(self, check_sparse("X", X), accept_sparse="csr", dtype=np.float64, reset=False)

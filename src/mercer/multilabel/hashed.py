@@ -323,6 +323,20 @@ class HashedLabelSets(LabelSetClassifier, Saved, Estimator):
             raise ValueError(f"{path}: this model has learnt from {kind}, and the file is of another kind")
         return self._given(blocks, n_labels)
 
+    def _labelled_file(self, path: Any) -> tuple[sp.csr_matrix, np.ndarray, list[str]]:
+        """True labels and probabilities of the examples of a file, and its labels that the model does not know."""
+        check_is_fitted(self, "weights_")
+        blocks = list(self._file_blocks(path, None, {}))
+        separator = getattr(self, "_separator", ",")
+        self._numbers = {str(name): i for i, name in enumerate(self.classes_.tolist())}
+        truth = [self._sets_of(block, separator, grow=False) for block in blocks]
+        names = {p.strip() for block in blocks for name in block.label_names for p in name.split(separator)}
+        strange = sorted(names - set(self._numbers) - {""})
+        del self._numbers
+        if not blocks:
+            raise ValueError(f"{path}: the file has no examples")
+        return sp.csr_matrix(sp.vstack(truth)), self._likely(blocks, 0.0, 1 << 20).toarray(), strange
+
     def _given(self, blocks: Iterable[Any], n_labels: int | None) -> Any:
         if n_labels is None:
             found = self._likely(blocks, self.threshold_, 1 << 20)

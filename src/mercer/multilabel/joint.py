@@ -34,7 +34,7 @@ from mercer.multilabel._labels import FORMS, distinct, encode, fit_labels, give,
 
 __all__ = ["JointSVM"]
 
-_SINGLE = 1e-4  # tolerance from which kernel values in single precision will do
+_SINGLE = 1e-4, 1000  # tolerance and rows from which kernel values are in single precision: what it saves is felt there
 _ENUMERATED = 16  # labels whose sets are looked at one by one
 DECODINGS = ("auto", "direct", "neighbours", "enumerate", "seen")
 
@@ -43,6 +43,16 @@ def label_rows(weights: np.ndarray, classes: np.ndarray) -> ScoreRows:
     """Scores of labels with these weights, for explanations; a single label has one score."""
     labels = classes.tolist() if len(classes) > 1 else None
     return ScoreRows(np.ascontiguousarray(weights), np.zeros(len(weights)), labels)
+
+
+def dependence_order(values: np.ndarray, most: int) -> list[int]:
+    """The labels that depend on others most, each beside one that it is alike to."""
+    strength = (np.abs(values) - np.eye(len(values))).sum(axis=1)
+    left = np.argsort(-strength, kind="stable")[:most].tolist()
+    order = [left.pop(0)] if left else []
+    while left:
+        order.append(left.pop(int(np.argmax(values[order[-1], left]))))
+    return order
 
 
 class LabelSetClassifier(ClassifierMixin):
@@ -105,6 +115,57 @@ class LabelSetClassifier(ClassifierMixin):
         if known.shape[0] != predicted.shape[0]:
             raise ValueError(f"X has {predicted.shape[0]} rows and Y {known.shape[0]}: they must be of one length")
         return MEASURES[self.measure](known.toarray() > 0, predicted.toarray() > 0)
+
+    def label_dependence(self) -> np.ndarray:
+        """Return how alike the model takes two labels to be, from −1 to 1.
+
+        Cosines between what the scores of the labels are made of: their weights, functions or latent coordinates.
+        Labels that the model gives for the same reasons have 1, those that speak against each other less than 0. Of
+        `MultiLabelCRF` the couplings, divided by the largest; of `NeighborLabels`, which learns no weights, the
+        correlations of the labels in training.
+
+        Returns
+        -------
+        dependence : array of shape (n_labels, n_labels)
+        """
+        products = self._label_products()
+        lengths = np.sqrt(np.maximum(np.diag(products), 0.0))
+        nothing = lengths <= 1e-12 * max(float(lengths.max(initial=0.0)), 1e-300)
+        scale = np.where(nothing, 0.0, 1.0 / np.where(nothing, 1.0, lengths))
+        cosines = np.clip(products * scale[:, None] * scale, -1.0, 1.0)
+        np.fill_diagonal(cosines, 1.0)
+        return cosines
+
+    def _label_products(self) -> np.ndarray:
+        """Inner products of what the labels' scores are made of; raises ValueError where labels have nothing."""
+        raise ValueError(f"{type(self).__name__} keeps nothing that two labels could be compared by")
+
+    def plot_dependence(self, n_labels: int = 30, *, ax: Any = None) -> Any:
+        """Draw `label_dependence` as a heat map, labels that are alike beside each other.
+
+        Parameters
+        ----------
+        n_labels : int, default=30
+            Draw so many at most: those that depend on others most.
+        ax : matplotlib axes, optional
+
+        Returns
+        -------
+        ax : matplotlib axes
+        """
+        values = self.label_dependence()
+        order = dependence_order(values, check_count("n_labels", n_labels))
+        names = [str(self.classes_[t]) for t in order]
+        if ax is None:
+            import matplotlib.pyplot as plt
+
+            size = 2.5 + 0.25 * len(order)
+            _, ax = plt.subplots(figsize=(size + 1, size))
+        image = ax.imshow(values[np.ix_(order, order)], cmap="PuOr", vmin=-1, vmax=1)
+        ax.set_xticks(range(len(order)), names, rotation=90, fontsize=8)
+        ax.set_yticks(range(len(order)), names, fontsize=8)
+        ax.figure.colorbar(image, ax=ax, fraction=0.046, label="dependence")
+        return ax
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -238,7 +299,7 @@ class JointSVM(LabelSetClassifier, KernelMethod):
         labels, classes, form = fit_labels(Y, count(X))
         output = (LinearOutput() if self.output_kernel is None else self.output_kernel).for_labels(labels)
         self._decoding(output, labels.shape[1])
-        K = self._gram(X, single=self.tol >= _SINGLE)
+        K = self._gram(X, single=self.tol >= _SINGLE[0] and count(X) >= _SINGLE[1])
         alpha, gap, steps, converged = self._solve(K, output, labels)
         if not converged:
             warnings.warn(
@@ -366,6 +427,16 @@ class JointSVM(LabelSetClassifier, KernelMethod):
         if self._sets_of is not None:
             raise ValueError("labels have no coefficients of their own with this output kernel or decode='neighbours'")
         return label_rows(self.output_.label_scores(self._coef).T, self.classes_)
+
+    def _label_products(self) -> np.ndarray:
+        coef = self._score_rows().weights
+        return coef @ self._expanded_support(coef.T)
+
+    def _expanded_support(self, coef: np.ndarray) -> np.ndarray:
+        """K coef over the support objects."""
+        if self._precomputed:
+            raise ValueError("labels are compared by kernel values, and kernel='precomputed' has no kernel")
+        return self._expanded(self.support_objects_, coef)
 
     def _probabilities(self, X: Any) -> np.ndarray:
         scores = self.decision_function(X)

@@ -136,6 +136,12 @@ class NeighborLabels(LabelSetClassifier, Saved, Estimator):
         X = validate_data(self, check_sparse("X", X), reset=False, accept_sparse="csr", dtype=np.float64)
         return self._shares(X)
 
+    def _label_products(self) -> np.ndarray:
+        check_is_fitted(self, "rows_")
+        Y = self.labels_.toarray()
+        Y = Y - Y.mean(axis=0)
+        return np.asarray(Y.T @ Y)
+
     def _probabilities(self, X: Any) -> np.ndarray:
         scores = self.decision_function(X)
         return self.decisions_.probabilities(scores)

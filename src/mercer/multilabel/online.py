@@ -47,8 +47,9 @@ class OnlineJointSVM(LabelSetClassifier, KernelMethod):
     ----------
     step : float, default=1.0
         Size of an update.
-    margin : float, default=1.0
-        Score of the right label set below which a row is learned.
+    margin : float, default=5.0
+        Score of the right label set below which a row is learned. Rows have unit length, so that steps of 1 reach a
+        margin of 1 within few passes and nothing is learned from most rows.
     max_iter : int, default=10
         Passes over the rows; fewer where a pass changes nothing.
     kernel : Kernel, "precomputed" or None
@@ -128,7 +129,7 @@ class OnlineJointSVM(LabelSetClassifier, KernelMethod):
     def __init__(
         self,
         step: float = 1.0,
-        margin: float = 1.0,
+        margin: float = 5.0,
         max_iter: int = 10,
         kernel: Any = None,
         *,
@@ -381,6 +382,15 @@ class OnlineJointSVM(LabelSetClassifier, KernelMethod):
         if self.kernel is None:
             return label_rows(self.coef_.T, self.classes_)
         return label_rows(self.output_.label_scores(self._coef).T, self.classes_)
+
+    def _label_products(self) -> np.ndarray:
+        self._check_fitted()
+        if self.kernel is None:
+            return np.asarray(self.coef_.T @ self.coef_)
+        if self._precomputed:
+            raise ValueError("labels are compared by kernel values, and kernel='precomputed' has no kernel")
+        coef = self.output_.label_scores(self._coef)
+        return np.asarray(coef.T @ self._expanded(self.support_objects_, coef))
 
     def _activations(self, x: Any) -> tuple[np.ndarray, np.ndarray]:
         if self.kernel is not None:

@@ -429,6 +429,10 @@ class KernelHomogeneityAnalysis(
         latent = self.transform(X)
         return latent @ self.label_map_ + self.shares_
 
+    def _label_products(self) -> np.ndarray:
+        check_is_fitted(self, "views_")
+        return np.asarray(self.label_map_.T @ self.label_map_)
+
     def _probabilities(self, X: Any) -> np.ndarray:
         scores = self.decision_function(X)
         return self.decisions_.probabilities(scores)

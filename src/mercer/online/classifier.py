@@ -34,6 +34,19 @@ def _has_probabilities(model: HashedClassifier) -> bool:
     return True
 
 
+def _refuse_label_sets(y: Any) -> None:
+    """Raise ValueError for label sets, and say who learns them."""
+    sets = (
+        isinstance(y, (list, tuple)) and len(y) > 0 and all(isinstance(row, (list, tuple, set, frozenset)) for row in y)
+    )
+    table = getattr(y, "ndim", 1) == 2 and y.shape[1] > 1
+    if sets or table:
+        raise ValueError(
+            "y holds label sets, and HashedClassifier gives one label to each example: use"
+            " mercer.multilabel.HashedLabelSets, or mercer train classifier --multilabel for files"
+        )
+
+
 class HashedClassifier(ClassifierMixin, HashedLearner):
     """A linear classifier over hashed features, learnt example by example in memory that does not grow with the data.
 
@@ -104,6 +117,10 @@ class HashedClassifier(ClassifierMixin, HashedLearner):
     interrupted_ : bool, whether Ctrl-C ended `fit` or `fit_file`
     file_format_ : how the last file was read; later files are read in the same way
     skipped_ : examples and lines of the last file, and how many malformed lines were passed over (``n_skipped``)
+
+    See Also
+    --------
+    mercer.multilabel.HashedLabelSets : any number of labels for an example, thousands of them, from files of any size.
 
     Notes
     -----
@@ -189,6 +206,7 @@ class HashedClassifier(ClassifierMixin, HashedLearner):
         self
         """
         settings = self._check_parameters()
+        _refuse_label_sets(y)
         inputs, y = self._inputs(X, reset=True, y=y)
         classes = np.unique(y)
         if len(classes) < 2:

@@ -121,7 +121,17 @@ def portrait(model: Any, top: int = 10, label: Any = None) -> list[Block]:
     if top < 1:
         raise ValueError(f"top must be at least 1, got {top}")
     blocks: list[Block] = [Facts(_facts(model))]
-    for show in (_lengths, _transitions, _emissions, _pairs, _substitutions, _support, _spectrum, _hidden_units):
+    for show in (
+        _lengths,
+        _transitions,
+        _emissions,
+        _pairs,
+        _substitutions,
+        _dependence,
+        _support,
+        _spectrum,
+        _hidden_units,
+    ):
         blocks += show(model, top)
     blocks += _features(model, top, label)
     blocks += _training(model)
@@ -343,6 +353,25 @@ def _pairs(model: Any, top: int) -> list[Block]:
             caption = f"Weights of pairs of neighbouring labels, times the edge feature {named}."
             blocks.append(Matrix(title, values, labels, labels, caption))
     return blocks
+
+
+def _dependence(model: Any, top: int) -> list[Block]:
+    """How alike a model of label sets takes its labels to be."""
+    if not hasattr(model, "label_dependence") or len(model.classes_) < 2:
+        return []
+    from mercer.multilabel.joint import dependence_order
+
+    try:
+        values = model.label_dependence()
+    except ValueError:  # nothing that labels could be compared by
+        return []
+    order = dependence_order(values, _MOST_CLASSES)
+    names = [str(model.classes_[t]) for t in order]
+    note = "Blue: the model gives both for the same reasons; orange: one speaks against the other." + (
+        "" if len(order) == len(values) else f" {len(order)} of {len(values)} labels, the most dependent."
+    )
+    caption = "How alike two labels are to the model, from −1 to 1."
+    return [Matrix("Dependence of labels", values[np.ix_(order, order)], names, names, caption, note)]
 
 
 def _substitutions(model: Any, top: int) -> list[Block]:

@@ -486,6 +486,8 @@ def dependent_pairs(Y: Any, n_pairs: int | None = None) -> list[tuple[int, int]]
     >>> dependent_pairs(np.stack([first, 1 - first, [0, 0, 1, 1, 0, 0, 1, 1]], axis=1))
     [(0, 1)]
     """
+    if len(getattr(Y, "shape", np.shape(Y))) != 2:
+        raise ValueError("Y must be a matrix with a column for each label")
     indicator = csr_array(Y).astype(float)
     n, T = indicator.shape
     if n == 0:

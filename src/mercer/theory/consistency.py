@@ -323,7 +323,7 @@ class SimplexMap:
         ax.plot([*corners[0], corners[0][0]], [*corners[1], corners[1][0]], color="0.3", lw=1)
         for k, (a, b) in enumerate(zip(*corners, strict=True)):
             ax.annotate(f"$D_{k + 1} = 1$", (a, b), ha="center", va="bottom" if k == 2 else "top", fontsize=9)
-        ax.set_title(f"{self.name}: {self.share:.0%} of the simplex")
+        ax.set_title(f"{self.name}: {self.share:.0%} of the simplex", pad=16)
         ax.set_aspect("equal")
         ax.axis("off")
         return ax

@@ -176,13 +176,15 @@ class ProbabilisticMargin:
         values = np.where(finite, values, 20.0)
         a, b = triangle(points)
         ax.tricontourf(a, b, values, levels=[*self.contours, max(20.0, values.max() + 1)], cmap="Blues", alpha=0.6)
-        lines = ax.tricontour(a, b, values, levels=list(self.contours), colors="#1f4e79", linewidths=1.2)
+        lines = ax.tricontour(
+            a, b, values, levels=list(self.contours), colors="#1f4e79", linewidths=1.2, linestyles="solid"
+        )
         ax.clabel(lines, fmt=lambda value: f"γ = {value:.2f}", fontsize=7)
         corners = triangle(np.eye(3))
         ax.plot([*corners[0], corners[0][0]], [*corners[1], corners[1][0]], color="0.3", lw=1)
         for k, (u, v) in enumerate(zip(*corners, strict=True)):
             ax.annotate(f"$p_{k + 1} = 1$", (u, v), ha="center", va="bottom" if k == 2 else "top", fontsize=9)
-        ax.set_title(self.name)
+        ax.set_title(self.name, pad=16)
         ax.set_aspect("equal")
         ax.axis("off")
         return ax

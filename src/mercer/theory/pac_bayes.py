@@ -40,6 +40,7 @@ __all__ = [
     "effective_labels",
     "gibbs_bound",
     "gibbs_classifier",
+    "held_out_bound",
     "kl_inverse",
     "margin_bound",
     "seeger_bound",
@@ -114,6 +115,32 @@ def kl_inverse(q: float, c: float) -> float:
         middle = 0.5 * (low + high)
         low, high = (middle, high) if _kl(q, middle) <= c else (low, middle)
     return high
+
+
+def held_out_bound(error: float, m: int, delta: float = 0.05) -> float:
+    """Return a bound on the error of a model from examples that it has not seen, whatever the model.
+
+    Chernoff's bound, kl(error ‖ bound) = ln(1/δ)/m. It needs no norm and no margin, and is far below the others; the
+    price is data that nothing was fitted to or chosen by.
+
+    Parameters
+    ----------
+    error : float
+        Share of wrong outputs.
+    m : int
+        Examples.
+    delta : float, default=0.05
+        Probability with which the bound may fail.
+
+    Examples
+    --------
+    >>> from mercer.theory.pac_bayes import held_out_bound
+    >>> round(held_out_bound(0.1, 1000), 3)
+    0.125
+    """
+    return kl_inverse(
+        _check_share("error", error), math.log(1.0 / _check_probability("delta", delta)) / check_count("m", m)
+    )
 
 
 def margin_bound(
