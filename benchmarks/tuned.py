@@ -1,6 +1,6 @@
 """Every kind of estimator with its defaults beside the same one tuned by cross-validation, on three real sets each.
 
-    python benchmarks/tuned.py [--parts taggers segmenters texts rows kernels machines proportions labels images]
+    python benchmarks/tuned.py [--parts taggers segmenters texts rows kernels machines proportions labels images noise]
 
 Tuned is a search over the values in the table of this script by three folds of the training part (bags are cut whole);
 the test part is looked at once. What a default loses against a tuned model is the last column, in points. Sets come
@@ -285,14 +285,17 @@ def _by_bags(model: Any, grid: Any, X: Any, bags: Any, new: tuple[Any, Any]) -> 
 
 
 def images() -> None:
-    """Pixels right: horses, a quarter of the side; strokes of digits and outlines of clothes under noise."""
-    grid = {"block": [1, 2, 4]}
+    """Images of horses, a quarter of the side: pixels right."""
     with from_data("horses"):
         from defaults import horses, quartered
 
         X, y = quartered(*horses(sized(24, 6)))
         n = len(X) // 2
-        search("GridLabeler", "horses", GridLabeler(), grid, (X[:n], y[:n], X[n:], y[n:]))
+        search("GridLabeler", "horses", GridLabeler(), {"block": [1, 2, 4]}, (X[:n], y[:n], X[n:], y[n:]))
+
+
+def noise() -> None:
+    """Strokes of digits and outlines of clothes under noise: pixels right."""
     home = Path(os.environ.get("MERCER_DATA", "."))
     sources = (
         ("noisy digits", home / "mnist" / "t10k-images-idx3-ubyte.gz"),
@@ -300,13 +303,13 @@ def images() -> None:
     )
     for name, file in sources:
         with from_data(name):
-            n = sized(30, 4)
+            n = sized(12, 4)
             rng = np.random.default_rng(7)
             with gzip.open(file) as stream:
                 grey = np.frombuffer(stream.read(16 + 784 * 2 * n), np.uint8)[16:].reshape(2 * n, 28, 28)
             y = list((grey > 127).astype(int))
             X = list(np.clip(grey + rng.normal(0, 100, grey.shape), 0, 255))
-            search("GridLabeler", name, GridLabeler(), grid, (X[:n], y[:n], X[n:], y[n:]))
+            search("GridLabeler", name, GridLabeler(), {"block": [1, 2, 4]}, (X[:n], y[:n], X[n:], y[n:]))
 
 
 PARTS: dict[str, Callable[[], None]] = {
@@ -319,6 +322,7 @@ PARTS: dict[str, Callable[[], None]] = {
     "labels": labels,
     "proportions": proportions,
     "images": images,
+    "noise": noise,
 }
 
 if __name__ == "__main__":
