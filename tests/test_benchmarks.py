@@ -90,6 +90,10 @@ CLAIMS: dict[str, list[str]] = {
     "proportions_page": [r"linear: \d+ cells", r"rbf +mean-map +mean", r"furthest above"],
     "proportions_starts": [r"\| 10 \| default \(better of both, swaps\) \| \d"],
     "ranking": [r"\n +30 +\d.*\d\.\d\n", r"task 'normal': 200 × 20", r"better than the hinge: roc-area in \d of 2"],
+    "attributes": [
+        r"design: 20 attributes of 12 classes in \d", r"machines: 8 on .*LinearSVC .*x\)", r"ranking by columns: .*x\)",
+        r"\| designed \| \d", r"\| fused 200 \| \d", r"fused 200 less ESZSL: standard", r"\| structured, all \| ",
+    ],
     "recognition": [
         r"OMP, 1,000 signals.*\d\.\d+x", r"projection 32,256.*x", r"orl HASH-l1 20: \d", r"equal time: HASH-OMP 85: \d",
         r"codes raw 20: SVM", r"rejection orl: ROC area", r"defaults orl: hash 300",

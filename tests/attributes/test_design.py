@@ -111,6 +111,13 @@ def test_a_disconnected_proximity_is_designed_for():
     assert A.shape == (6, 4)
 
 
+def test_every_attribute_has_two_sides_though_a_class_is_near_to_none():
+    S = np.pad(proximity(39), (0, 1))
+    A = design_attributes(S, 85)
+    assert (A.min(axis=0) < 0).all()
+    assert (A.max(axis=0) > 0).all()
+
+
 @pytest.mark.parametrize(
     ("S", "message"),
     [

@@ -83,7 +83,7 @@ def test_values_equal_the_formula(kind, name):
     ],
 )
 def test_values_equal_the_formula_for_every_cost(kind, cost, name):
-    problem = problem_of(kind).with_cost(COSTS[cost][1])
+    problem = PROBLEMS[kind]().with_cost(COSTS[cost][1])
     loss, formula, options = KINDS[name]
     w = random_weights(problem, 0)
     np.testing.assert_allclose(
@@ -233,7 +233,7 @@ def hull_corners(points):
 @pytest.mark.parametrize("cost", ["hamming", "weighted", "matrix", "zero-one"])
 @pytest.mark.parametrize("kind", ["chain", "chain, edges", "chain, constraints", "joint"])
 def test_slack_is_exact_on_chains_and_else_between_the_hulls_corners_and_brute_force(kind, cost):
-    problem = problem_of(kind)
+    problem = PROBLEMS[kind]()
     loss = Slack()
     if kind != "joint":
         loss = Slack(COSTS[cost][0])

@@ -94,8 +94,8 @@ def _designed(
     if len(S) < 2:
         raise ValueError("S must be of at least two classes")
     Q = _matrix(S, lam, adaptive)
-    # The same value for all classes tells none apart: that direction comes last.
-    leading = _Leading(Q - np.ones_like(Q))
+    # The same value for all classes tells none apart: no attribute has a part in that direction.
+    leading = _Leading(Q - (len(S) + eta * n_attributes) / len(S))
     columns: list[np.ndarray] = []
     seen: set[bytes] = set()
     passed = 0
@@ -103,7 +103,7 @@ def _designed(
         a = _fixed_sign(_sparse(leading.vector(), sparsify))
         leading.deflate(a, eta)
         key = np.round(a, 7).tobytes()
-        if key in seen or np.ptp(a) < 1e-9:  # passed over: the next one is further away from it
+        if key in seen or not a.min() < 0 < a.max():  # passed over: the next one is further away from it
             passed += 1
             continue
         passed = 0
@@ -135,8 +135,10 @@ def _matrix(S: np.ndarray, lam: float, adaptive: Any) -> np.ndarray:
 
 
 def _sparse(a: np.ndarray, share: float) -> np.ndarray:
-    if share:
-        a = np.where(np.abs(a) < share * np.abs(a).max(), 0.0, a)
+    """a without its small entries, unless those are all that there is of one sign: then nothing could be learnt."""
+    kept = np.where(np.abs(a) < share * np.abs(a).max(), 0.0, a)
+    if kept.min() < 0 < kept.max():
+        a = kept
     return a / np.linalg.norm(a)
 
 

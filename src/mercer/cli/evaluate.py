@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mercer.cli import classifier, multilabel, proportions, segmenter, terminal
+from mercer.cli import attributes, classifier, multilabel, proportions, segmenter, terminal
 from mercer.cli.columns import check_tagger, load, n_columns, read_labelled
 from mercer.cli.errors import Mistake
 
@@ -52,7 +52,8 @@ def evaluate(
     less the better). Classifier: accuracy, log
     loss, precision, recall and F1 of every class, and for few classes which is taken for which. Regressor: mean
     errors and R². Models of proportions: accuracy on the column --label, and the predicted shares of the groups in the
-    column --bag. How a file of examples is read is kept in the model and need not be said again.
+    column --bag. Models of attributes: accuracy on the column --label.
+    How a file of examples is read is kept in the model and need not be said again.
 
     [bold]Examples[/bold]
       mercer evaluate np.mercer test.conll
@@ -63,6 +64,9 @@ def evaluate(
     loaded = load(model)
     if proportions.is_proportional(loaded):
         proportions.evaluate(loaded, file, label, bag, separator, as_json)
+        return
+    if attributes.is_attributes(loaded):
+        attributes.evaluate(loaded, file, label, separator, as_json)
         return
     if multilabel.is_multilabel(loaded):
         multilabel.evaluate(loaded, file, label, as_json)

@@ -131,6 +131,7 @@ def portrait(model: Any, top: int = 10, label: Any = None) -> list[Block]:
         _support,
         _spectrum,
         _hidden_units,
+        _attributes,
     ):
         blocks += show(model, top)
     blocks += _features(model, top, label)
@@ -443,6 +444,25 @@ _CURVES = (
     ("loss", "progressive loss", False, "Learning curve: the loss of each example before it was learnt, averaged."),
     ("error", "progressive error", False, "Learning curve: the share of wrong answers before learning each example."),
 )
+
+
+def _attributes(model: Any, top: int) -> list[Block]:
+    """Tables of attributes: descriptions of classes, the known and the new ones."""
+    blocks: list[Block] = []
+    for title, table, classes in (
+        ("Attributes of classes", "attributes_", "classes_"),
+        ("Attributes of known classes", "known_attributes_", "known_classes_"),
+        ("Attributes of new classes", "novel_attributes_", "novel_classes_"),
+    ):
+        values = getattr(model, table, None)
+        if not isinstance(values, np.ndarray) or values.ndim != 2 or not hasattr(model, classes):
+            continue
+        shown = values[:60, :40]
+        rows = [str(name) for name in getattr(model, classes)[: len(shown)].tolist()]
+        part = "" if shown.shape == values.shape else f" The first {shown.shape[0]} × {shown.shape[1]} of them."
+        caption = f"Numbers that describe each class, an attribute a column.{part}"
+        blocks.append(Matrix(title, shown, rows, [str(j) for j in range(shown.shape[1])], caption))
+    return blocks
 
 
 def _hidden_units(model: Any, top: int) -> list[Block]:
