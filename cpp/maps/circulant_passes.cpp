@@ -28,6 +28,21 @@ template <class T> struct VectorOf {
 };
 template <class T> using Vector = typename VectorOf<T>::type;
 
+// The vectors that the target has. What goes through many registers goes through them, part after part of a Vector:
+// the results are the same, and there is a fraction of the code.
+#if defined(__AVX512F__)
+constexpr int kPartBytes = 64;
+#elif defined(__AVX2__)
+constexpr int kPartBytes = 32;
+#else
+constexpr int kPartBytes = 16;
+#endif
+template <class T> struct PartOf {
+  typedef T type __attribute__((vector_size(kPartBytes)));
+};
+template <class T> using Part = typename PartOf<T>::type;
+template <class T> constexpr int64_t kPartLanes = kPartBytes / int64_t(sizeof(T));
+
 template <class V> struct Complex {
   V re, im;
 };
@@ -83,50 +98,70 @@ template <class V, class T> INLINE V load(const T* p) {
 }
 template <class V, class T> INLINE void store(T* p, V v) { std::memcpy(p, &v, sizeof(V)); }
 
-// Entry j of the P sub-blocks: butterfly and twiddles (forwards), or twiddles and butterfly (backwards).
-template <int P, bool Back, class T, class V>
-INLINE void step(const typename ConvolutionPlan<T>::Pass& pass, int64_t q, int64_t j, T* re, T* im) {
-  Complex<V> a[P];
-  for (int t = 0; t < P; ++t) {
-    a[t] = {load<V>(re + t * q + j), load<V>(im + t * q + j)};
-    if (Back && t)
-      a[t] = times(a[t], load<V>(pass.cosines.data() + (t - 1) * q + j), -load<V>(pass.sines.data() + (t - 1) * q + j));
-  }
-  butterfly<P, Back, T>(a, pass.roots.data());
-  for (int t = 0; t < P; ++t) {
-    if (!Back && t)
-      a[t] = times(a[t], load<V>(pass.cosines.data() + (t - 1) * q + j), load<V>(pass.sines.data() + (t - 1) * q + j));
-    store(re + t * q + j, a[t].re);
-    store(im + t * q + j, a[t].im);
+// Entries of the P sub-blocks, q apart, as are their twiddles, n vectors of them: butterfly and twiddles (forwards), or
+// twiddles and butterfly (backwards).
+template <int P, bool Back, class T>
+__attribute__((noinline)) void steps(const T* roots, int64_t q, int64_t n, const T* cosines, const T* sines, T* re,
+                                     T* im) {
+  using V = Part<T>;
+  for (int64_t j = 0; j < n * kPartLanes<T>; j += kPartLanes<T>) {
+    Complex<V> a[P];
+    for (int t = 0; t < P; ++t) {
+      a[t] = {load<V>(re + t * q + j), load<V>(im + t * q + j)};
+      if (Back && t) a[t] = times(a[t], load<V>(cosines + (t - 1) * q + j), -load<V>(sines + (t - 1) * q + j));
+    }
+    butterfly<P, Back, T>(a, roots);
+    for (int t = 0; t < P; ++t) {
+      if (!Back && t) a[t] = times(a[t], load<V>(cosines + (t - 1) * q + j), load<V>(sines + (t - 1) * q + j));
+      store(re + t * q + j, a[t].re);
+      store(im + t * q + j, a[t].im);
+    }
   }
 }
 
+template <class T> void copy_rows(int64_t rows, int64_t n, const T* from, int64_t stride, T* to, int64_t apart) {
+  for (int64_t t = 0; t < rows; ++t) std::memcpy(to + t * apart, from + t * stride, size_t(n) * sizeof(T));
+}
+
 template <int P, bool Back, class T> void head_pass(const typename ConvolutionPlan<T>::Pass& pass, T* re, T* im) {
-  constexpr int64_t lanes = ConvolutionPlan<T>::lanes;
-  const int64_t q = pass.size / P;
-  int64_t j = 0;
-  for (; j + lanes <= q; j += lanes) step<P, Back, T, Vector<T>>(pass, q, j, re, im);
-  for (; j < q; ++j) step<P, Back, T, T>(pass, q, j, re, im);
+  constexpr int64_t L = kPartLanes<T>;
+  const int64_t q = pass.size / P, whole = q / L, j = whole * L;
+  const T *roots = pass.roots.data(), *cosines = pass.cosines.data(), *sines = pass.sines.data();
+  steps<P, Back, T>(roots, q, whole, cosines, sines, re, im);
+  if (j == q) return;
+  T rest[4][P * L] = {};  // the last entries, fewer than a vector
+  copy_rows<T>(P, q - j, re + j, q, rest[0], L);
+  copy_rows<T>(P, q - j, im + j, q, rest[1], L);
+  copy_rows<T>(P - 1, q - j, cosines + j, q, rest[2], L);
+  copy_rows<T>(P - 1, q - j, sines + j, q, rest[3], L);
+  steps<P, Back, T>(roots, L, 1, rest[2], rest[3], rest[0], rest[1]);
+  copy_rows<T>(P, q - j, rest[0], L, re + j, q);
+  copy_rows<T>(P, q - j, rest[1], L, im + j, q);
 }
 
 // A pass over blocks of vectors: every lane its own block.
 template <int P, bool Back, class T>
 void tail_pass(const typename ConvolutionPlan<T>::Pass& pass, int64_t m, Vector<T>* re, Vector<T>* im) {
-  using V = Vector<T>;
+  using V = Part<T>;
+  constexpr int64_t parts = kVectorBytes / kPartBytes;
   const int64_t q = pass.size / P;
   const T *cosines = pass.cosines.data(), *sines = pass.sines.data();
+  V *x = reinterpret_cast<V*>(re), *y = reinterpret_cast<V*>(im);
   for (int64_t block = 0; block < m; block += pass.size) {
     for (int64_t j = 0; j < q; ++j) {
-      Complex<V> a[P];
-      for (int t = 0; t < P; ++t) {
-        a[t] = {re[block + t * q + j], im[block + t * q + j]};
-        if (Back && t && q > 1) a[t] = times(a[t], cosines[(t - 1) * q + j], -sines[(t - 1) * q + j]);
-      }
-      butterfly<P, Back, T>(a, pass.roots.data());
-      for (int t = 0; t < P; ++t) {
-        if (!Back && t && q > 1) a[t] = times(a[t], cosines[(t - 1) * q + j], sines[(t - 1) * q + j]);
-        re[block + t * q + j] = a[t].re;
-        im[block + t * q + j] = a[t].im;
+      for (int64_t part = 0; part < parts; ++part) {
+        const auto at = [&](int t) { return (block + t * q + j) * parts + part; };
+        Complex<V> a[P];
+        for (int t = 0; t < P; ++t) {
+          a[t] = {x[at(t)], y[at(t)]};
+          if (Back && t && q > 1) a[t] = times(a[t], cosines[(t - 1) * q + j], -sines[(t - 1) * q + j]);
+        }
+        butterfly<P, Back, T>(a, pass.roots.data());
+        for (int t = 0; t < P; ++t) {
+          if (!Back && t && q > 1) a[t] = times(a[t], cosines[(t - 1) * q + j], sines[(t - 1) * q + j]);
+          x[at(t)] = a[t].re;
+          y[at(t)] = a[t].im;
+        }
       }
     }
   }
@@ -233,51 +268,57 @@ template <class T, bool Forward> class Walk {
     }
   }
 
-  // lanes × lanes values change rows and columns: log2(lanes) rounds of swapping halves. The patterns are constants, or
-  // the compiler would make them anew for each round.
-  template <int H, bool High, int... I> static INLINE V half(V a, V b, std::integer_sequence<int, I...>) {
-    constexpr int L = int(Plan::lanes);
+  // L × L values, L the lanes of a part, change rows and columns: log2(L) rounds of swapping halves. The patterns are
+  // constants, or the compiler would make them anew for each round.
+  using P = Part<T>;
+  static constexpr int64_t kLanes = kPartLanes<T>;
+  template <int H, bool High, int... I> static INLINE P half(P a, P b, std::integer_sequence<int, I...>) {
+    constexpr int L = int(kLanes);
     typedef std::conditional_t<sizeof(T) == 4, int32_t, int64_t> Place;
-    typedef Place Index __attribute__((vector_size(kVectorBytes)));
+    typedef Place Index __attribute__((vector_size(kPartBytes)));
     if constexpr (High)
       return __builtin_shuffle(a, b, Index{Place(I & H ? L + I : I ^ H)...});
     else
       return __builtin_shuffle(a, b, Index{Place(I & H ? L + (I ^ H) : I)...});
   }
-  template <int H> static INLINE void swap_halves(V* rows) {
-    constexpr int L = int(Plan::lanes);
+  template <int H> static INLINE void swap_halves(P* rows) {
+    constexpr int L = int(kLanes);
     constexpr auto places = std::make_integer_sequence<int, L>{};
 #pragma GCC unroll 16
     for (int r = 0; r < L; ++r) {
       if (r & H) continue;
-      const V a = rows[r], b = rows[r + H];
+      const P a = rows[r], b = rows[r + H];
       rows[r] = half<H, false>(a, b, places);
       rows[r + H] = half<H, true>(a, b, places);
     }
     if constexpr (H > 1) swap_halves<H / 2>(rows);
   }
-  static INLINE void transpose(V* rows) { swap_halves<int(Plan::lanes) / 2>(rows); }
+  static INLINE void transpose(P* rows) { swap_halves<int(kLanes) / 2>(rows); }
   void gather(const T* from, int64_t count, V* to) const {
-    const int64_t m = plan_.m, whole = count == Plan::lanes ? m / Plan::lanes * Plan::lanes : 0;
-    for (int64_t i = 0; i < whole; i += Plan::lanes) {
-      V rows[Plan::lanes];
-      for (int64_t l = 0; l < Plan::lanes; ++l) rows[l] = load<V>(from + l * m + i);
-      transpose(rows);
-      for (int64_t l = 0; l < Plan::lanes; ++l) to[i + l] = rows[l];
-    }
+    const int64_t m = plan_.m, whole = count == Plan::lanes ? m / kLanes * kLanes : 0;
+    T* out = reinterpret_cast<T*>(to);
+    for (int64_t i = 0; i < whole; i += kLanes)
+      for (int64_t first = 0; first < Plan::lanes; first += kLanes) {
+        P rows[kLanes];
+        for (int64_t l = 0; l < kLanes; ++l) rows[l] = load<P>(from + (first + l) * m + i);
+        transpose(rows);
+        for (int64_t l = 0; l < kLanes; ++l) store(out + (i + l) * Plan::lanes + first, rows[l]);
+      }
     for (int64_t i = whole; i < m; ++i)
-      for (int64_t l = 0; l < count; ++l) to[i][l] = from[l * m + i];
+      for (int64_t l = 0; l < count; ++l) out[i * Plan::lanes + l] = from[l * m + i];
   }
   void scatter(const V* from, int64_t count, T* to) const {
-    const int64_t m = plan_.m, whole = count == Plan::lanes ? m / Plan::lanes * Plan::lanes : 0;
-    for (int64_t i = 0; i < whole; i += Plan::lanes) {
-      V rows[Plan::lanes];
-      for (int64_t l = 0; l < Plan::lanes; ++l) rows[l] = from[i + l];
-      transpose(rows);
-      for (int64_t l = 0; l < Plan::lanes; ++l) store(to + l * m + i, rows[l]);
-    }
+    const int64_t m = plan_.m, whole = count == Plan::lanes ? m / kLanes * kLanes : 0;
+    const T* in = reinterpret_cast<const T*>(from);
+    for (int64_t i = 0; i < whole; i += kLanes)
+      for (int64_t first = 0; first < Plan::lanes; first += kLanes) {
+        P rows[kLanes];
+        for (int64_t l = 0; l < kLanes; ++l) rows[l] = load<P>(in + (i + l) * Plan::lanes + first);
+        transpose(rows);
+        for (int64_t l = 0; l < kLanes; ++l) store(to + (first + l) * m + i, rows[l]);
+      }
     for (int64_t i = whole; i < m; ++i)
-      for (int64_t l = 0; l < count; ++l) to[l * m + i] = from[i][l];
+      for (int64_t l = 0; l < count; ++l) to[l * m + i] = in[i * Plan::lanes + l];
   }
 
   const Plan& plan_;
