@@ -29,10 +29,11 @@ endef
 define install_into
 $(require_compiler)
 @test -x $(1)/bin/python || $(PYTHON) -m venv $(1)
+@touch $(1)/.begun
 @echo "installing mercer into $(1) (compiles the core)"
 @$(1)/bin/python $(PIP) $(BUILD_REQUIRES) $(QUIET)
 @$(1)/bin/python $(PIP) --no-build-isolation $(3) -e ".[$(2)]" $(QUIET)
-@echo '$(SOURCES)' > $(1)/.sources; touch $(1)/.stamp
+@echo '$(SOURCES)' > $(1)/.sources; mv $(1)/.begun $(1)/.stamp  # what changed meanwhile is newer
 endef
 
 # An editable installation knows the modules there were when it was made: a new or removed one installs again.

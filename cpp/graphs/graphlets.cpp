@@ -701,6 +701,7 @@ nb::object graphlet_transitions(In1<int64_t> indptr, In1<int32_t> indices, int k
         next[size_t(place)] = v;
         std::sort(next.begin(), next.end());
         const auto found = std::lower_bound(states.begin(), states.end(), next);
+        require(found != states.end() && *found == next, "beta must let every subset move to another");
         transitions[s * n + size_t(found - states.begin())] += moves[size_t(v)] / k;
       }
     }

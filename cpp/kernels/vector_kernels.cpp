@@ -164,7 +164,7 @@ void sparse_pairwise(In1<int64_t> a_indptr, In1<int32_t> a_indices, In1<T> a_dat
                      In1<int32_t> b_indices, In1<T> b_data, int64_t d, const std::string& name, Rows2<T> out,
                      int threads) {
   const Output<T> to(out);
-  require(d >= 0, "the number of columns must not be negative");
+  require(d >= 0 && d <= (int64_t(1) << 31), "the number of columns must lie in 0 .. 2^31");
   const Rows<T> A = sparse_rows<T>(a_indptr, a_indices, a_data, d), B = sparse_rows<T>(b_indptr, b_indices, b_data, d);
   const PairTerm term = term_named(name);
   require(int(term) < int(PairTerm::subsets), "this term needs dense rows");

@@ -663,6 +663,7 @@ nb::tuple chain_difference(const FeatureRows& rows, const WeightPattern& pattern
   const Pattern p = pattern.view();
   const int64_t n = require_offsets_within(offsets, rows.n_rows(), "offsets", "rows"), C = p.width;
   require(rows.n_columns() <= p.n_features, "the rows have more features than the pattern");
+  require(C < (int64_t(1) << 31), "the pattern has too many labels");
   const int64_t count = offsets.data()[n] - offsets.data()[0];
   require(int64_t(y.shape(0)) == count && int64_t(z.shape(0)) == count, "labels do not fit the number of positions");
   for (int64_t t = 0; t < count; ++t)
