@@ -92,7 +92,6 @@ inline void spin_sweep(const SpinField& field, float beta, float* x, float* tota
 }
 
 typedef int8_t B64 __attribute__((vector_size(64)));
-typedef uint8_t N64 __attribute__((vector_size(64)));  // counters: they may pass 127
 
 // 16 generators side by side (xoshiro128++), as 64 bytes.
 inline B64 bytes64(U16* s) {
@@ -108,21 +107,27 @@ inline B64 bytes64(U16* s) {
   return bytes;
 }
 
+// Bytes of the vectors the target has: comparisons of wider ones become a branch for each byte.
+typedef int8_t Bytes __attribute__((vector_size(kVectorBytes)));
+typedef uint8_t Counters __attribute__((vector_size(kVectorBytes)));  // they may pass 127
+
 // Bit i tells whether byte i is not 0 (it is 0 or −1).
-inline uint64_t lanes_set(const B64& v) {
+inline uint64_t lanes_set(const Bytes& v) {
 #if defined(__AVX512BW__)
   __m512i whole;
   std::memcpy(&whole, &v, sizeof whole);
   return _mm512_movepi8_mask(whole);
+#elif defined(__AVX2__)
+  __m256i whole;
+  std::memcpy(&whole, &v, sizeof whole);
+  return uint32_t(_mm256_movemask_epi8(whole));
 #elif defined(__SSE2__)
-  __m128i part[4];
-  std::memcpy(part, &v, sizeof v);
-  uint64_t bits = 0;
-  for (int k = 0; k < 4; ++k) bits |= uint64_t(uint32_t(_mm_movemask_epi8(part[k]))) << (16 * k);
-  return bits;
+  __m128i whole;
+  std::memcpy(&whole, &v, sizeof whole);
+  return uint32_t(_mm_movemask_epi8(whole));
 #else
   uint64_t bits = 0;
-  for (int lane = 0; lane < 64; ++lane) bits |= uint64_t(v[lane] != 0) << lane;
+  for (int lane = 0; lane < kVectorBytes; ++lane) bits |= uint64_t(v[lane] != 0) << lane;
   return bits;
 #endif
 }
@@ -156,25 +161,35 @@ inline void count_block(const CountField& field, int64_t block, int8_t* x, uint8
     std::memcpy(&mask, field.masks + 64 * slot, sizeof mask);
     count += y & mask;
   }
-  const int8_t* table = field.thresholds + 64 * (D + 1) * block;
-  B64 threshold;
-  std::memcpy(&threshold, table, sizeof threshold);
-  for (int c = 1; c <= D; ++c) {
-    B64 next;
-    std::memcpy(&next, table + 64 * c, sizeof next);
-    threshold = count >= int8_t(c) ? next : threshold;
-  }
-  const B64 drawn = bytes64(random), below = drawn < threshold, bits = below & int8_t(1);
-  std::memcpy(x + 64 * block, &bits, sizeof bits);
-  const uint64_t ties = lanes_set(drawn == threshold);
-  if (ties) settle(field, block, ties, count, more, x);
-  if (visits)
+  const B64 drawn = bytes64(random);
+  constexpr int parts = 64 / kVectorBytes;
+  Bytes counts[parts], dice[parts];
+  std::memcpy(counts, &count, sizeof count);
+  std::memcpy(dice, &drawn, sizeof drawn);
+  uint64_t ties = 0;
+  for (int part = 0; part < parts; ++part) {
+    const int64_t at = kVectorBytes * part;
+    const int8_t* table = field.thresholds + 64 * (D + 1) * block + at;
+    Bytes threshold;
+    std::memcpy(&threshold, table, sizeof threshold);
     for (int c = 1; c <= D; ++c) {
-      N64 met;
-      std::memcpy(&met, visits + 64 * (D * block + c - 1), sizeof met);
-      met -= N64(count == int8_t(c));  // a true lane is 255, which is −1
-      std::memcpy(visits + 64 * (D * block + c - 1), &met, sizeof met);
+      Bytes next;
+      std::memcpy(&next, table + 64 * c, sizeof next);
+      threshold = counts[part] >= int8_t(c) ? next : threshold;
     }
+    const Bytes below = dice[part] < threshold, bits = below & int8_t(1);
+    std::memcpy(x + 64 * block + at, &bits, sizeof bits);
+    ties |= lanes_set(dice[part] == threshold) << at;
+    if (visits)
+      for (int c = 1; c <= D; ++c) {
+        Counters met;
+        uint8_t* place = visits + 64 * (D * block + c - 1) + at;
+        std::memcpy(&met, place, sizeof met);
+        met -= Counters(counts[part] == int8_t(c));  // a true lane is 255, which is −1
+        std::memcpy(place, &met, sizeof met);
+      }
+  }
+  if (ties) settle(field, block, ties, count, more, x);
 }
 
 template <int D>
