@@ -21,7 +21,7 @@ else:  # another order of sets in every run, and the same one for all workers, w
     os.environ.setdefault("PYTHONHASHSEED", str(int.from_bytes(os.urandom(4), "big")))
 
 SOURCE = Path(__file__).parent / "src"
-OF_TORCH = ["src/mercer/nn/*", "src/mercer/*/_tensors.py"]
+OF_TORCH = ["src/mercer/nn/*", "src/mercer/*/_tensors.py", "src/mercer/fields/_walks.py"]
 collect_ignore_glob = [] if importlib.util.find_spec("torch") else OF_TORCH
 
 

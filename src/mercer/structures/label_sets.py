@@ -107,7 +107,7 @@ class LabelSets(Structure):
     ) -> None:
         if n_labels < 1:
             raise ValueError(f"n_labels must be at least 1, got {n_labels}")
-        self.inference = check_choice("inference", hyphenated(inference), INFERENCE)
+        self._keep_nothing(check_choice("inference", hyphenated(inference), INFERENCE))
         if isinstance(pairs, str):
             if pairs != "all":
                 raise ValueError(f"pairs must be 'all' or a list of pairs of labels, got {pairs!r}")
@@ -121,6 +121,10 @@ class LabelSets(Structure):
         self.n_labels, self.n_features, self.threads = n_labels, n_features, threads
         self._pattern = _core.linear.Pattern(n_features, n_labels)
         self.n_weights = self._pattern.n_weights + len(self.pairs)
+
+    def _keep_nothing(self, inference: str = "auto") -> None:
+        """Begin with how sets are searched, and nothing that is made when it is asked for."""
+        self.inference = inference
         self._every: tuple[np.ndarray, np.ndarray] | None = None
         self._shapes: dict[int, GraphShape] = {}
         self._plan: search.Plan | None = None

@@ -74,7 +74,7 @@ class RowSets(LabelSets):
         self.kind, self.beta = check_choice("cost", cost, COSTS), check_positive("beta", beta)
         self.pairs = np.zeros((0, 2), np.int64)
         self.n_weights = n_attributes * self.n_weak
-        self._every = None
+        self._keep_nothing()
 
     def batches(self, X: Queries, positions: int) -> Iterator[slice]:
         """Few queries at a time: the scores of all rows for each are held."""
