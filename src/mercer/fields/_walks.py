@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from mercer.fields._cuda import RANDOM
 from mercer.learning.learners import Keys
 from mercer.retrieval._cuda import Kernel, KernelError
 
@@ -32,23 +33,15 @@ _MOST = 100_000  # temperatures
 _THREADS = 128
 _KERNELS = ("start_walk", "draw_rows", "densities", "gains", "narrow", "resample", "end_step")
 
-_SOURCE = """
-typedef unsigned long long u64;
-typedef unsigned int u32;
-
+_SOURCE = (
+    RANDOM
+    + """
 struct Arguments {
   const float *fields, *linear; float* out; double *density, *walk, *ends; long long *counts, *index;
   const double* uniforms; double before, after, ess; long long n, m; int offset, first, tries, round, place;
 };
 // walk: 0 inverse temperature, 1 length of the last step, 2 low, 3 high, 4 where the step ends
 // counts: 0 seed, 1 keys that were used, 2 temperatures, 3 whether there is a step to make
-
-__device__ u64 mixed(u64 z) {
-  z += 0x9e3779b97f4a7c15ull;
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
-  return z ^ (z >> 31);
-}
 
 __device__ float softplus(float x) { return fmaxf(x, 0.0f) + log1pf(expf(-fabsf(x))); }
 
@@ -72,14 +65,9 @@ extern "C" __global__ void draw_rows(const Arguments a) {
   if (at >= a.n * a.m || (a.walk && !a.counts[3])) return;
   const long long row = at / a.m, from = a.index ? a.index[row] * a.m + at % a.m : at;
   const u64 number = (u64)(a.counts[1] + a.offset);
-  const u64 key = mixed(mixed((u64)a.counts[0] + 0x9e3779b97f4a7c15ull * number) ^ mixed((u64)row));
-  u32 x = (u32)(at % a.m) ^ (u32)key;
-  x ^= x >> 16; x *= 0x21f0aaadu; x ^= x >> 15; x *= 0xd35a2d97u; x ^= x >> 15;
-  x += (u32)(key >> 32);
-  x ^= x >> 16; x *= 0x85ebca6bu; x ^= x >> 13; x *= 0xc2b2ae35u; x ^= x >> 16;
-  const float u = (float)(x >> 9) * 1.1920928955078125e-07f + 5.9604644775390625e-08f;
+  const u64 key = mixed((u64)a.counts[0] + 0x9e3779b97f4a7c15ull * number);
   const float scale = a.walk ? (float)a.walk[4] : (float)a.after;
-  a.out[at] = u * (1.0f + expf(-scale * a.fields[from])) < 1.0f ? 1.0f : 0.0f;
+  a.out[at] = drawn(uniform(key, row, at % a.m), scale * a.fields[from]);
 }
 
 __device__ double summed(double value) {
@@ -211,6 +199,7 @@ extern "C" __global__ void end_step(const Arguments a) {
   begin(a);
 }
 """
+)
 
 
 class _Arguments(ctypes.Structure):
