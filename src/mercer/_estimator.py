@@ -6,7 +6,7 @@ import functools
 import inspect
 import warnings
 from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from typing import Any, ClassVar, NamedTuple, TypeVar, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -16,7 +16,7 @@ from mercer._explain import Explained
 from mercer._validation import thread_count
 from mercer.exceptions import DataScaleWarning
 
-__all__ = ["Estimator", "rollback_on_error"]
+__all__ = ["Estimator", "Outputs", "rollback_on_error"]
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
@@ -94,11 +94,20 @@ def _warn_of_units(owner: str, X: Any) -> None:
     )
 
 
+class Outputs(NamedTuple):
+    """What a model predicts for an input where that is not one label: ``"labels"`` (of positions), ``"trees"``, …"""
+
+    form: str
+    scorers: tuple[str, ...] = ()  # names for ``scoring=`` that suit
+
+
 class Estimator(Explained, BaseEstimator):
     """scikit-learn's base class, with ``fit`` and ``partial_fit`` of every subclass made all or nothing.
 
     Models whose scores are sums answer `top_features` and `explain` (see ``mercer._explain``).
     """
+
+    _outputs: ClassVar[Outputs | None] = None
 
     def _depends_on_units(self) -> bool:
         """Whether data in other units give another model, so that extreme ones deserve a warning."""

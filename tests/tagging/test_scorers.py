@@ -7,10 +7,15 @@ import pickle
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.metrics import balanced_accuracy_score, f1_score, log_loss
-from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.metrics import balanced_accuracy_score, f1_score, get_scorer, log_loss
+from sklearn.model_selection import GridSearchCV, cross_val_score, cross_validate
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 
 from mercer.datasets import make_chain_task
+from mercer.labeling import GridLabeler
+from mercer.markov import HiddenMarkovModel
 from mercer.metrics import span_f1, token_accuracy
 from mercer.segmentation import Segmenter
 from mercer.tagging import Tagger, sequence_scorer
@@ -55,6 +60,60 @@ def test_cross_validation_and_searches_take_them(task):
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
     assert pickle.loads(pickle.dumps(sequence_scorer("f1_macro"))).scoring == "f1_macro"
     assert repr(clone(search).scoring) == "sequence_scorer('f1_macro')"
+
+
+NAMES = ["f1_macro", "f1_weighted", "precision_micro", "recall_macro", "accuracy", "balanced_accuracy"]
+NAMES += ["matthews_corrcoef", "neg_log_loss", "roc_auc_ovr", "adjusted_rand_score"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_bare_names_of_scikit_learn_count_positions(task, tagger, name):
+    expected = sequence_scorer(name)(tagger, task.X_test, task.y_test)
+    assert np.isfinite(expected)
+    assert get_scorer(name)(tagger, task.X_test, task.y_test) == expected
+
+
+def test_cross_validation_and_searches_take_bare_names(task):
+    X, y = task.X_train, task.y_train
+    expected = cross_val_score(Tagger(tol=0.1), X, y, cv=2, scoring=sequence_scorer("f1_macro")).tolist()
+    assert cross_val_score(Tagger(tol=0.1), X, y, cv=2, scoring="f1_macro").tolist() == expected
+    search = GridSearchCV(Tagger(tol=0.1), {"C": [0.01, 1.0]}, cv=2, scoring="f1_macro", n_jobs=2).fit(X, y)
+    assert search.cv_results_["mean_test_score"][1] == pytest.approx(np.mean(expected))
+    assert search.score(X, y) == sequence_scorer("f1_macro")(search.best_estimator_, X, y)
+    several = cross_validate(Tagger(tol=0.1), X, y, cv=2, scoring=["f1_macro", "accuracy", "sequence_accuracy"])
+    assert several["test_f1_macro"].tolist() == expected
+    assert several["test_accuracy"].tolist() == cross_val_score(Tagger(tol=0.1), X, y, cv=2).tolist()
+    pipeline = make_pipeline(FunctionTransformer(), Tagger(tol=0.1))
+    assert cross_val_score(pipeline, X, y, cv=2, scoring="f1_macro").tolist() == expected
+
+
+def test_bare_names_for_other_models_of_positions():
+    X, y = [["A", "b", "b"], ["b", "A", "A"]] * 4, [["x", "o", "o"], ["o", "x", "x"]] * 4
+    for model in (Segmenter(), HiddenMarkovModel()):
+        assert cross_val_score(model, X, y, cv=2, scoring="f1_macro", error_score="raise").tolist() == [1, 1]
+    images = [np.array([[0.0, 1.0], [1.0, 0.0]])[..., None], np.array([[1.0, 1.0], [0.0, 0.0]])[..., None]] * 3
+    y_images = [image[..., 0].astype(int) for image in images]
+    fitted = GridLabeler(block=1, edge_weights="none").fit(images, y_images)
+    assert get_scorer("f1_macro")(fitted, images, y_images) == 1.0
+
+
+def test_names_that_do_not_suit_say_which_do(task, tagger):
+    with pytest.raises(
+        ValueError, match=r"r2_score does not apply to the labels that Tagger predicts.*'token_accuracy'"
+    ):
+        get_scorer("r2")(tagger, task.X_test, task.y_test)
+    X, y = [["a", "b", "b"]] * 4, [[(0, 1, "x"), (1, 3, "y")]] * 4
+    with pytest.warns(UserWarning, match="segments that Segmenter predicts; scoring can be 'segment_f1'"):
+        cross_val_score(Segmenter(), X, y, cv=2, scoring="f1_macro")
+    assert cross_val_score(Segmenter(), X, y, cv=2, scoring="segment_f1").tolist() == [1, 1]
+
+
+def test_estimators_of_scikit_learn_are_scored_as_ever():
+    X, y = np.arange(12.0)[:, None], [[i % 2, i > 5] for i in range(12)]
+    model = KNeighborsClassifier(1).fit(X, y)  # lists of labels there are label sets
+    assert get_scorer("f1_macro")(model, X, y[::-1]) == f1_score(y[::-1], model.predict(X), average="macro") == 0.0
+    assert "f1_score" in repr(get_scorer("f1_macro"))
+    assert pickle.loads(pickle.dumps(get_scorer("accuracy")))(model, X, y) == 1.0
 
 
 def test_positions_without_a_label_are_left_out(task, tagger):

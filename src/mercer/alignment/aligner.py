@@ -21,6 +21,7 @@ import numpy as np
 from sklearn.exceptions import NotFittedError
 
 from mercer import _core
+from mercer._estimator import Outputs
 from mercer._state.saved import Fields, Floats, ListOf, Nested, Objects
 from mercer._validation import check_choice, check_count, thread_count
 from mercer.data.alignments import Alignment, check_pairs, read_rows
@@ -104,6 +105,8 @@ class Aligner(StructuredEstimator):
     || ||
     TA-GA
     """
+
+    _outputs = Outputs("alignments")
 
     coef_: np.ndarray
     structure_: AlignmentStructure

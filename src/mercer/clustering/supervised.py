@@ -16,6 +16,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from mercer._estimator import Outputs
 from mercer._state.saved import Fields, Floats, Number
 from mercer._threads import each
 from mercer._validation import check_choice
@@ -118,6 +119,8 @@ class SupervisedClusterer(RiskEstimator):
     >>> model.score(task.X_test, task.y_test) > 0.6
     True
     """
+
+    _outputs = Outputs("partitions")
 
     coef_: np.ndarray
     _weighs_features = True

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array, hstack, issparse
 
+from mercer._estimator import Outputs
 from mercer._state.saved import Count, Fields, Flag, Floats, Nested, Number, Text
 from mercer._validation import check_choice, hyphenated, thread_count
 from mercer.data.labels import LabelIndex, TagSequences
@@ -125,6 +126,8 @@ default="auto"
     >>> together.inference_
     'sums: junction-tree (exact), best: junction-tree (exact): the cliques are small'
     """
+
+    _outputs = Outputs("labels", ("token_accuracy", "sequence_accuracy"))
 
     coef_: np.ndarray
     structure_: Graph

@@ -19,7 +19,7 @@ from sklearn.exceptions import NotFittedError
 
 from mercer import _core
 from mercer._em import Run, is_over, pair_counts, race
-from mercer._estimator import Estimator
+from mercer._estimator import Estimator, Outputs
 from mercer._progress import say
 from mercer._state.saved import Count, Fields, Floats, History, Ints, Nested, Optional, Saved
 from mercer._validation import check_choice, check_count, check_positive, thread_count
@@ -113,6 +113,8 @@ class HiddenMarkovModel(Saved, Estimator):
        getting the highest likelihood in multivariate Gaussian mixture models", Computational Statistics & Data Analysis
        41, 2003.
     """
+
+    _outputs = Outputs("labels", ("token_accuracy", "sequence_accuracy", "span_f1"))
 
     saved = Fields(
         n_features_in_=Count(),

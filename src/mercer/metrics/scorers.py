@@ -1,7 +1,8 @@
 """Scorers of structured outputs for scikit-learn's ``cross_val_score``, ``GridSearchCV`` and their kin.
 
 A scorer is called as ``scorer(estimator, X, y)``. Importing this module enters ours into scikit-learn's table of names,
-so that ``scoring="span_f1"`` and ``sklearn.metrics.get_scorer("span_f1")`` find them.
+so that ``scoring="span_f1"`` and ``sklearn.metrics.get_scorer("span_f1")`` find them. scikit-learn's own names then
+also work for models that label positions: each position is a sample.
 """
 
 from __future__ import annotations
@@ -119,7 +120,8 @@ def register_scorers() -> list[str]:
 
     Importing ``mercer.metrics``, which taggers, segmenters and parsers do, already sees to it: now if scikit-learn has
     loaded its table, else when it does. ``scoring="span_f1"`` then works in ``cross_val_score``, ``GridSearchCV`` and
-    all others. A name that the table has already is left alone.
+    all others. A name that the table has already is left alone, except that scikit-learn's own scorers (``"f1_macro"``,
+    …) take the positions of sequences for samples where one of our models labels positions.
 
     Returns
     -------
@@ -148,6 +150,8 @@ def _enter_names() -> None:
     if not isinstance(table, dict):
         return
     known = set(table)
+    if all(hasattr(sys.modules[_TABLE], name) for name in ("_Scorer", "_cached_call")):
+        importlib.import_module("mercer.metrics._positions").cover_positions(table)
     for name, scorer in SCORERS.items():
         table.setdefault(name, scorer)
     for module_name, module in list(sys.modules.items()):

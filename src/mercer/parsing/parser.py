@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from mercer._estimator import Outputs
 from mercer._state.saved import Fields, Floats, Nested, check_shapes
 from mercer._validation import check_choice, check_count, check_flag, thread_count
 from mercer.data.trees import Tree
@@ -113,6 +114,8 @@ class Parser(StructuredEstimator):
     >>> parser.score(None, trees) > 0.8
     True
     """
+
+    _outputs = Outputs("trees", ("bracket_f1",))
 
     coef_: np.ndarray
     grammar_: Grammar

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from mercer._estimator import Outputs
 from mercer._state.saved import Choice, DictOf, Fields, Flag, Floats, Nested, Number, Optional, Strings
 from mercer._validation import check_choice, check_count, thread_count
 from mercer.data.features import FeatureIndex, as_sequences
@@ -570,6 +571,12 @@ default="table"
             return triples
         write: Callable[[list[Segment]], Any] = segments_to_bio if self.form_ == "bio" else segments_to_boundaries
         return [write(one) for one in triples]
+
+    @property
+    def _outputs(self) -> Outputs:  # type: ignore[override]
+        if getattr(self, "form_", "frames") in ("frames", "bio"):
+            return Outputs("labels", ("segment_f1", "span_f1", "token_accuracy"))
+        return Outputs("segments", ("segment_f1", "boundary_f1"))
 
     def predict_segments(self, X: Any) -> list[list[Segment]]:
         """The best segmentation of each sequence as (start, end, label) triples."""

@@ -1,8 +1,8 @@
 """Scorers for label sequences, for scikit-learn's ``cross_val_score`` and ``GridSearchCV``.
 
-scikit-learn's metrics take one label a sample. A tagger answers with one list of labels a sequence, so
-``scoring="f1_macro"`` fails inside scikit-learn, which then reports NaN. ``scoring=sequence_scorer("f1_macro")`` counts
-each position as a sample.
+scikit-learn's metrics take one label a sample. A tagger answers with one list of labels a sequence, so each position
+counts as a sample. ``scoring="f1_macro"`` means the same for our models; a scorer of this module also takes others that
+predict lists of labels.
 """
 
 from __future__ import annotations
@@ -10,12 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-from sklearn.base import ClassifierMixin
 from sklearn.metrics import get_scorer, get_scorer_names
 
-from mercer._estimator import Estimator
 from mercer.metrics import SCORERS
+from mercer.metrics._positions import score_positions
 
 __all__ = ["SequenceScorer", "sequence_scorer"]
 
@@ -65,35 +63,4 @@ class SequenceScorer:
         """Return the score of the estimator's predictions for X."""
         if self.scoring in OWN:
             return OWN[self.scoring](estimator, X, y)
-        positions = _Positions(estimator, X, [len(labels) for labels in y])
-        truth = [label for labels in y for label in labels]
-        known = np.array([label is not None and not isinstance(label, (set, frozenset)) for label in truth], bool)
-        if not known.any():
-            raise ValueError("no known label to compare with")
-        rows = np.flatnonzero(known)
-        return float(get_scorer(self.scoring)(positions, rows, np.array([truth[i] for i in rows])))
-
-
-class _Positions(ClassifierMixin, Estimator):
-    """A fitted tagger as a classifier of single positions, which are numbered through all sequences."""
-
-    def __init__(self, estimator: Any, X: Any, lengths: list[int]) -> None:
-        self.estimator, self.X, self.lengths = estimator, X, lengths
-        self.classes_ = estimator.classes_
-
-    def predict(self, rows: np.ndarray) -> np.ndarray:
-        """Return the labels of these positions."""
-        return np.array(self._stacked(self.estimator.predict(self.X)))[rows]
-
-    def predict_proba(self, rows: np.ndarray) -> np.ndarray:
-        """Return the marginals of these positions."""
-        return np.array(self._stacked(self.estimator.predict_marginals(self.X)))[rows]
-
-    def _stacked(self, sequences: Sequence[Any]) -> list[Any]:
-        found = [len(one) for one in sequences]
-        if found != self.lengths:
-            raise ValueError("y has other lengths than the predictions: give y a label for each position of X")
-        return [label for one in sequences for label in one]
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return True
+        return score_positions(get_scorer(self.scoring), estimator, X, y)

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from mercer._estimator import Outputs
 from mercer._state.saved import Count, Fields, Floats, Nested, Number, Optional
 from mercer._validation import check_choice, check_count, thread_count
 from mercer.data.features import FeatureIndex, as_sequences
@@ -122,6 +123,8 @@ class Tagger(StructuredEstimator):
     >>> tagger.top_features(1, label="DET")[0][0]
     'word=a'
     """
+
+    _outputs = Outputs("labels", ("token_accuracy", "sequence_accuracy", "span_f1"))
 
     coef_: np.ndarray
     structure_: Chain

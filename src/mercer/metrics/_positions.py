@@ -1,0 +1,106 @@
+"""scikit-learn's named scores for models that answer with a label for each position of an input.
+
+scikit-learn's metrics take one label a sample. A tagger answers with a list of labels for each sequence, so
+``scoring="f1_macro"`` would fail inside scikit-learn, which then reports NaN. Here every position is a sample.
+
+Loaded by :mod:`mercer.metrics.scorers`, once scikit-learn has its table of names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.metrics import _scorer
+
+__all__ = ["PositionScorer", "cover_positions", "score_positions"]
+
+
+class Positions(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A fitted model as a classifier of single positions, which are numbered through all inputs."""
+
+    def __init__(self, estimator: Any, X: Any, lengths: list[int]) -> None:
+        self.estimator, self.X, self.lengths = estimator, X, lengths
+        self.classes_ = np.asarray(structured_step(estimator).classes_)
+
+    def predict(self, rows: np.ndarray) -> np.ndarray:
+        """Return the labels of these positions."""
+        return np.array(self._stacked(map(flat, self.estimator.predict(self.X))))[rows]
+
+    def predict_proba(self, rows: np.ndarray) -> np.ndarray:
+        """Return the marginals of these positions."""
+        chances = self.estimator.predict_marginals(self.X)
+        return np.array(self._stacked(one.reshape(-1, one.shape[-1]) for one in chances))[rows]
+
+    def _stacked(self, answers: Iterable[Any]) -> list[Any]:
+        outputs = list(answers)
+        if [len(one) for one in outputs] != self.lengths:
+            raise ValueError("y has other lengths than the predictions: give y a label for each position of X")
+        return [label for one in outputs for label in one]
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+
+def score_positions(scorer: Any, estimator: Any, X: Any, y: Sequence[Sequence[Any]]) -> float:
+    """Return the score of a scorer of scikit-learn over all positions whose label is known.
+
+    ``scorer`` is called with a classifier of positions, their numbers and their labels.
+    """
+    labels = [flat(one) for one in y]
+    positions = Positions(estimator, X, [len(one) for one in labels])
+    truth = [label for one in labels for label in one]
+    known = [i for i, label in enumerate(truth) if label is not None and not isinstance(label, set | frozenset)]
+    if not known:
+        raise ValueError("no known label to compare with")
+    return float(scorer(positions, np.array(known), np.array([truth[i] for i in known])))
+
+
+def flat(labels: Any) -> list[Any]:
+    """Return the labels of a sequence, or of an image row after row."""
+    return labels.ravel().tolist() if isinstance(labels, np.ndarray) else list(labels)
+
+
+def structured_step(estimator: Any) -> Any:
+    """Return the model that answers: the last step of a pipeline, the best one of a search."""
+    while True:
+        inner = getattr(estimator, "best_estimator_", None)
+        if inner is None and hasattr(estimator, "steps"):
+            inner = estimator.steps[-1][1]
+        if inner is None:
+            return estimator
+        estimator = inner
+
+
+class PositionScorer(_scorer._Scorer):  # type: ignore[misc]
+    """A scorer of scikit-learn that takes every position of a sequence for a sample.
+
+    With all models but ours it is the scorer of scikit-learn, unchanged.
+    """
+
+    def _score(self, method_caller: Any, estimator: Any, X: Any, y_true: Any, **kwargs: Any) -> Any:
+        model = structured_step(estimator)
+        outputs = getattr(model, "_outputs", None)
+        if outputs is None:
+            return super()._score(method_caller, estimator, X, y_true, **kwargs)
+        if outputs.form != "labels" or self._score_func.__module__ == "sklearn.metrics._regression":
+            named = [*map(repr, outputs.scorers), "a function scorer(estimator, X, y)"]
+            raise ValueError(
+                f"{self._score_func.__name__} does not apply to the {outputs.form} that {type(model).__name__} "
+                f"predicts; scoring can be {', '.join(named[:-1])}{' or ' if len(named) > 1 else ''}{named[-1]}"
+            )
+        if kwargs.get("sample_weight") is not None:
+            raise ValueError(f"{self._score_func.__name__} over positions takes no sample_weight")
+        plain = super()._score  # a call of its own: what others cached is a prediction of lists
+        call = partial(_scorer._cached_call, None)
+        return score_positions(lambda *samples: plain(call, *samples), estimator, X, y_true)
+
+
+def cover_positions(table: dict[str, Any]) -> None:
+    """Let the scorers of a table of scikit-learn take sequences."""
+    for name, scorer in table.items():
+        if type(scorer) is _scorer._Scorer:
+            table[name] = PositionScorer(scorer._score_func, scorer._sign, scorer._kwargs, scorer._response_method)
