@@ -88,7 +88,7 @@ fuzz: $(VENV)/.stamp-dev
 	PYTHONPATH=tests $(BIN)/python -u -m fuzz --seconds $(FUZZ_SECONDS) $(FUZZ_OPTIONS)
 
 $(BENCH)/.stamp: $(CORE)
-	$(call install_into,$(BENCH),data$(comma)plot,)
+	$(call install_into,$(BENCH),data$(comma)plot,--config-settings=build-dir=build/bench)
 	@$(BENCH)/bin/python -m benchmarks --install-only
 
 # All benchmarks at full size into benchmarks/results.jsonl, and the comparisons of answers with peers; a failure shows

@@ -1,20 +1,24 @@
 """Changes single places of the code and asks whether the tests notice: found / all, and what survived.
 
-    python tools/mutate.py [--python 40] [--cpp 8] [--seconds 90] [--jobs 2] [--seed HEX] [--at-least 0.95] [--list]
+    python tools/mutate.py [--python 40] [--cpp 8] [--seconds 90] [--jobs 2] [--minutes M] [--seed HEX]
+        [--at-least 0.95] [--list]
 
 A sample of mutants is drawn over src/mercer and cpp/ by a seed that nobody chose, the hash of the current commit, which
 is printed. A mutant in Python swaps a comparison, a sign or and/or, turns a condition round, changes a number or True
 and False, or drops a ``raise``; one in C++ does the like to a line, and what includes its file is compiled again, in a
 folder of its own (build/mutate), where a copy of the package lies too: nothing in the working tree is touched.
 
-Against each mutant run, until one fails or ``--seconds`` of the processor are over: the examples in the docstrings of
-its module and the tests that name it, the other tests of its package, those of them that are slow, the suite of all
-estimators for the classes of the module, and the tests of the packages that import it. A mutant is found where a test
-fails, where the interpreter crashes, or where a single test takes more than ``TEST_SECONDS`` of the processor, and the
-same test passes on the code as it is. One that none of these tests minds has survived, and so has one for which the
-time was too short (it is marked). Some survivors mean the same as the original: read them.
+Against each mutant run, until one fails or ``--seconds`` of the processor are over: the tests of its package that name
+the function it is in, the examples in the docstrings of its module and the tests that name the module, the other tests
+of its package, those of them that are slow, the suite of all estimators for the classes of the module, and the tests of
+the packages that import it. A mutant is found where a test fails, where the interpreter crashes, or where a single test
+takes more than ``TEST_SECONDS`` of the processor, and the same test passes on the code as it is. One that none of these
+tests minds has survived, and so has one for which the time was too short (it is marked). Some survivors mean the same
+as the original: read them.
 
-The status is 0, unless ``--at-least`` is given and a smaller share was found.
+Verdicts are kept in build/mutate, one file a seed: a call that ``--minutes`` or Ctrl-C ended goes on where it stopped.
+
+The status is 0, unless ``--at-least`` is given and a smaller share was found, or some are not judged yet.
 """
 
 from __future__ import annotations
@@ -248,7 +252,13 @@ def stages_of(mutant: Mutant) -> list[list[str]]:
     package = [path for path, rank in ranked if rank == 2]
     users = [path for path, rank in ranked if 3 <= rank < 5]
     fast, slow = ["-m", "not slow"], ["-m", "slow"]
-    stages = [[*own, *fast], [*package, *fast] if package else []]
+    names = enclosing_names(mutant)
+    named = (
+        [p for p in own[int(python) :] + package if any(n in (ROOT / p).read_text() for n in names)] if names else []
+    )
+    stages = [[*named, *fast] if named else [], [*(p for p in own if p not in named), *fast]]
+    rest = [p for p in package if p not in named]
+    stages.append([*rest, *fast] if rest else [])
     stages += [[*tests, *slow] for tests in (own[int(python) :], package) if tests]
     classes = sorted(classes_of(mutant))
     if classes:
@@ -257,6 +267,19 @@ def stages_of(mutant: Mutant) -> list[list[str]]:
         stages.append(["tests/test_signatures.py"])
     stages += [[*users, *fast] if users else []]
     return [stage for stage in stages if stage]
+
+
+def enclosing_names(mutant: Mutant) -> list[str]:
+    """What tests may call a mutant's place: the name of the innermost function or class around it."""
+    if not mutant.path.endswith(".py"):
+        return []
+    around = [
+        node.name
+        for node in ast.walk(ast.parse((ROOT / mutant.path).read_text()))
+        if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.lineno <= mutant.line <= (node.end_lineno or 0)
+    ]
+    public = [name.strip("_") for name in around if not name.startswith("__")]
+    return public[-1:]
 
 
 def classes_of(mutant: Mutant, most: int = 4) -> set[str]:
@@ -366,6 +389,7 @@ def compile_core(mutant: Mutant) -> bool:
     for number, job in enumerate(changed):
         made = WORK / f"object{number}.o"
         command = job["command"].replace(str(CPP), str(WORK / "cpp"))  # the file, and where it includes from
+        command = re.sub(r" -O[23]\b", " -O1", command)  # a third of the time
         command = command.replace(f"-o {job['output']}", f"-o {made}").replace(f"{job['output']}.d", f"{made}.d")
         if subprocess.run(command, shell=True, cwd=job["directory"], capture_output=True, check=False).returncode:
             return False
@@ -511,22 +535,27 @@ def worker(numbers: multiprocessing.Queue[int]) -> None:
         os._exit(2)
 
 
-def judge(mutants: list[Mutant], seconds: float, jobs: int) -> tuple[int, list[str]]:
-    """How many were found, and the survivors."""
-    found, survivors = 0, []
+def judge(mutants: list[Mutant], seconds: float, jobs: int, seed: str, minutes: float) -> dict[str, str]:
+    """The verdict on each mutant by its name, those of earlier calls with this seed among them."""
+    memory = ROOT / "build" / "mutate" / f"{seed}.json"
+    memory.parent.mkdir(parents=True, exist_ok=True)
+    verdicts: dict[str, str] = json.loads(memory.read_text()) if memory.exists() else {}
+    tasks = [(mutant, seconds) for mutant in mutants if str(mutant) not in verdicts]
+    if not tasks:
+        return verdicts
+    end = time.monotonic() + 60 * minutes if minutes else float("inf")
     context = multiprocessing.get_context("fork")
     numbers: multiprocessing.Queue[int] = context.Queue()
     for number in range(jobs):
         numbers.put(number)
     with context.Pool(jobs, worker, (numbers,)) as pool:
-        tasks = [(mutant, seconds) for mutant in mutants]
-        for number, (mutant, answer, took) in enumerate(pool.imap_unordered(timed_check, tasks), 1):
-            print(f"[{number}/{len(mutants)}] {answer:16} {took:5.0f} s  {mutant}", flush=True)
-            if answer == "found":
-                found += 1
-            elif answer != "does not compile":
-                survivors.append(f"{mutant}{'  (the time was too short)' if answer == 'time' else ''}")
-    return found, survivors
+        for mutant, answer, took in pool.imap_unordered(timed_check, tasks):
+            verdicts[str(mutant)] = answer
+            memory.write_text(json.dumps(verdicts, indent=1, ensure_ascii=False))
+            print(f"[{len(verdicts)}/{len(mutants)}] {answer:16} {took:5.0f} s  {mutant}", flush=True)
+            if time.monotonic() > end:
+                break
+    return verdicts
 
 
 def head() -> str:
@@ -541,6 +570,7 @@ def main() -> int:
     parser.add_argument("--cpp", type=int, default=8, help="mutants of C++, each compiled anew")
     parser.add_argument("--seconds", type=float, default=90.0, help="most processor time for the tests of one")
     parser.add_argument("--jobs", type=int, default=2, help="mutants at a time")
+    parser.add_argument("--minutes", type=float, default=0.0, help="end after these; call again to go on")
     parser.add_argument("--seed", help="default: the hash of the current commit")
     parser.add_argument("--only", default="", help="files whose path contains this")
     parser.add_argument("--at-least", type=float, default=0.0, help="share that must be found")
@@ -558,13 +588,16 @@ def main() -> int:
         print("\n".join(map(str, sample)))
         return 0
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    found, survivors = judge(sample, arguments.seconds, arguments.jobs)
-    total = found + len(survivors)
-    share = found / total if total else 1.0
-    print(f"\n{found} of {total} mutants found ({100 * share:.0f} %), seed {seed}")
+    verdicts = judge(sample, arguments.seconds, arguments.jobs, seed, arguments.minutes)
+    judged = [mutant for mutant in sample if verdicts.get(str(mutant), "does not compile") != "does not compile"]
+    survivors = [mutant for mutant in judged if verdicts[str(mutant)] != "found"]
+    share = 1 - len(survivors) / len(judged) if judged else 1.0
+    print(f"\n{len(judged) - len(survivors)} of {len(judged)} mutants found ({100 * share:.0f} %), seed {seed}")
+    if len(verdicts) < len(sample):
+        print(f"{len(sample) - len(verdicts)} of the sample are not judged yet: call again")
     for survivor in survivors:
-        print(f"survived: {survivor}")
-    return int(share < arguments.at_least)
+        print(f"survived: {survivor}{'  (the time was too short)' if verdicts[str(survivor)] == 'time' else ''}")
+    return int(bool(arguments.at_least) and (share < arguments.at_least or len(verdicts) < len(sample)))
 
 
 if __name__ == "__main__":

@@ -107,7 +107,7 @@ class Estimator(Explained, BaseEstimator):
     Models whose scores are sums answer `top_features` and `explain` (see ``mercer._explain``).
     """
 
-    _outputs: ClassVar[Outputs | None] = None
+    _output_form: ClassVar[Outputs | None] = None
 
     def _depends_on_units(self) -> bool:
         """Whether data in other units give another model, so that extreme ones deserve a warning."""

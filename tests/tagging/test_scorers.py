@@ -17,6 +17,8 @@ from mercer.datasets import make_chain_task
 from mercer.labeling import GridLabeler
 from mercer.markov import HiddenMarkovModel
 from mercer.metrics import span_f1, token_accuracy
+from mercer.multilabel import NeighborLabels
+from mercer.online import HashedClassifier
 from mercer.segmentation import Segmenter
 from mercer.tagging import Tagger, sequence_scorer
 
@@ -108,7 +110,13 @@ def test_names_that_do_not_suit_say_which_do(task, tagger):
     assert cross_val_score(Segmenter(), X, y, cv=2, scoring="segment_f1").tolist() == [1, 1]
 
 
-def test_estimators_of_scikit_learn_are_scored_as_ever():
+def test_estimators_with_one_label_a_sample_are_scored_as_ever():
+    texts, kinds = ["a good day", "bad", "good", "a bad day"] * 3, ["+", "-", "+", "-"] * 3
+    assert cross_val_score(
+        HashedClassifier(), texts, kinds, cv=2, scoring="f1_macro", error_score="raise"
+    ).tolist() == [1, 1]
+    sets = NeighborLabels(1).fit(np.arange(6.0)[:, None], np.eye(6, dtype=int))
+    assert get_scorer("f1_macro")(sets, np.arange(6.0)[:, None], np.eye(6, dtype=int)) >= 0.0
     X, y = np.arange(12.0)[:, None], [[i % 2, i > 5] for i in range(12)]
     model = KNeighborsClassifier(1).fit(X, y)  # lists of labels there are label sets
     assert get_scorer("f1_macro")(model, X, y[::-1]) == f1_score(y[::-1], model.predict(X), average="macro") == 0.0

@@ -106,7 +106,7 @@ class Aligner(StructuredEstimator):
     TA-GA
     """
 
-    _outputs = Outputs("alignments")
+    _output_form = Outputs("alignments")
 
     coef_: np.ndarray
     structure_: AlignmentStructure

@@ -120,7 +120,7 @@ class SupervisedClusterer(RiskEstimator):
     True
     """
 
-    _outputs = Outputs("partitions")
+    _output_form = Outputs("partitions")
 
     coef_: np.ndarray
     _weighs_features = True

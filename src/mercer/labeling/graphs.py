@@ -127,7 +127,7 @@ default="auto"
     'sums: junction-tree (exact), best: junction-tree (exact): the cliques are small'
     """
 
-    _outputs = Outputs("labels", ("token_accuracy", "sequence_accuracy"))
+    _output_form = Outputs("labels", ("token_accuracy", "sequence_accuracy"))
 
     coef_: np.ndarray
     structure_: Graph

@@ -114,7 +114,7 @@ class HiddenMarkovModel(Saved, Estimator):
        41, 2003.
     """
 
-    _outputs = Outputs("labels", ("token_accuracy", "sequence_accuracy", "span_f1"))
+    _output_form = Outputs("labels", ("token_accuracy", "sequence_accuracy", "span_f1"))
 
     saved = Fields(
         n_features_in_=Count(),

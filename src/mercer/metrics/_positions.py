@@ -19,7 +19,7 @@ from sklearn.metrics import _scorer
 __all__ = ["PositionScorer", "cover_positions", "score_positions"]
 
 
-class Positions(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class Positions(ClassifierMixin, BaseEstimator):
     """A fitted model as a classifier of single positions, which are numbered through all inputs."""
 
     def __init__(self, estimator: Any, X: Any, lengths: list[int]) -> None:
@@ -75,7 +75,7 @@ def structured_step(estimator: Any) -> Any:
         estimator = inner
 
 
-class PositionScorer(_scorer._Scorer):  # type: ignore[misc]
+class PositionScorer(_scorer._Scorer):
     """A scorer of scikit-learn that takes every position of a sequence for a sample.
 
     With all models but ours it is the scorer of scikit-learn, unchanged.
@@ -83,7 +83,7 @@ class PositionScorer(_scorer._Scorer):  # type: ignore[misc]
 
     def _score(self, method_caller: Any, estimator: Any, X: Any, y_true: Any, **kwargs: Any) -> Any:
         model = structured_step(estimator)
-        outputs = getattr(model, "_outputs", None)
+        outputs = getattr(model, "_output_form", None)
         if outputs is None:
             return super()._score(method_caller, estimator, X, y_true, **kwargs)
         if outputs.form != "labels" or self._score_func.__module__ == "sklearn.metrics._regression":

@@ -115,7 +115,7 @@ class Parser(StructuredEstimator):
     True
     """
 
-    _outputs = Outputs("trees", ("bracket_f1",))
+    _output_form = Outputs("trees", ("bracket_f1",))
 
     coef_: np.ndarray
     grammar_: Grammar

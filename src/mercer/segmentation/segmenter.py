@@ -573,7 +573,7 @@ default="table"
         return [write(one) for one in triples]
 
     @property
-    def _outputs(self) -> Outputs:  # type: ignore[override]
+    def _output_form(self) -> Outputs:  # type: ignore[override]
         if getattr(self, "form_", "frames") in ("frames", "bio"):
             return Outputs("labels", ("segment_f1", "span_f1", "token_accuracy"))
         return Outputs("segments", ("segment_f1", "boundary_f1"))

@@ -124,7 +124,7 @@ class Tagger(StructuredEstimator):
     'word=a'
     """
 
-    _outputs = Outputs("labels", ("token_accuracy", "sequence_accuracy", "span_f1"))
+    _output_form = Outputs("labels", ("token_accuracy", "sequence_accuracy", "span_f1"))
 
     coef_: np.ndarray
     structure_: Chain
