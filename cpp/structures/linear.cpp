@@ -3,6 +3,8 @@
 
 #include "base/csr_rows.hpp"
 #include "base/memory.hpp"
+#include "base/parallel.hpp"
+#include "base/vector_loops.hpp"
 #include "structures/linear_loops.hpp"
 
 namespace mercer {
@@ -38,6 +40,52 @@ void backward(const FeatureRows& rows, int64_t row, int64_t count, const WeightP
   const int n_threads = thread_count(threads);
   nb::gil_scoped_release release;
   loops<LinearLoops<T>>().backward(x, row, count, p, mu.data(), out.data(), n_threads);
+}
+
+// scores = X v and out = X' (weights * scores), in one pass over the rows: what conjugate gradients ask for, a row is in
+// the cache when it is needed again. Long passes are cut into parts whatever the threads, and added up in their order.
+template <class T>
+void normal_product(const FeatureRows& rows, In1<double> weights, In1<double> v, Out1<double> scores, Out1<double> out,
+                    int threads) {
+  const int64_t n = rows.n_rows(), d = rows.n_columns();
+  require(int64_t(weights.shape(0)) == n && int64_t(scores.shape(0)) == n,
+          "weights and scores must be one for each row");
+  require(int64_t(v.shape(0)) == d && int64_t(out.shape(0)) == d, "v and out must be one for each column");
+  const Rows<T> x = rows.view<T>();
+  const int n_threads = thread_count(threads);
+  nb::gil_scoped_release release;
+  constexpr int64_t kParts = 4;
+  const int64_t size = x.indptr ? x.indptr[n] : n * d;
+  const int64_t parts = size >= (int64_t(1) << 18) && d <= size / 32 ? kParts : 1;
+  std::vector<double> sums(size_t((parts - 1) * d), 0.0);
+  std::fill(out.data(), out.data() + d, 0.0);
+  const VectorLoops& vectors = loops<VectorLoops>();
+  in_parallel(parts, n_threads, [&](int64_t part) {
+    double* sum = part ? sums.data() + (part - 1) * d : out.data();
+    for (int64_t i = part * n / parts; i < (part + 1) * n / parts; ++i) {
+      if (!x.indptr) {
+        const T* row = x.values + i * d;
+        double score;
+        if constexpr (sizeof(T) == 4) {
+          score = vectors.dot_fd(row, v.data(), d);
+          vectors.axpy_fd(weights.data()[i] * score, row, sum, d);
+        } else {
+          score = vectors.dot_dd(row, v.data(), d);
+          vectors.axpy_dd(weights.data()[i] * score, row, sum, d);
+        }
+        scores.data()[i] = score;
+        continue;
+      }
+      const int64_t begin = x.indptr[i], end = x.indptr[i + 1];
+      double score = 0;
+      for (int64_t k = begin; k < end; ++k) score += v.data()[x.indices[k]] * (x.values ? double(x.values[k]) : 1.0);
+      const double change = weights.data()[i] * score;
+      for (int64_t k = begin; k < end; ++k) sum[x.indices[k]] += change * (x.values ? double(x.values[k]) : 1.0);
+      scores.data()[i] = score;
+    }
+  });
+  for (int64_t part = 1; part < parts; ++part)
+    for (int64_t j = 0; j < d; ++j) out.data()[j] += sums[size_t((part - 1) * d + j)];
 }
 
 // The (feature, column) pairs that occur together, as the starts and columns of a pattern: columns[t] is the column of
@@ -141,6 +189,14 @@ void bind_linear(nb::module_& m) {
   MERCER_BIND(double)
   MERCER_BIND(float)
 #undef MERCER_BIND
+  m.def(
+      "normal_product",
+      [](const FeatureRows& rows, In1<double> weights, In1<double> v, Out1<double> scores, Out1<double> out,
+         int threads) {
+        (rows.single() ? &normal_product<float> : &normal_product<double>)(rows, weights, v, scores, out, threads);
+      },
+      "rows"_a, "weights"_a.noconvert(), "v"_a.noconvert(), "scores"_a.noconvert(), "out"_a.noconvert(),
+      "threads"_a = 1, "scores = X v and out = X' (weights * scores), in one pass.");
   m.def("observed_pattern", &observed_pattern, "indptr"_a.noconvert(), "indices"_a.noconvert(), "columns"_a.noconvert(),
         "n_features"_a, "n_columns"_a, "fill"_a,
         "The pairs that occur together: (starts, columns) or (None, None) for all.");

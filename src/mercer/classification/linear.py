@@ -34,7 +34,7 @@ from mercer.learning.estimator import Run, StructuredEstimator
 from mercer.learning.losses import Hinge, Log, Loss, RelativeMargin, resolve_loss
 from mercer.learning.penalties import Penalty
 from mercer.learning.risk import Risk, WeightedRisk
-from mercer.learning.solvers import SOLVERS, Dual, Solver, best_solver
+from mercer.learning.solvers import SOLVERS, Dual, Newton, Solver, best_solver
 from mercer.structures.costs import Cost, resolve_cost
 from mercer.structures.labels import Labels
 
@@ -67,9 +67,9 @@ class LinearClassifier(ClassifierMixin, ScoreModel, StructuredEstimator):
         ``"relative-margin"``, ``"circle"`` or ``"log"``; see :mod:`mercer.learning`. Hinge with 0/1 cost is the
         multiclass machine of Crammer and Singer.
     solver : str or Solver, default="auto"
-        ``"auto"``: ``"dual"`` (compiled dual ascent with a certified gap) for the hinge and its square, ``"lbfgs"`` for
-        log and softmax-margin (``"owlqn"`` with an ℓ1 penalty), ``"bcfw"`` for slack, ``"cutting-plane"``
-        for relative margin and ``"bmrm"`` for hybrid.
+        ``"auto"``: ``"dual"`` (compiled dual ascent with a certified gap) for the hinge and its square, ``"newton"``
+        for log, ``"lbfgs"`` for softmax-margin (``"owlqn"`` for both with an ℓ1 penalty), ``"bcfw"`` for slack,
+        ``"cutting-plane"`` for relative margin and ``"bmrm"`` for hybrid.
     C : float, default=1.0
         Weight of the summed loss: ``penalty(W) + C · Σ loss``. With two classes and the hinge, ``C`` corresponds to
         ``2 C`` of a binary support vector machine.
@@ -82,7 +82,8 @@ class LinearClassifier(ClassifierMixin, ScoreModel, StructuredEstimator):
     l1_ratio : float, default=0.5
         Share of ℓ1 in ``"elasticnet"``, 0 to 1.
     fit_intercept : bool, default=True
-        Add a constant feature of 1; its weights are penalised like the others.
+        Add a constant feature of 1. Its weights have no penalty with the solvers ``"newton"``, ``"lbfgs"`` and
+        ``"owlqn"``; with the others they are penalised like the rest, as in scikit-learn's LinearSVC.
     class_weight : dict, "balanced" or None, default=None
         Factors of C for the examples of a class.
     max_iter, tol : int and float or None
@@ -334,6 +335,9 @@ class LinearClassifier(ClassifierMixin, ScoreModel, StructuredEstimator):
         carried[:, np.searchsorted(self.classes_, last.classes_)] = W
         return carried.ravel()
 
+    def _constants(self, risk: Risk) -> int:
+        return len(self.classes_) if self.fit_intercept else 0
+
     def _keep(self, w: np.ndarray) -> None:
         n_features = self.n_features_in_
         W = w.reshape(n_features + bool(self.fit_intercept), len(self.classes_)).T
@@ -380,6 +384,8 @@ class LinearClassifier(ClassifierMixin, ScoreModel, StructuredEstimator):
 
 def _solver(loss: Loss, penalty: Penalty, risk: Risk, tol: float | None) -> Solver:
     """What ``solver="auto"`` stands for."""
+    if type(loss) is Log and not penalty.l1:
+        return Newton()
     if not isinstance(loss, Hinge) or isinstance(loss, RelativeMargin):
         return best_solver(loss, penalty)
     structure = risk.structure

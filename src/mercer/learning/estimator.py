@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Any, ClassVar, Self
 
@@ -165,6 +165,10 @@ class RiskEstimator(Saved, Estimator):
             )
         return w
 
+    def _constants(self, risk: Any) -> int:
+        """Return how many weights, the last ones, are constants, which have no penalty where the solver can do so."""
+        return 0
+
     def _keep(self, w: np.ndarray) -> None:
         """Store the weights in the form that users see."""
         self.coef_ = w
@@ -200,6 +204,8 @@ class RiskEstimator(Saved, Estimator):
         risk = self._weigh(self._learn(X, y, loss, last, **more), sample_weight)
         loss = getattr(risk, "loss", loss)
         solver = self._auto(loss, penalty, risk) if _is_auto(self.solver) else resolve_solver(self.solver)
+        if solver.frees_constants:
+            penalty = replace(penalty, free=self._constants(risk))
         held_out = None if dev is None else self._read_to_compare(*_pair(dev, self._dev_sizes))
         if held_out is not None:
             self._check_comparable(held_out[1])

@@ -9,7 +9,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Penalty:
-    """``l1 · ‖w‖₁ + ½ · l2 · ‖w‖²``.
+    """``l1 · ‖w‖₁ + ½ · l2 · ‖w‖²``, without the last ``free`` weights.
 
     Examples
     --------
@@ -20,6 +20,7 @@ class Penalty:
 
     l1: float = 0.0
     l2: float = 1.0
+    free: int = 0
 
     @classmethod
     def named(cls, name: str | None, l1_ratio: float = 0.5) -> Penalty:
@@ -38,5 +39,10 @@ class Penalty:
 
     def value(self, w: np.ndarray) -> float:
         """The penalty of a weight vector."""
+        w = self.charged(w)
         total = 0.5 * self.l2 * float(w @ w) if self.l2 else 0.0
         return total + (self.l1 * float(np.abs(w).sum()) if self.l1 else 0.0)
+
+    def charged(self, w: np.ndarray) -> np.ndarray:
+        """The weights that have a penalty, as a view."""
+        return w[: len(w) - self.free]

@@ -10,6 +10,7 @@ from mercer.learning.solvers.dual import Dual
 from mercer.learning.solvers.frank_wolfe import BCFW
 from mercer.learning.solvers.lbfgs import LBFGS, OWLQN
 from mercer.learning.solvers.marginal_dual import MarginalDual
+from mercer.learning.solvers.newton import Newton
 from mercer.learning.solvers.sampled import SAMPLED, Sampled
 from mercer.learning.solvers.sgd import SGD
 from mercer.learning.solvers.subgradient import Subgradient
@@ -19,6 +20,7 @@ SOLVERS: dict[str, type[Solver]] = {
     for solver in (
         LBFGS,
         OWLQN,
+        Newton,
         SGD,
         AveragedPerceptron,
         PassiveAggressive,

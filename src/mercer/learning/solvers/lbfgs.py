@@ -117,6 +117,7 @@ class LBFGS(Solver):
     """
 
     name = "lbfgs"
+    frees_constants = True
     default_max_iter = 500
     default_tol = 1e-4
 
@@ -282,7 +283,7 @@ class _Objective:
         value, _ = self.risk.value_and_gradient(w, g)
         g *= self.C
         if self.penalty.l2:
-            _core.vectors.axpy(self.penalty.l2, w, g)
+            _core.vectors.axpy(self.penalty.l2, self.penalty.charged(w), self.penalty.charged(g))
         return self.C * value + self.penalty.value(w)
 
     def norm_at_zero(self, g: np.ndarray) -> float:
@@ -297,7 +298,10 @@ class _Objective:
         if not l1:
             return g
         shrunk = np.where(g > l1, g - l1, np.where(g < -l1, g + l1, 0.0))
-        return np.where(w != 0, g + l1 * np.sign(w), shrunk)
+        pseudo = np.where(w != 0, g + l1 * np.sign(w), shrunk)
+        uncharged = slice(len(w) - self.penalty.free, None)
+        pseudo[uncharged] = g[uncharged]
+        return pseudo
 
     def wolfe_search(
         self, w: np.ndarray, g: np.ndarray, value: float, d: np.ndarray, slope: float, step: float
@@ -347,11 +351,12 @@ class _Objective:
         step: float,
     ) -> tuple[float, float] | None:
         """Backtracking over points projected onto the orthant of the start (of −pseudo-gradient where that is 0)."""
-        orthant = np.where(w != 0, np.sign(w), -np.sign(pseudo)).astype(np.int8)
+        charged = self.penalty.charged(w)
+        orthant = np.where(charged != 0, np.sign(charged), -np.sign(self.penalty.charged(pseudo))).astype(np.int8)
         for _ in range(40):
             w[:] = start
             _core.vectors.axpy(step, d, w)
-            w[w * orthant <= 0] = 0.0
+            charged[charged * orthant <= 0] = 0.0
             try:
                 new_value = self(w, g)
             except KeyboardInterrupt:
