@@ -51,6 +51,7 @@ SLOW = (
     "learning/test_gradients.py",
     "learning/test_margin_checkpoints.py",
     "learning/test_simulations.py",
+    "nn/test_kernels.py",
     "online/test_experiments.py",
     "peers/",
     "proportions/test_public_data.py",

@@ -33,7 +33,8 @@ int64_t chain_marginals(In2<T> nodes, In2<T> transitions, In1<T> start, In1<T> e
                         In1<int64_t> offsets, std::optional<Out2<T>> out_nodes,
                         std::optional<Out2<double>> out_transitions, std::optional<Out1<double>> out_start,
                         std::optional<Out1<double>> out_end, std::optional<Out3<T>> out_edges,
-                        Out1<double> log_partition, std::optional<Out1<double>> entropy, int threads) {
+                        Out1<double> log_partition, std::optional<Out1<double>> entropy, int threads,
+                        std::optional<In1<double>> weights) {
   const Chains<T> chains = chains_of<T>(nodes, transitions, start, end, edges, offsets);
   const int64_t rows = int64_t(nodes.shape(0)), C = chains.C;
   require(int64_t(log_partition.shape(0)) == chains.n, "log_partition needs one place a sequence");
@@ -51,12 +52,18 @@ int64_t chain_marginals(In2<T> nodes, In2<T> transitions, In1<T> start, In1<T> e
     require(
         int64_t(out_edges->shape(0)) == rows && int64_t(out_edges->shape(1)) == C && int64_t(out_edges->shape(2)) == C,
         "out_edges has the wrong shape");
+  if (weights) require(int64_t(weights->shape(0)) == chains.n, "weights must be one number a sequence");
   int64_t fallbacks = 0;
-  const ChainMarginals<T> out{
-      out_nodes ? out_nodes->data() : nullptr, out_transitions ? out_transitions->data() : nullptr,
-      out_start ? out_start->data() : nullptr, out_end ? out_end->data() : nullptr,
-      out_edges ? out_edges->data() : nullptr, log_partition.data(),
-      entropy ? entropy->data() : nullptr,     &fallbacks};
+  const ChainMarginals<T> out{out_nodes ? out_nodes->data() : nullptr,
+                              out_transitions ? out_transitions->data() : nullptr,
+                              out_start ? out_start->data() : nullptr,
+                              out_end ? out_end->data() : nullptr,
+                              out_edges ? out_edges->data() : nullptr,
+                              log_partition.data(),
+                              entropy ? entropy->data() : nullptr,
+                              &fallbacks,
+                              0,
+                              weights ? weights->data() : nullptr};
   const int n_threads = thread_count(threads);
   bool sound;
   {
@@ -291,7 +298,7 @@ void bind_chain(nb::module_& m) {
   m.def("marginals", &chain_marginals<T>, MERCER_CHAIN_ARGUMENTS, "out_nodes"_a.noconvert().none(),               \
         "out_transitions"_a.noconvert().none(), "out_start"_a.noconvert().none(), "out_end"_a.noconvert().none(), \
         "out_edges"_a.noconvert().none(), "log_partition"_a.noconvert(), "entropy"_a.noconvert().none(),          \
-        "threads"_a = 1);                                                                                         \
+        "threads"_a = 1, "weights"_a.noconvert() = nb::none());                                                   \
   m.def("viterbi", &chain_viterbi<T>, MERCER_CHAIN_ARGUMENTS, "labels"_a.noconvert(), "score"_a.noconvert(),      \
         "threads"_a = 1);                                                                                         \
   m.def("k_best", &chain_k_best<T>, MERCER_CHAIN_ARGUMENTS, "labels"_a.noconvert(), "score"_a.noconvert(),        \

@@ -648,6 +648,30 @@ template <class T, class Work> bool for_groups(const Chains<T>& chains, int thre
   return !bad;
 }
 
+// Zeros for a sequence whose weight is 0.
+template <class T> void pass_over(const Chains<T>& chains, const ChainMarginals<T>& out, int64_t i) {
+  const int64_t begin = chains.offsets[i] - chains.offsets[0], end = chains.offsets[i + 1] - chains.offsets[0];
+  const int64_t stride = out.stride ? out.stride : chains.C, square = int64_t(chains.C) * chains.C;
+  if (out.nodes) std::fill(out.nodes + begin * stride, out.nodes + end * stride, T(0));
+  if (out.edges) std::fill(out.edges + begin * square, out.edges + end * square, T(0));
+  out.log_partition[i] = 0.0;
+  if (out.entropy) out.entropy[i] = 0.0;
+}
+
+// Takes the marginals of a sequence times its weight.
+template <class T>
+void weigh(const Chains<T>& chains, const ChainMarginals<T>& out, int64_t i, double weight,
+           const std::vector<double>& single, double* sums) {
+  for (size_t k = 0; k < single.size(); ++k) sums[k] += weight * single[k];
+  if (weight == 1.0) return;
+  const int64_t begin = chains.offsets[i] - chains.offsets[0], end = chains.offsets[i + 1] - chains.offsets[0];
+  const int64_t stride = out.stride ? out.stride : chains.C, square = int64_t(chains.C) * chains.C;
+  if (out.nodes)
+    for (int64_t k = begin * stride; k < end * stride; ++k) out.nodes[k] = T(weight * out.nodes[k]);
+  if (out.edges)
+    for (int64_t k = begin * square; k < end * square; ++k) out.edges[k] = T(weight * out.edges[k]);
+}
+
 template <class T> bool marginals(const Chains<T>& given, const ChainMarginals<T>& out, int threads) {
   Chains<T> chains = given;
   AlignedVector<T> rows, shifts;
@@ -663,8 +687,18 @@ template <class T> bool marginals(const Chains<T>& given, const ChainMarginals<T
   std::vector<double> sums(size_t(n_groups * size), 0.0);
   const bool sound = for_groups(chains, threads, [&](ChainWorkspace<T>& space, int64_t begin, int64_t end, int64_t g) {
     double* own = size ? sums.data() + g * size : nullptr;
-    for (int64_t i = begin; i < end && !space.bad(); ++i)
-      space.marginals(i, out, own, own ? own + C * C : nullptr, own ? own + C * C + C : nullptr);
+    std::vector<double> single(out.weights ? size_t(size) : 0);
+    double* into = out.weights && size ? single.data() : own;
+    for (int64_t i = begin; i < end && !space.bad(); ++i) {
+      const double weight = out.weights ? out.weights[i] : 1.0;
+      if (weight == 0.0) {
+        pass_over(chains, out, i);
+        continue;
+      }
+      std::fill(single.begin(), single.end(), 0.0);
+      space.marginals(i, out, into, into ? into + C * C : nullptr, into ? into + C * C + C : nullptr);
+      if (out.weights) weigh(chains, out, i, weight, single, own);
+    }
   });
   for (int64_t g = 0; size && g < n_groups; ++g) {
     const double* own = sums.data() + g * size;

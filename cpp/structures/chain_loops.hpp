@@ -31,6 +31,7 @@ template <class T> struct ChainMarginals {
   int64_t* fallbacks;  // how many sequences needed the log domain
   int64_t stride =
       0;  // from one position of nodes to the next, C or C rounded up to whole vectors (then padded with 0); 0 = C
+  const double* weights = nullptr;  // factors of what sequences add to nodes and sums; those of 0 are passed over
 };
 
 // Verbs return false where the input holds NaN or +inf.

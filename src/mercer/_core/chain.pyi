@@ -25,6 +25,8 @@ def marginals(
     log_partition: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
     entropy: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")] | None,
     threads: int = 1,
+    weights: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)]
+    | None = None,
 ) -> int: ...
 @overload
 def marginals(
@@ -43,6 +45,8 @@ def marginals(
     log_partition: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
     entropy: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")] | None,
     threads: int = 1,
+    weights: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)]
+    | None = None,
 ) -> int: ...
 @overload
 def viterbi(

@@ -1,22 +1,36 @@
-"""Layers of networks with structured matrices, for PyTorch (``pip install mercer[torch]``)."""
+"""Layers for PyTorch (``pip install mercer[torch]``): structured outputs and structured matrices.
+
+:class:`ChainCRF` and :class:`SemiMarkovCRF` put conditional random fields on top of a network, :class:`StructuredLoss`
+any structure of the library; :class:`CRF` has the names of pytorch-crf. :class:`CirculantLinear` is a linear layer with
+a circulant matrix.
+"""
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
-__all__ = ["CirculantLinear"]
+__all__ = ["CRF", "ChainCRF", "CirculantLinear", "SemiMarkovCRF", "StructuredLoss"]
+
+_MODULES = {
+    "CRF": "chain",
+    "ChainCRF": "chain",
+    "CirculantLinear": "circulant",
+    "SemiMarkovCRF": "segments",
+    "StructuredLoss": "structured",
+}
 
 
 def __getattr__(name: str) -> Any:
     """The layers, which need torch, when they are asked for."""
-    if name not in __all__:
+    if name not in _MODULES:
         raise AttributeError(f"module 'mercer.nn' has no attribute {name!r}")
     try:
-        from mercer.nn import circulant
+        module = import_module(f"mercer.nn.{_MODULES[name]}")
     except ModuleNotFoundError as error:
         if error.name != "torch":
             raise
         raise ModuleNotFoundError(
             "mercer.nn needs PyTorch, which is not installed: pip install mercer[torch]", name="torch"
         ) from error
-    return getattr(circulant, name)
+    return getattr(module, name)

@@ -29,6 +29,11 @@ class Constraints:
     -----
     Labels that a model does not have are passed over: a constraint can only take labellings away.
 
+    Attributes
+    ----------
+    labels : tuple or None
+        What :meth:`allowing`, :meth:`bio` and :meth:`bilou` were given, in that order. Model files do not keep it.
+
     Examples
     --------
     >>> c = Constraints.bio(["B-NP", "I-NP", "B-VP", "I-VP", "O"])
@@ -46,6 +51,7 @@ class Constraints:
         self.forbidden = frozenset((a, b) for a, b in forbidden)
         self.forbidden_start = frozenset(forbidden_start)
         self.forbidden_end = frozenset(forbidden_end)
+        self.labels: tuple[Any, ...] | None = None
 
     @classmethod
     def allowing(
@@ -69,20 +75,24 @@ class Constraints:
             raise ValueError(f"a transition names {sorted(map(str, unknown))[0]!r}, which is not among the labels")
         first = set(labels) if start is None else set(start)
         last = set(labels) if end is None else set(end)
-        return cls(
+        made = cls(
             [(a, b) for a in labels for b in labels if (a, b) not in allowed],
             forbidden_start=[a for a in labels if a not in first],
             forbidden_end=[a for a in labels if a not in last],
         )
+        made.labels = tuple(labels)
+        return made
 
     @classmethod
     def bio(cls, labels: Iterable[str]) -> Constraints:
         """Begin, inside, outside (IOB2): ``I-X`` only after ``B-X`` or ``I-X``."""
         parts = [(label, *_split(label, "BIO")) for label in labels]
-        return cls(
+        made = cls(
             [(a, b) for a, pa, xa in parts for b, pb, xb in parts if pb == "I" and not (pa in "BI" and xa == xb)],
             forbidden_start=[a for a, pa, _ in parts if pa == "I"],
         )
+        made.labels = tuple(label for label, _, _ in parts)
+        return made
 
     @classmethod
     def bilou(cls, labels: Iterable[str]) -> Constraints:
@@ -95,11 +105,13 @@ class Constraints:
                 return pb in "IL" and xa == xb
             return pb in "BOU"
 
-        return cls(
+        made = cls(
             [(a, b) for a, pa, xa in parts for b, pb, xb in parts if not fits(pa, xa, pb, xb)],
             forbidden_start=[a for a, pa, _ in parts if pa in "IL"],
             forbidden_end=[a for a, pa, _ in parts if pa in "BI"],
         )
+        made.labels = tuple(label for label, _, _ in parts)
+        return made
 
     def allows(self, labels: Sequence[Any]) -> bool:
         """Whether a labelling breaks none of the rules."""

@@ -1,0 +1,382 @@
+"""CRF layers for PyTorch beside pytorch-crf, torch-struct and flash-semicrf, on a GPU or on one thread of the CPU.
+
+    python benchmarks/layers.py [--parts check chain segments long cpu tagger] [--repeats 30]
+
+check     largest errors of loss and gradients in float32 and bfloat16 against float64, 512 and 100,000 positions (GPU)
+chain     training steps (loss and gradients) and decoding of 64 × 512 positions, 10, 50 and 128 labels; memory (GPU)
+segments  training steps of semi-Markov layers, 8 × 4,096 positions, 32 lengths, 24 labels (GPU)
+long      the same with 2 × 50,000 positions, 100 lengths, 12 labels: flash-semicrf takes most of a minute (GPU)
+cpu       steps of 64 × 512 positions with 50 labels on one thread; semi-Markov steps
+
+Times are medians of wall-clock seconds that wait for the device; peers and ours take turns. Parts for a GPU are left
+out where there is none, parts for the CPU where the compiled core is missing. Needs PyTorch, without which the script
+only says so.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+from unittest.mock import MagicMock
+
+from _timing import SMOKE, parse, peer, record, required, sized
+
+torch = required("torch")
+try:
+    import mercer._core  # noqa: F401
+except ImportError:  # the kernels of a GPU do not need it
+    sys.modules["mercer._core"] = MagicMock()
+HAS_CORE = not isinstance(sys.modules["mercer._core"], MagicMock)
+
+from mercer.nn import ChainCRF, SemiMarkovCRF  # noqa: E402
+from mercer.nn import _chain_torch as by_operations  # noqa: E402
+
+GPU = torch.cuda.is_available()
+
+
+def wait() -> None:
+    if GPU:
+        torch.cuda.synchronize()
+
+
+def medians(repeats: int, calls: dict[str, Callable[[], Any]], slow: int = 3) -> dict[str, float]:
+    """Median wall-clock seconds of calls in turn; what takes more than a tenth of a second is done ``slow`` times."""
+    first, taken = {}, {name: [] for name in calls}
+    for name, call in calls.items():  # warm up: compilers, memory
+        call()
+        wait()
+        start = time.perf_counter()
+        call()
+        wait()
+        first[name] = time.perf_counter() - start
+    for round_ in range(repeats):
+        for name, call in calls.items():
+            if first[name] > 0.1 and round_ >= slow:
+                continue
+            wait()
+            start = time.perf_counter()
+            call()
+            wait()
+            taken[name].append(time.perf_counter() - start)
+    return {name: statistics.median(times) for name, times in taken.items()}
+
+
+def shown(table: str, measure: str, ours: str, found: dict[str, float], note: str = "") -> None:
+    """Print and record a measure: ours beside every peer."""
+    print(f"{measure}: " + ", ".join(f"{name} {1e3 * t:.4g} ms" for name, t in found.items()), flush=True)
+    peers = [name for name in found if name != ours]
+    for name in peers:
+        record(table, measure, ours=found[ours], theirs=found[name], peer=name, note=note)
+    if not peers:
+        record(table, measure, ours=found[ours], note=note)
+
+
+# ---------------------------------------------------------------------------------------------------------- chains
+
+
+def chain_problem(batch: int, steps: int, labels: int, device: str, seed: int = 0) -> tuple[Any, Any, Any]:
+    random = torch.Generator().manual_seed(seed)
+    emissions = torch.randn(batch, steps, labels, generator=random).to(device)
+    tags = torch.randint(0, labels, (batch, steps), generator=random).to(device)
+    return emissions, tags, torch.randn(labels, labels, generator=random).to(device)
+
+
+def our_step(emissions: Any, tags: Any, transitions: Any, **options: Any) -> tuple[Callable[[], Any], Any]:
+    crf = ChainCRF(emissions.shape[2], reduction="sum", **options).to(emissions.device)
+    with torch.no_grad():
+        crf.transitions.copy_(transitions)
+    theta = emissions.clone().requires_grad_()
+
+    def step() -> Any:
+        theta.grad = None
+        crf.zero_grad()
+        loss = crf(theta, tags)
+        loss.backward()
+        return loss
+
+    return step, crf
+
+
+def pytorch_crf_step(emissions: Any, tags: Any, transitions: Any) -> tuple[Callable[[], Any], Any] | None:
+    module = peer("torchcrf")
+    if module is None:
+        return None
+    crf = module.CRF(emissions.shape[2], batch_first=True).to(emissions.device)
+    with torch.no_grad():
+        crf.transitions.copy_(transitions)
+        crf.start_transitions.zero_()
+        crf.end_transitions.zero_()
+    theta = emissions.clone().requires_grad_()
+
+    def step() -> Any:
+        theta.grad = None
+        crf.zero_grad()
+        loss = -crf(theta, tags, reduction="sum")
+        loss.backward()
+        return loss
+
+    return step, crf
+
+
+def torch_struct_step(emissions: Any, tags: Any, transitions: Any) -> Callable[[], Any] | None:
+    module = peer("torch_struct")
+    if module is None:
+        return None
+    theta, weights = emissions.clone().requires_grad_(), transitions.clone().requires_grad_()
+    batch = torch.arange(len(tags), device=tags.device)[:, None]
+    at = torch.arange(tags.shape[1] - 1, device=tags.device)[None, :]
+
+    def step() -> Any:
+        theta.grad = weights.grad = None
+        edges = theta[:, 1:, :, None] + weights.T  # (next, previous)
+        edges = torch.cat([edges[:, :1] + theta[:, :1, None, :], edges[:, 1:]], 1)
+        truth = edges[batch, at, tags[:, 1:], tags[:, :-1]].sum()
+        loss = module.LinearChainCRF(edges).partition.sum() - truth
+        loss.backward()
+        return loss
+
+    return step
+
+
+def chains(repeats: int) -> None:
+    batch, steps = sized((64, 512), (2, 12))
+    for labels in sized((10, 50, 128), (3,)):
+        problem = chain_problem(batch, steps, labels, "cuda" if GPU else "cpu")
+        ours, crf = our_step(*problem)
+        calls: dict[str, Callable[[], Any]] = {"mercer": ours}
+        other = pytorch_crf_step(*problem)
+        struct = torch_struct_step(*problem) if labels <= 50 else None
+        if other is not None:
+            calls["pytorch-crf"] = other[0]
+        if struct is not None:
+            calls["torch-struct"] = struct
+        losses = {name: float(call().detach()) for name, call in calls.items()}
+        found = medians(repeats, calls)
+        size = f"{batch} × {steps} positions, {labels} labels"
+        note = "losses " + ", ".join(f"{value:.6g}" for value in losses.values())
+        shown("chain", f"step, {size}", "mercer", found, note)
+        memory = {}
+        for name, call in calls.items() if GPU else ():
+            wait()
+            torch.cuda.reset_peak_memory_stats()
+            before = torch.cuda.memory_allocated()
+            call()
+            memory[name] = (torch.cuda.max_memory_allocated() - before) / 2**20
+        for name in memory:
+            if name != "mercer":
+                record(
+                    "memory",
+                    f"memory of a step, {size}",
+                    ours=memory["mercer"],
+                    theirs=memory[name],
+                    peer=name,
+                    unit="MiB",
+                )
+        print(f"  memory in MiB: {memory}", flush=True)
+        with torch.no_grad():
+            decoders: dict[str, Callable[[], Any]] = {"mercer": lambda crf=crf, x=problem[0]: crf.decode(x)}
+            if other is not None:
+                decoders["pytorch-crf"] = lambda crf=other[1], x=problem[0]: crf.decode(x)
+            same = None
+            if other is not None:
+                same = decoders["mercer"]().tolist() == decoders["pytorch-crf"]()
+            found = medians(repeats, decoders)
+        shown("chain", f"decoding, {size}", "mercer", found, f"same labels: {same}")
+        if GPU:
+            unchecked, _ = our_step(*problem, check=False)
+            half, _ = our_step(problem[0].bfloat16(), *problem[1:])
+            found = medians(repeats, {"mercer, check=False": unchecked, "mercer, bfloat16": half})
+            print("  " + ", ".join(f"{name} {1e3 * t:.4g} ms" for name, t in found.items()), flush=True)
+            record("chain", f"step without checks, {size}", ours=found["mercer, check=False"])
+            record("chain", f"step, bfloat16, {size}", ours=found["mercer, bfloat16"])
+
+
+def checks() -> None:
+    """Errors against float64: by operations of torch in the log domain, and for long sequences by the kernels."""
+    for steps, labels in sized(((512, 10), (512, 50), (512, 128), (100_000, 10)), ((9, 3),)):
+        batch = 4 if steps <= 512 else 1
+        emissions, tags, transitions = chain_problem(batch, steps, labels, "cuda" if GPU else "cpu", seed=steps)
+        exact = None
+        for kind in (torch.float64, torch.float32, torch.bfloat16):
+            given = emissions.to(kind)
+            crf = ChainCRF(labels, reduction="sum", dtype=torch.float64 if kind == torch.float64 else torch.float32)
+            crf = crf.to(given.device)
+            with torch.no_grad():
+                crf.transitions.copy_(transitions)
+            theta = given.clone().requires_grad_()
+            loss = crf(theta, tags)
+            loss.backward()
+            found = float(loss.detach()), theta.grad.double(), crf.transitions.grad.double()
+            if kind == torch.float64:
+                exact = found
+                if steps <= 512:
+                    lengths = torch.full((batch,), steps, device=given.device)
+                    shared = transitions.double(), crf.start.detach(), crf.end.detach()
+                    ones = torch.ones(batch, dtype=torch.float64, device=given.device)
+                    _, nodes, pairs, _, _ = by_operations.marginals(given, shared, lengths, ones)
+                    truth = by_operations.counts(tags, lengths, ones, given)
+                    errors = [
+                        float((a - b).abs().max())
+                        for a, b in ((exact[1], nodes - truth[0]), (exact[2], pairs - truth[1]))
+                    ]
+                    print(f"float64 against torch's operations, {steps} × {labels}: {errors}", flush=True)
+                continue
+            assert exact is not None
+            relative = abs(found[0] - exact[0]) / abs(exact[0])
+            nodes, pairs = (float((a - b).abs().max()) for a, b in zip(found[1:], exact[1:], strict=True))
+            name = str(kind).removeprefix("torch.")
+            values = {"loss, relative": relative, "emissions": nodes, "transitions": pairs}
+            print(f"{name} against float64, {steps} × {labels}: {values}", flush=True)
+            record("errors", f"{name}, {steps} positions, {labels} labels", values=values)
+
+
+# -------------------------------------------------------------------------------------------------------- segments
+
+
+def segment_problem(batch: int, steps: int, longest: int, labels: int, device: str) -> tuple[Any, ...]:
+    random = torch.Generator().manual_seed(0)
+    emissions = torch.randn(batch, steps, labels, generator=random)
+    emissions -= emissions.mean(1, keepdim=True)
+    durations, transitions = (
+        torch.randn(longest, labels, generator=random),
+        torch.randn(labels, labels, generator=random),
+    )
+    tags = torch.full((batch, steps), -1)
+    for i in range(batch):
+        at = 0
+        while at < steps:
+            tags[i, at] = int(torch.randint(0, labels, (), generator=random))
+            at += int(torch.randint(1, longest + 1, (), generator=random))
+    return tuple(x.to(device) for x in (emissions, tags, durations, transitions))
+
+
+def segment_step(emissions: Any, tags: Any, durations: Any, transitions: Any) -> tuple[Callable[[], Any], Any]:
+    crf = SemiMarkovCRF(emissions.shape[2], len(durations), reduction="sum").to(emissions.device)
+    with torch.no_grad():
+        crf.durations.copy_(durations)
+        crf.transitions.copy_(transitions)
+    theta = emissions.clone().requires_grad_()
+
+    def step() -> Any:
+        theta.grad = None
+        crf.zero_grad()
+        loss = crf(theta, tags)
+        loss.backward()
+        return loss
+
+    return step, crf
+
+
+def flash_step(emissions: Any, tags: Any, durations: Any, transitions: Any) -> Callable[[], Any] | None:
+    """log Z and its gradients; the score of the truth, which costs nothing beside it, is left out."""
+    module = peer("flash_semicrf")
+    if module is None:
+        return None
+    from flash_semicrf.streaming import semi_crf_streaming_forward
+
+    theta, given = emissions.clone().requires_grad_(), [x.clone().requires_grad_() for x in (transitions, durations)]
+    lengths = torch.full((len(emissions),), emissions.shape[1], device=emissions.device)
+
+    def step() -> Any:
+        theta.grad = None
+        zero = torch.zeros(len(theta), 1, theta.shape[2], dtype=torch.float64, device=theta.device)
+        sums = torch.cat([zero, theta.double().cumsum(1)], 1)
+        value = semi_crf_streaming_forward(sums, given[0], given[1], lengths, len(durations)).sum()
+        value.backward()
+        return value
+
+    return step
+
+
+def segments(repeats: int, size: tuple[int, int, int, int], with_peer: bool) -> None:
+    device = "cuda" if GPU else "cpu"
+    problem = segment_problem(*size, device)
+    ours, crf = segment_step(*problem)
+    calls: dict[str, Callable[[], Any]] = {"mercer": ours}
+    other = flash_step(*problem) if with_peer else None
+    if other is not None:
+        calls["flash-semicrf"] = other
+        z = float(crf.log_partition(problem[0]).sum().detach()), float(other().detach())
+        print(f"  log Z of mercer and flash-semicrf: {z}", flush=True)
+    found = medians(repeats, calls, slow=2)
+    batch, steps, longest, labels = size
+    name = f"{batch} × {steps:,} positions, {longest} lengths, {labels} labels"
+    shown("segments", f"step, {name}", "mercer", found)
+    with torch.no_grad():
+        shown("segments", f"decoding, {name}", "mercer", medians(repeats, {"mercer": lambda: crf.decode(problem[0])}))
+    if GPU:
+        wait()
+        torch.cuda.reset_peak_memory_stats()
+        before = torch.cuda.memory_allocated()
+        ours()
+        print(f"  memory {(torch.cuda.max_memory_allocated() - before) / 2**20:.4g} MiB", flush=True)
+        theta = problem[0].double()
+        exact = SemiMarkovCRF(labels, longest, reduction="sum", dtype=torch.float64).to(device)
+        exact.load_state_dict({name: x.double() for name, x in crf.state_dict().items()})
+        theta.requires_grad_()
+        value = exact(theta, problem[1])
+        value.backward()
+        single = problem[0].clone().requires_grad_()
+        crf.zero_grad()
+        loss = crf(single, problem[1])
+        loss.backward()
+        errors = {
+            "loss, relative": abs(float(loss.detach()) - float(value.detach())) / abs(float(value.detach())),
+            "emissions": float((single.grad - theta.grad).abs().max()),
+            "durations": float((crf.durations.grad - exact.durations.grad).abs().max()),
+            "transitions": float((crf.transitions.grad - exact.transitions.grad).abs().max()),
+        }
+        print(f"  float32 against float64: {errors}", flush=True)
+        record("errors", f"float32, segments of {name}", values=errors)
+
+
+# ------------------------------------------------------------------------------------------------------------- cpu
+
+
+def on_cpu(repeats: int) -> None:
+    torch.set_num_threads(1)
+    problem = chain_problem(*sized((64, 512, 50), (2, 12, 3)), "cpu")
+    batch, steps, labels = problem[0].shape
+    calls: dict[str, Callable[[], Any]] = {"mercer": our_step(*problem)[0]}
+    other, struct = pytorch_crf_step(*problem), torch_struct_step(*problem)
+    if other is not None:
+        calls["pytorch-crf"] = other[0]
+    if struct is not None:
+        calls["torch-struct"] = struct
+    found = medians(repeats, calls, slow=3)
+    shown("cpu", f"step on one thread, {batch} × {steps} positions, {labels} labels", "mercer", found)
+    size = sized((8, 4096, 32, 24), (1, 20, 4, 3))
+    step, _ = segment_step(*segment_problem(*size, "cpu"))
+    name = f"{size[0]} × {size[1]:,} positions, {size[2]} lengths, {size[3]} labels"
+    shown("cpu", f"step on one thread, segments, {name}", "mercer", medians(repeats, {"mercer": step}, slow=3))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--parts", nargs="+", default=["check", "chain", "segments", "long", "cpu"])
+    parser.add_argument("--repeats", type=int, default=30)
+    options = parse(parser, repeats=1)
+    here = GPU or SMOKE
+    for part in options.parts:
+        if part in ("check", "chain", "segments", "long") and not here:
+            print(f"{part}: left out, there is no GPU", flush=True)
+        elif (part == "cpu" or not GPU) and not HAS_CORE:
+            print(f"{part}: left out, the compiled core is missing", flush=True)
+        elif part == "check":
+            checks()
+        elif part == "chain":
+            chains(options.repeats)
+        elif part == "segments":
+            segments(options.repeats, sized((8, 4096, 32, 24), (1, 20, 4, 3)), True)
+        elif part == "long":
+            segments(min(options.repeats, 5), sized((2, 50_000, 100, 12), (1, 20, 4, 3)), True)
+        elif part == "cpu":
+            on_cpu(options.repeats)
+
+
+if __name__ == "__main__":
+    main()

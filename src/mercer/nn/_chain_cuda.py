@@ -1,0 +1,240 @@
+"""The verbs of chains for CUDA tensors: kernels of our own, compiled by NVRTC when a number of labels is first met."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from mercer.nn import _chain_torch
+from mercer.nn._chain_source import Layout, source
+from mercer.nn._inputs import UNKNOWN
+from mercer.retrieval._cuda import Kernel, KernelError, available
+
+__all__ = [
+    "counts",
+    "decode",
+    "entropy",
+    "k_best",
+    "log_loss",
+    "log_partition",
+    "marginals",
+    "missing",
+    "sample",
+    "score",
+]
+
+Shared = tuple[Tensor, Tensor, Tensor]
+MOST_LABELS = 1500  # three rows of doubles in shared memory
+_NAMES = ("prepare", "truth", "sweep", "rows", "again", "finish", "viterbi")
+_ROWS = 8  # warps of a block of `prepare` and `rows`
+_NOT_FINITE, _UNKNOWN, _OUT_OF_RANGE = 1, 2, 4
+
+
+class _Arguments(ctypes.Structure):
+    _fields_ = (
+        *((name, ctypes.c_void_p) for name in (
+            "emissions", "transitions", "start", "end", "lengths", "tags", "weights", "e", "ab", "shifts", "scales",
+            "status", "log_z", "score", "gradient", "ends", "counts", "partial", "product", "out", "out_start",
+            "out_end", "labels", "back",
+        )),
+        ("batch", ctypes.c_longlong), ("time", ctypes.c_longlong), ("groups", ctypes.c_int), ("as_real", ctypes.c_int),
+    )  # fmt: skip
+
+
+def missing(device: torch.device) -> str | None:
+    """Why there are no kernels on this device; None where there are."""
+    return None if available() else "NVRTC is not there"
+
+
+@functools.lru_cache(maxsize=64)
+def _kernels(layout: Layout, device: int) -> dict[str, Kernel]:
+    text = source(layout)
+    return {name: Kernel(text, name, device) for name in _NAMES}
+
+
+def _name(kind: torch.dtype) -> str:
+    return str(kind).removeprefix("torch.")
+
+
+class _Batch:
+    """A batch on its device, with the arguments of the kernels."""
+
+    def __init__(self, emissions: Tensor, shared: Shared, lengths: Tensor) -> None:
+        self.emissions = emissions.detach().contiguous()
+        self.kind, self.device = shared[0].dtype, emissions.device
+        self.batch, self.time, self.C = emissions.shape
+        if self.C > MOST_LABELS:
+            raise KernelError(f"more than {MOST_LABELS} labels")
+        self.layout = Layout(self.C, _name(self.kind), _name(emissions.dtype))
+        self.kernels = _kernels(self.layout, self.device.index)
+        transitions = shared[0].detach().contiguous()
+        if not self.layout.in_registers:  # rows are read as columns of the transposed matrix
+            transitions = torch.cat([transitions.flatten(), transitions.T.flatten()])
+        self.kept: list[Tensor] = []
+        self.g = _Arguments()
+        self.g.batch, self.g.time = self.batch, self.time
+        self.give(emissions=self.emissions, transitions=transitions, lengths=lengths.contiguous())
+        self.give(start=shared[1].detach().contiguous(), end=shared[2].detach().contiguous())
+        # log Z and score of each sequence, and its status behind them: read at once
+        self.results = torch.zeros(2 * self.batch + (self.batch + 1) // 2, dtype=torch.float64, device=self.device)
+        self.log_z, self.score = self.results[: self.batch], self.results[self.batch : 2 * self.batch]
+        self.status = self.results[2 * self.batch :].view(torch.int32)[: self.batch]
+        self.give(log_z=self.log_z, score=self.score, status=self.status)
+
+    def give(self, **tensors: Tensor | None) -> None:
+        """Set arguments, and keep their memory."""
+        for name, tensor in tensors.items():
+            if tensor is not None:
+                self.kept.append(tensor)
+                setattr(self.g, name, tensor.data_ptr())
+
+    def room(self, *shape: int, kind: torch.dtype | None = None) -> Tensor:
+        return torch.empty(shape, dtype=kind or self.kind, device=self.device)
+
+    def start(self, name: str, blocks: int, threads: int) -> None:
+        self.kernels[name].start((blocks, 1), threads, self.g)
+
+    def sweeps(self, gradient: Tensor | None, weights: Tensor | None, tags: Tensor | None) -> None:
+        """log Z; with room for a gradient also weights · (μ − 1_y), and a and U for the sums over pairs."""
+        B, T, C = self.batch, self.time, self.C
+        self.ab = self.room(B, T, 2, C)
+        self.give(e=self.room(B, T, C), ab=self.ab, shifts=self.room(B, T), scales=self.room(B, T, kind=torch.int32))
+        self.groups = max(1, min(B, 132, (1 << 22) // C**2))
+        self.g.groups, self.g.as_real = self.groups, int(gradient is not None and gradient.dtype == self.kind)
+        if gradient is not None:
+            self.partial = torch.zeros(self.groups, C, C, dtype=torch.float64, device=self.device)
+            self.give(gradient=gradient, ends=self.room(B, 2, C), partial=self.partial, weights=weights, tags=tags)
+        blocks = -(-B * T // _ROWS)
+        self.start("prepare", blocks, 32 * _ROWS)
+        self.start("sweep", 2 * B, self.layout.threads)
+        self.start("rows", blocks, 32 * _ROWS)
+        self.start("again", self.groups, 256)
+
+    def shared_gradients(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Gradients of transitions, start and end, after `sweeps`."""
+        rows, C = self.ab.view(-1, 2, self.C), self.C
+        product = _product(rows[:-1, 0], rows[1:, 1])
+        made = self.room(C, C), self.room(C), self.room(C)
+        self.give(product=product, out=made[0], out_start=made[1], out_end=made[2])
+        self.start("finish", min(132, -(-(C * C + 2 * C) // 256)), 256)
+        return made
+
+    def check(self, tags: bool) -> int:
+        """Wait, raise where scores are not finite or tags out of range; return the status of all together."""
+        read = self.results.cpu().numpy()
+        status = read[2 * self.batch :].view(np.int32)[: self.batch]
+        for bit, text in ((_NOT_FINITE, "the emissions of sequence {} are NaN or +inf"), (_OUT_OF_RANGE, "")):
+            if (status & bit).any() and (text or tags):
+                i = int(np.flatnonzero(status & bit)[0])
+                raise ValueError(text.format(i) or f"a tag of sequence {i} must be 0 to {self.C - 1} or {UNKNOWN}")
+        if np.isnan(read[: self.batch]).any() or np.isposinf(read[: self.batch]).any():
+            raise ValueError("transitions, start or end hold NaN or +inf, or scores are too large")
+        self.read = read
+        return int(np.bitwise_or.reduce(status))
+
+
+def _product(a: Tensor, u: Tensor) -> Tensor:
+    """Σ_t a_t ⊗ u_t with all digits, whatever torch may do elsewhere."""
+    if a.dtype == torch.float32 and torch.get_float32_matmul_precision() != "highest":
+        return (a.double().T @ u.double()).float().contiguous()
+    return (a.T @ u).contiguous()
+
+
+def log_partition(emissions: Tensor, shared: Shared, lengths: Tensor) -> Tensor:
+    """log Z of each sequence, float64."""
+    try:
+        x = _Batch(emissions, shared, lengths)
+    except KernelError as error:
+        return _instead(error).log_partition(emissions, shared, lengths)
+    x.sweeps(None, None, None)
+    return torch.where((x.status & _NOT_FINITE) > 0, torch.nan, x.log_z)
+
+
+def marginals(
+    emissions: Tensor, shared: Shared, lengths: Tensor, weights: Tensor
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """log Z, and Σ weights · μ: of nodes by position, of the shared parts summed over sequences."""
+    try:
+        x = _Batch(emissions, shared, lengths)
+    except KernelError as error:
+        return _instead(error).marginals(emissions, shared, lengths, weights)
+    nodes = x.room(*emissions.shape)
+    x.sweeps(nodes, weights.detach().double().contiguous(), None)
+    return x.log_z.clone(), nodes, *x.shared_gradients()
+
+
+def log_loss(
+    emissions: Tensor, shared: Shared, tags: Tensor, lengths: Tensor, weights: Tensor, gradient: bool, partial: bool,
+    check: bool,
+) -> tuple[Tensor, Any]:  # fmt: skip
+    """log Z − score(y) of each sequence, and the gradient of the weighted sum."""
+    from mercer.nn import _chain_ops as ops
+
+    try:
+        x = _Batch(emissions, shared, lengths)
+    except KernelError as error:
+        module = _instead(error)
+        known = ops.check_tags(tags, lengths, emissions.shape[2])
+        return ops.log_loss_by_verbs(module, emissions, shared, tags, lengths, weights, gradient, check, known)
+    weights = weights.detach().double().contiguous()
+    counts = torch.zeros(x.C, x.C, dtype=torch.int64, device=x.device) if gradient else None
+    x.give(tags=tags.contiguous(), weights=weights, counts=counts)
+    x.start("truth", x.batch, 256)
+    slope = torch.empty_like(x.emissions) if gradient else None
+    x.sweeps(slope, weights, tags)
+    parts = (slope, *x.shared_gradients()) if gradient else None
+    if check:
+        status = x.check(tags=True)
+        if status & _UNKNOWN:
+            if not partial:
+                raise ValueError(ops._UNKNOWN)
+            here = ops.backend(emissions)
+            return ops.log_loss_by_verbs(here, emissions, shared, tags, lengths, weights, gradient, check, False)
+        for values, text in ((x.read[: x.batch], ops._NO_LABELLING), (x.read[x.batch :][: x.batch], ops._FORBIDDEN)):
+            if np.isneginf(values).any():
+                raise ValueError(text.format(int(np.flatnonzero(np.isneginf(values))[0])))
+    return x.log_z - x.score, parts
+
+
+def score(emissions: Tensor, shared: Shared, tags: Tensor, lengths: Tensor) -> Tensor:
+    """The score of known labels, float64."""
+    try:
+        x = _Batch(emissions, shared, lengths)
+    except KernelError as error:
+        return _instead(error).score(emissions, shared, tags, lengths)
+    x.give(tags=tags.contiguous())
+    x.start("truth", x.batch, 256)
+    return x.score.clone()
+
+
+def decode(emissions: Tensor, shared: Shared, lengths: Tensor) -> tuple[Tensor, Tensor]:
+    """The best labels, −1 in the padding, and their scores in float64."""
+    try:
+        x = _Batch(emissions, shared, lengths)
+    except KernelError as error:
+        return _instead(error).decode(emissions, shared, lengths)
+    labels = x.room(x.batch, x.time, kind=torch.int64)
+    back = x.room(x.batch, x.time, x.C, kind=torch.uint8 if x.C <= 256 else torch.int16)
+    x.give(labels=labels, back=back)
+    x.start("viterbi", x.batch, x.layout.threads)
+    return labels, torch.where((x.status & _NOT_FINITE) > 0, torch.nan, x.log_z)
+
+
+def entropy(emissions: Tensor, shared: Shared, lengths: Tensor) -> Tensor:
+    """log Z − E[score], float64."""
+    return _chain_torch.entropy(emissions, shared, lengths)
+
+
+counts, k_best, sample = _chain_torch.counts, _chain_torch.k_best, _chain_torch.sample
+
+
+def _instead(error: KernelError) -> Any:
+    from mercer.nn._chain_ops import say_once
+
+    say_once(f"a kernel of mercer.nn cannot be used ({str(error)[:200]}): operations of torch are used, which are slow")
+    return _chain_torch

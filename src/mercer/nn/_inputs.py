@@ -1,0 +1,138 @@
+"""What users give to the layers: emissions, lengths or masks, tags; packed and nested sequences.
+
+Inside, a batch is always emissions (batch, time, labels), lengths (batch,) and, where they are known, tags (batch,
+time) with −100 for what is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.utils.rnn import PackedSequence, pad_packed_sequence
+
+__all__ = ["UNKNOWN", "as_batch", "as_tags", "computed_in", "length_mask", "packed_like"]
+
+UNKNOWN = -100
+_FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+
+
+def computed_in(emissions: Tensor, transitions: Tensor) -> torch.dtype:
+    """float64 where one of them is, float32 otherwise."""
+    return torch.float64 if torch.float64 in (emissions.dtype, transitions.dtype) else torch.float32
+
+
+def length_mask(lengths: Tensor, time: int) -> Tensor:
+    """(batch, time), True within a sequence."""
+    return torch.arange(time, device=lengths.device)[None, :] < lengths[:, None]
+
+
+def as_batch(emissions: Any, lengths: Any, mask: Any, n_labels: int, weight: Tensor, check: bool) -> tuple[Any, Tensor]:
+    """Return emissions of shape (batch, time, labels) and lengths of shape (batch,) on their device."""
+    if isinstance(emissions, PackedSequence):
+        if lengths is not None or mask is not None:
+            raise ValueError("packed emissions know their lengths: leave out lengths and mask")
+        emissions, lengths = pad_packed_sequence(emissions, batch_first=True)
+    elif isinstance(emissions, Tensor) and emissions.is_nested:
+        if lengths is not None or mask is not None:
+            raise ValueError("nested emissions know their lengths: leave out lengths and mask")
+        lengths = torch.tensor([len(part) for part in emissions.unbind()], dtype=torch.int64)
+        emissions = torch.nested.to_padded_tensor(emissions, 0.0)
+    if not isinstance(emissions, Tensor):
+        raise TypeError(f"emissions must be a tensor, a packed or a nested sequence, got {type(emissions).__name__}")
+    if emissions.dim() != 3 or emissions.shape[2] != n_labels:
+        raise ValueError(f"emissions must be (batch, time, {n_labels}), got {tuple(emissions.shape)}")
+    if emissions.dtype not in _FLOATS:
+        raise ValueError(f"emissions must be floating-point numbers, got {emissions.dtype}")
+    if emissions.device != weight.device:
+        raise ValueError(f"the layer is on {weight.device}, the emissions on {emissions.device}: move one of them")
+    if emissions.shape[0] == 0 or emissions.shape[1] == 0:
+        raise ValueError(f"emissions hold no position: their shape is {tuple(emissions.shape)}")
+    batch, time = emissions.shape[:2]
+    if lengths is not None and mask is not None:
+        raise ValueError("give lengths or a mask, not both")
+    if mask is not None:
+        if not isinstance(mask, Tensor) or mask.shape != emissions.shape[:2]:
+            raise ValueError(f"mask must be a tensor of shape {(batch, time)}")
+        return emissions, torch.ops.mercer.mask_lengths(mask.to(emissions.device, torch.bool), check)
+    if lengths is None:
+        return emissions, torch.full((batch,), time, dtype=torch.int64, device=emissions.device)
+    if isinstance(lengths, Tensor) and lengths.is_floating_point():
+        raise ValueError(f"lengths must be integers, got {lengths.dtype}")
+    found = torch.as_tensor(lengths, dtype=torch.int64)
+    if found.shape != (batch,):
+        raise ValueError(f"lengths must be one number a sequence, ({batch},), got {tuple(found.shape)}")
+    return emissions, torch.ops.mercer.checked_lengths(found, time, check).to(emissions.device)
+
+
+def as_tags(tags: Any, emissions: Tensor) -> Tensor:
+    """Return tags (batch, time) on the device of the emissions; None and −100 mark unknown ones."""
+    batch, time = emissions.shape[:2]
+    if isinstance(tags, PackedSequence):
+        tags = pad_packed_sequence(tags, batch_first=True, padding_value=UNKNOWN)[0]
+    elif isinstance(tags, Tensor) and tags.is_nested:
+        tags = torch.nested.to_padded_tensor(tags, UNKNOWN)
+    elif isinstance(tags, Sequence) and not isinstance(tags, (str, bytes)):
+        tags = _padded(tags, batch, time)
+    if not isinstance(tags, Tensor):
+        raise TypeError(f"tags must be a tensor or lists of numbers, got {type(tags).__name__}")
+    if tags.is_floating_point() or tags.is_complex() or tags.dtype == torch.bool:
+        raise ValueError(f"tags must be integers, got {tags.dtype}")
+    if tags.dim() == 2 and tags.shape[0] == batch and tags.shape[1] < time:
+        tags = torch.nn.functional.pad(tags, (0, time - tags.shape[1]), value=UNKNOWN)
+    if tags.shape != emissions.shape[:2]:
+        raise ValueError(f"tags must be (batch, time) = {(batch, time)}, got {tuple(tags.shape)}")
+    if tags.device != emissions.device:
+        raise ValueError(f"the emissions are on {emissions.device}, the tags on {tags.device}: move one of them")
+    return tags.to(torch.int64)
+
+
+def _padded(tags: Sequence[Any], batch: int, time: int) -> Tensor:
+    if len(tags) != batch:
+        raise ValueError(f"tags are {len(tags)} sequences, emissions {batch}")
+    found = torch.full((batch, time), UNKNOWN, dtype=torch.int64)
+    for i, row in enumerate(tags):
+        if len(row) > time:
+            raise ValueError(f"the tags of sequence {i} are {len(row)}, its emissions {time}")
+        known = [UNKNOWN if tag is None else int(tag) for tag in row]
+        found[i, : len(known)] = torch.tensor(known, dtype=torch.int64)
+    return found
+
+
+def packed_like(emissions: Any) -> bool:
+    """Whether the batch came packed or nested."""
+    return isinstance(emissions, PackedSequence) or (isinstance(emissions, Tensor) and emissions.is_nested)
+
+
+@torch.library.custom_op("mercer::mask_lengths", mutates_args=())
+def _mask_lengths(mask: Tensor, check: bool) -> Tensor:
+    lengths = mask.sum(1)
+    if check:
+        broken = (mask[:, 1:] & ~mask[:, :-1]).any(1) | (lengths == 0)
+        if bool(broken.any()):
+            i = int(broken.nonzero()[0])
+            why = "has a hole" if int(lengths[i]) else "is empty"
+            raise ValueError(f"the mask of sequence {i} {why}: it must be true first and then false")
+    return lengths
+
+
+@_mask_lengths.register_fake
+def _(mask: Tensor, check: bool) -> Tensor:
+    return mask.new_empty(mask.shape[:1], dtype=torch.int64)
+
+
+@torch.library.custom_op("mercer::checked_lengths", mutates_args=())
+def _checked_lengths(lengths: Tensor, time: int, check: bool) -> Tensor:
+    if check:
+        broken = (lengths < 1) | (lengths > time)
+        if bool(broken.any()):
+            i = int(broken.nonzero()[0])
+            raise ValueError(f"the length of sequence {i} is {int(lengths[i])}: it must be 1 to {time}")
+    return lengths.clone()
+
+
+@_checked_lengths.register_fake
+def _(lengths: Tensor, time: int, check: bool) -> Tensor:
+    return torch.empty_like(lengths)

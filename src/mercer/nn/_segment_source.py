@@ -1,0 +1,396 @@
+"""The text of the kernels of segmentations, for NVRTC.
+
+    P_t = Σ_{s<t} θ_s,   D_l the score of length l,   M the transitions; all sums are logarithms in double precision
+    Q_s[c] = log weight of everything before a segment of label c that starts at s, minus P_s[c]
+    ended_e[c] = P_e[c] + log Σ_l exp(D_l[c] + Q_{e−l}[c]),   Q_e[c] = log Σ_a exp(ended_e[a] + M[a, c]) − P_e[c]
+    R_e[c] = log weight of everything after a segment of label c that ends at e, plus P_e[c]
+    open_s[c] = log Σ_l exp(D_l[c] + R_{s+l}[c]) − P_s[c],    R_s[c] = log Σ_a exp(M[c, a] + open_s[a]) + P_s[c]
+
+    prefix     P, a warp for each sequence and label
+    sweep      both recursions, a block for each sequence and direction: a warp has a label, its lanes the lengths. The
+               last max_length rows of Q (R) lie in shared memory, so that memory is linear in time
+    frames     μ_t = Σ_{s≤t} p(a segment starts at s) − Σ_{e≤t} p(one ends at e), by a scan over time
+    pairs      sums over positions of p(segment of length l) and p(neighbours), for chunks of positions
+    best       the best segmentation: the same recursion with maxima, and back-pointers
+
+Exponentials and the sums within a step are of type `real`; a maximum is taken out first, so nothing underflows.
+Emissions of −inf count as 0 in P and put up a barrier that no segment may contain.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mercer.nn._chain_source import KINDS
+
+__all__ = ["CHUNK", "SegmentLayout", "segment_source"]
+
+CHUNK = 64
+"""Positions of a partial sum of `pairs`."""
+
+
+@dataclass(frozen=True)
+class SegmentLayout:
+    """What a kernel is compiled for: labels, longest length, type of sums, type of emissions."""
+
+    n_labels: int
+    max_length: int
+    real: str
+    emissions: str
+
+    @property
+    def threads(self) -> int:
+        """Of `sweep` and `best`: a warp for each label, as far as a block goes."""
+        return 32 * min(32, self.n_labels)
+
+
+def segment_source(layout: SegmentLayout) -> str:
+    """The text for these sizes and types."""
+    L, K = layout.n_labels, layout.max_length
+    head = f"""
+#define NL {L}
+#define NK {K}
+#define KIND {KINDS[layout.emissions]}
+#define THREADS {layout.threads}
+#define WARPS {layout.threads // 32}
+#define RING {int(K * L <= 4000)}
+#define CHUNK {CHUNK}
+#define DOUBLE {int(layout.real == "float64")}
+typedef {"double" if layout.real == "float64" else "float"} real;
+"""
+    return head + _SOURCE
+
+
+_SOURCE = r"""
+typedef long long i64;
+#define FULL 0xffffffffu
+#define NONE (-__longlong_as_double(0x7ff0000000000000ll))
+
+struct Arguments {
+  const void* emissions;                                 // batch x time x NL
+  const real *durations, *transitions, *start, *end;     // NK x NL, NL x NL, NL, NL
+  const i64* lengths;
+  const double* weights;                                 // batch, or null: 1
+  double *prefix, *q, *r, *ended, *open;                 // batch x (time + 1) x NL each
+  int* barriers;                                         // batch x (time + 1) x NL: one past the last forbidden frame
+  double* log_z;                                         // batch
+  int* status;                                           // batch: 1 not finite
+  real *frames, *ends, *partial;                         // batch x time x NL; batch x 2 x NL; chunks x (NK + NL) NL
+  i64* tags;                                             // batch x time
+  int *best_length, *best_label;                         // batch x (time + 1) x NL
+  i64 batch, time;
+};
+
+#if DOUBLE
+__device__ __forceinline__ real expr(double x) { return exp(x); }
+__device__ __forceinline__ double logr(real x) { return log(x); }
+#else
+__device__ __forceinline__ real expr(double x) { return expf((float)x); }
+__device__ __forceinline__ double logr(real x) { return (double)logf(x); }
+#endif
+
+__device__ __forceinline__ float from_half(unsigned short h) {
+#ifdef __CUDA_ARCH__
+  float f;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(f) : "h"(h));
+  return f;
+#else
+  const int sign = (h & 0x8000) << 16, exp5 = (h >> 10) & 31, rest = h & 1023;
+  if (exp5 == 31) return __int_as_float(sign | 0x7f800000 | (rest << 13));
+  if (exp5 == 0) return (sign ? -1.0f : 1.0f) * (float)rest * 5.9604644775390625e-08f;
+  return __int_as_float(sign | ((exp5 + 112) << 23) | (rest << 13));
+#endif
+}
+__device__ __forceinline__ double emission(const Arguments& g, i64 at) {
+#if KIND == 0
+  return (double)((const float*)g.emissions)[at];
+#elif KIND == 1
+  return ((const double*)g.emissions)[at];
+#elif KIND == 2
+  return (double)from_half(((const unsigned short*)g.emissions)[at]);
+#else
+  return (double)__int_as_float((int)((unsigned)((const unsigned short*)g.emissions)[at] << 16));
+#endif
+}
+__device__ __forceinline__ i64 length_of(const Arguments& g, i64 b) {
+  const i64 n = g.lengths[b];
+  return n < 1 ? 1 : n > g.time ? g.time : n;
+}
+
+__device__ __forceinline__ float warp_max(float x) {
+  for (int k = 16; k; k >>= 1) x = fmaxf(x, __shfl_xor_sync(FULL, x, k));
+  return x;
+}
+__device__ __forceinline__ real warp_sum(real x) {
+  for (int k = 16; k; k >>= 1) x += __shfl_xor_sync(FULL, x, k);
+  return x;
+}
+__device__ __forceinline__ double warp_scan(double x, int lane) {
+  for (int k = 1; k < 32; k <<= 1) {
+    const double y = __shfl_up_sync(FULL, x, k);
+    if (lane >= k) x += y;
+  }
+  return x;
+}
+
+extern "C" __global__ void prefix(const Arguments g) {
+  const i64 which = (i64)blockIdx.x * (blockDim.x >> 5) + (threadIdx.x >> 5);
+  const int lane = threadIdx.x & 31;
+  if (which >= g.batch * NL) return;
+  const i64 b = which / NL, c = which % NL, n = length_of(g, b);
+  double* out = g.prefix + b * (g.time + 1) * NL + c;
+  if (lane == 0) out[0] = 0.0;
+  double carry = 0.0;
+  int wrong = 0;
+  for (i64 t0 = 0; t0 < n; t0 += 32) {
+    const i64 t = t0 + lane;
+    double x = t < n ? emission(g, (b * g.time + t) * NL + c) : 0.0;
+    wrong |= !(x < -NONE);
+    if (!(x > NONE)) x = 0.0;
+    x = carry + warp_scan(x, lane);
+    if (t < n) out[(t + 1) * NL] = x;
+    carry = __shfl_sync(FULL, x, 31);
+  }
+  if (wrong) atomicOr(g.status + b, 1);
+}
+
+// log Σ exp over the lanes, where every lane has several terms: term(k) for k = lane, lane + 32, … < n.
+template <class Term> __device__ __forceinline__ double log_sum(int n, int lane, Term term) {
+  float top = (float)NONE;
+  for (int k = lane; k < n; k += 32) top = fmaxf(top, (float)term(k));
+  top = warp_max(top);
+  if (!(top > (float)NONE)) return NONE;
+  real total = 0;
+  for (int k = lane; k < n; k += 32) total += expr(term(k) - (double)top);
+  return (double)top + logr(warp_sum(total));
+}
+
+// The largest term, and the first place that has it.
+template <class Term> __device__ __forceinline__ double largest(int n, int lane, Term term, int* place) {
+  double top = NONE;
+  int at = n;
+  for (int k = lane; k < n; k += 32) {
+    const double value = term(k);
+    if (value > top) {
+      top = value;
+      at = k;
+    }
+  }
+  for (int k = 16; k; k >>= 1) {
+    const double other = __shfl_xor_sync(FULL, top, k);
+    const int there = __shfl_xor_sync(FULL, at, k);
+    if (other > top || (other == top && there < at)) {
+      top = other;
+      at = there;
+    }
+  }
+  *place = at;
+  return top;
+}
+
+#if RING
+#define KEPT(s, c) ring[(int)((s) % NK) * NL + (c)]
+#define KEEP(s, c, x) ring[(int)((s) % NK) * NL + (c)] = (x)
+#else
+#define KEPT(s, c) kept[(i64)(s) * NL + (c)]
+#define KEEP(s, c, x)
+#endif
+
+extern "C" __global__ void __launch_bounds__(THREADS) sweep(const Arguments g) {
+#if RING
+  __shared__ double ring[NK * NL];
+#endif
+  __shared__ double row[NL];
+  __shared__ int wall[NL];
+  const bool backward = blockIdx.x >= g.batch;
+  const i64 b = backward ? blockIdx.x - g.batch : blockIdx.x, base = b * (g.time + 1) * NL;
+  const int n = (int)length_of(g, b), lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
+  const double* P = g.prefix + base;
+  double *kept = (backward ? g.r : g.q) + base, *other = (backward ? g.open : g.ended) + base;
+  const real *D = g.durations, *M = g.transitions;
+  if (!backward) {
+    for (int c = threadIdx.x; c < NL; c += THREADS) {
+      const double value = (double)g.start[c];
+      kept[c] = value;
+      KEEP(0, c, value);
+      wall[c] = 0;
+    }
+    __syncthreads();
+    for (int e = 1; e <= n; ++e) {
+      const int most = e < NK ? e : NK;
+      for (int c = warp; c < NL; c += WARPS) {
+        if (lane == 0 && !(emission(g, (b * g.time + e - 1) * NL + c) > NONE)) wall[c] = e;
+        __syncwarp();
+        const int last = e - wall[c] < most ? e - wall[c] : most;  // segments must not reach over the wall
+        const double value = log_sum(last, lane, [&](int k) { return (double)D[k * NL + c] + KEPT(e - k - 1, c); });
+        if (lane == 0) {
+          row[c] = other[(i64)e * NL + c] = value + P[(i64)e * NL + c];
+          g.barriers[base + (i64)e * NL + c] = wall[c];
+        }
+      }
+      __syncthreads();
+      if (e < n)
+        for (int c = warp; c < NL; c += WARPS) {
+          const double value = log_sum(NL, lane, [&](int a) { return row[a] + (double)M[a * NL + c]; });
+          if (lane == 0) {
+            const double q = value - P[(i64)e * NL + c];
+            kept[(i64)e * NL + c] = q;
+            KEEP(e, c, q);
+          }
+        }
+      __syncthreads();
+    }
+    if (warp == 0) {
+      const double value = log_sum(NL, lane, [&](int a) { return row[a] + (double)g.end[a]; });
+      if (lane == 0) g.log_z[b] = value;
+    }
+    return;
+  }
+  for (int c = threadIdx.x; c < NL; c += THREADS) {
+    const double value = (double)g.end[c] + P[(i64)n * NL + c];
+    kept[(i64)n * NL + c] = value;
+    KEEP(n, c, value);
+    wall[c] = n;
+  }
+  __syncthreads();
+  for (int s = n - 1; s >= 0; --s) {
+    const int most = n - s < NK ? n - s : NK;
+    for (int c = warp; c < NL; c += WARPS) {
+      if (lane == 0 && !(emission(g, (b * g.time + s) * NL + c) > NONE)) wall[c] = s;
+      __syncwarp();
+      const int last = wall[c] - s < most ? wall[c] - s : most;
+      const double value = log_sum(last, lane, [&](int k) { return (double)D[k * NL + c] + KEPT(s + k + 1, c); });
+      if (lane == 0) row[c] = other[(i64)s * NL + c] = value - P[(i64)s * NL + c];
+    }
+    __syncthreads();
+    if (s > 0)
+      for (int c = warp; c < NL; c += WARPS) {
+        const double value = log_sum(NL, lane, [&](int a) { return row[a] + (double)M[c * NL + a]; });
+        if (lane == 0) {
+          const double r = value + P[(i64)s * NL + c];
+          kept[(i64)s * NL + c] = r;
+          KEEP(s, c, r);
+        }
+      }
+    __syncthreads();
+  }
+}
+
+// exp of a logarithm of a probability; 0 for what is impossible.
+__device__ __forceinline__ double probability(double x) { return x > -745.0 ? (double)expr(x < 0.0 ? x : 0.0) : 0.0; }
+
+extern "C" __global__ void frames(const Arguments g) {
+  const i64 which = (i64)blockIdx.x * (blockDim.x >> 5) + (threadIdx.x >> 5);
+  const int lane = threadIdx.x & 31;
+  if (which >= g.batch * NL) return;
+  const i64 b = which / NL, c = which % NL, n = length_of(g, b), base = b * (g.time + 1) * NL + c;
+  const double log_z = g.log_z[b], weight = g.weights ? g.weights[b] : 1.0;
+  const bool dead = !(log_z > NONE);
+  double carry = 0.0;
+  for (i64 t0 = 0; t0 < g.time; t0 += 32) {
+    const i64 t = t0 + lane, at = base + t * NL;
+    double x = 0.0;
+    if (t < n && !dead) {
+      x = probability(g.q[at] + g.prefix[at] + g.open[at] - log_z);
+      if (t == 0) g.ends[2 * b * NL + c] = (real)(weight * x);
+      if (t > 0) x -= probability(g.ended[at] + g.r[at] - g.prefix[at] - log_z);
+      if (t == n - 1) {
+        const double last = probability(g.ended[at + NL] + g.r[at + NL] - g.prefix[at + NL] - log_z);
+        g.ends[(2 * b + 1) * NL + c] = (real)(weight * last);
+      }
+    }
+    if (dead && t < 2) g.ends[(2 * b + t) * NL + c] = (real)0;
+    x = carry + warp_scan(x, lane);
+    carry = __shfl_sync(FULL, x, 31);
+    if (t < g.time) g.frames[(b * g.time + t) * NL + c] = t < n ? (real)(weight * fmin(fmax(x, 0.0), 1.0)) : (real)0;
+  }
+}
+
+extern "C" __global__ void pairs(const Arguments g) {
+  const i64 chunks = (g.time + CHUNK - 1) / CHUNK, b = blockIdx.x / chunks, n = length_of(g, b);
+  const i64 begin = (blockIdx.x % chunks) * CHUNK, stop = begin + CHUNK < n ? begin + CHUNK : n;
+  const i64 base = b * (g.time + 1) * NL;
+  const double log_z = g.log_z[b], weight = g.weights ? g.weights[b] : 1.0;
+  real* out = g.partial + (i64)blockIdx.x * (NK + NL) * NL;
+  const bool dead = !(log_z > NONE);
+  for (int p = threadIdx.x; p < (NK + NL) * NL; p += blockDim.x) {
+    double total = 0.0;
+    const int c = p % NL;
+    if (p < NK * NL) {
+      const int l = p / NL + 1;
+      const double d = (double)g.durations[p] - log_z;
+      for (i64 s = begin; s < stop && s + l <= n && !dead; ++s) {
+        const i64 e = base + (s + l) * NL + c;
+        if (g.barriers[e] <= s) total += probability(g.q[base + s * NL + c] + d + g.r[e]);
+      }
+    } else {
+      const int a = p / NL - NK;
+      const double m = (double)g.transitions[a * NL + c] - log_z;
+      for (i64 t = begin > 1 ? begin : 1; t < stop && !dead; ++t)
+        total += probability(g.ended[base + t * NL + a] + m + g.open[base + t * NL + c]);
+    }
+    out[p] = (real)(weight * total);
+  }
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS) best(const Arguments g) {
+#if RING
+  __shared__ double ring[NK * NL];
+#endif
+  __shared__ double row[NL];
+  __shared__ int wall[NL];
+  const i64 b = blockIdx.x, base = b * (g.time + 1) * NL;
+  const int n = (int)length_of(g, b), lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
+  const double* P = g.prefix + base;
+  double* kept = g.q + base;
+  for (int c = threadIdx.x; c < NL; c += THREADS) {
+    const double value = (double)g.start[c];
+    kept[c] = value;
+    KEEP(0, c, value);
+    wall[c] = 0;
+  }
+  for (i64 t = threadIdx.x; t < g.time; t += THREADS) g.tags[b * g.time + t] = -1;
+  __syncthreads();
+  for (int e = 1; e <= n; ++e) {
+    const int most = e < NK ? e : NK;
+    for (int c = warp; c < NL; c += WARPS) {
+      if (lane == 0 && !(emission(g, (b * g.time + e - 1) * NL + c) > NONE)) wall[c] = e;
+      __syncwarp();
+      const int last = e - wall[c] < most ? e - wall[c] : most;
+      int at;
+      const auto term = [&](int k) { return (double)g.durations[k * NL + c] + KEPT(e - k - 1, c); };
+      const double value = largest(last, lane, term, &at);
+      if (lane == 0) {
+        row[c] = value + P[(i64)e * NL + c];
+        g.best_length[base + (i64)e * NL + c] = at + 1;
+      }
+    }
+    __syncthreads();
+    if (e < n)
+      for (int c = warp; c < NL; c += WARPS) {
+        int at;
+        const double value = largest(NL, lane, [&](int a) { return row[a] + (double)g.transitions[a * NL + c]; }, &at);
+        if (lane == 0) {
+          const double q = value - P[(i64)e * NL + c];
+          kept[(i64)e * NL + c] = q;
+          KEEP(e, c, q);
+          g.best_label[base + (i64)e * NL + c] = at;
+        }
+      }
+    __syncthreads();
+  }
+  if (warp == 0) {
+    int c;
+    const double value = largest(NL, lane, [&](int a) { return row[a] + (double)g.end[a]; }, &c);
+    if (lane == 0) {
+      g.log_z[b] = value;
+      for (int e = n; e > 0 && value > NONE;) {
+        const int s = e - g.best_length[base + (i64)e * NL + c];
+        g.tags[b * g.time + s] = c;
+        if (s > 0) c = g.best_label[base + (i64)s * NL + c];
+        e = s;
+      }
+    }
+  }
+}
+"""

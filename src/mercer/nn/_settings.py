@@ -1,0 +1,91 @@
+"""Parameters that the layers share: losses by name, constraints as masks, costs as matrices, reductions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from mercer._validation import check_choice
+from mercer.learning.losses import Hybrid, Loss, resolve_loss
+from mercer.structures.constraints import Constraints
+from mercer.structures.costs import Cost, Hamming, resolve_cost
+
+__all__ = ["LOSSES", "REDUCTIONS", "cost_matrix", "forbidden_masks", "label_names", "layer_loss", "reduction_weights"]
+
+LOSSES = ("log", "hinge", "squared-hinge", "softmax-margin", "hybrid")
+REDUCTIONS = ("mean", "sum", "token_mean", "none")
+
+
+def label_names(n_labels: Any) -> tuple[int, tuple[Any, ...] | None]:
+    """The number of labels and, where they were given, their names."""
+    if isinstance(n_labels, Sequence) and not isinstance(n_labels, (str, bytes)):
+        names = tuple(n_labels)
+        if len(names) < 1 or len(set(names)) != len(names):
+            raise ValueError("labels must be at least one name, none of them twice")
+        return len(names), names
+    if isinstance(n_labels, bool) or not isinstance(n_labels, (int, np.integer)) or n_labels < 1:
+        raise ValueError(f"n_labels must be an integer of at least 1, or a list of labels, got {n_labels!r}")
+    return int(n_labels), None
+
+
+def layer_loss(loss: str | Loss) -> Loss:
+    """The loss of a name, or the one given; only those that the layers know."""
+    found = resolve_loss(loss)
+    if found.name not in LOSSES:
+        known = ", ".join(map(repr, LOSSES))
+        raise ValueError(f"loss must be one of {known} here, got {found.name!r}; StructuredLoss takes all of them")
+    if isinstance(found, Hybrid) and found.margin != "unit":
+        raise ValueError("the hybrid loss of a layer has margin='unit'; StructuredLoss takes the other")
+    return found
+
+
+def forbidden_masks(
+    constraints: Constraints | None, n_labels: int, names: tuple[Any, ...] | None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+    """Masks of transitions, first and last labels, True where forbidden."""
+    if constraints is None:
+        return None
+    if not isinstance(constraints, Constraints):
+        raise TypeError(f"constraints must be a Constraints, got {type(constraints).__name__}")
+    classes = names or constraints.labels or tuple(range(n_labels))
+    if len(classes) != n_labels:
+        raise ValueError(f"the constraints are for {len(classes)} labels, the layer has {n_labels}")
+    used = {label for pair in constraints.forbidden for label in pair}
+    unknown = (used | constraints.forbidden_start | constraints.forbidden_end) - set(classes)
+    if unknown:
+        label = min(unknown, key=str)
+        raise ValueError(
+            f"the constraints name {label!r}, which is not a label: give the names in their order as labels"
+        )
+    return constraints.masks(classes)
+
+
+def cost_matrix(loss: Loss, cost: Any, n_labels: int, names: tuple[Any, ...] | None) -> np.ndarray | None:
+    """Δ of (true label, answered label), for the losses that have a cost; a cost of whole sequences is refused."""
+    if loss.name not in ("hinge", "squared-hinge", "softmax-margin"):
+        return None
+    given: Cost = getattr(loss, "cost", None) or (Hamming() if cost is None else resolve_cost(cost))
+    found = (
+        given.bind(names or range(n_labels)) if not isinstance(given, Hamming) or given.weights is not None else given
+    )
+    matrix = found.matrix_of(n_labels) if found.decomposes else None
+    if matrix is None and found.decomposes:
+        matrix = found.table(np.arange(n_labels), n_labels)
+    if matrix is None:
+        raise ValueError("the cost of a layer must be a sum over positions; StructuredLoss takes others")
+    return np.asarray(matrix, dtype=np.float64)
+
+
+def reduction_weights(reduction: str, lengths: Tensor) -> Tensor:
+    """Weights of the sequences in the loss, float64."""
+    check_choice("reduction", reduction, REDUCTIONS)
+    ones = torch.ones_like(lengths, dtype=torch.float64)
+    if reduction == "mean":
+        return ones / lengths.shape[0]
+    if reduction == "token_mean":
+        return ones / lengths.sum().double()
+    return ones

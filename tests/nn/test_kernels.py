@@ -1,0 +1,210 @@
+"""The kernels of the layers: on the CPU letter for letter, threads as coroutines; on a GPU where there is one."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="needs PyTorch (pip install mercer[torch])")
+
+from mercer.nn import ChainCRF, SemiMarkovCRF  # noqa: E402
+from mercer.nn import _chain_cuda as chains  # noqa: E402
+from mercer.nn import _chain_ops as ops  # noqa: E402
+from mercer.nn import _chain_torch as by_operations  # noqa: E402
+from mercer.nn import _segment_core as segment_core  # noqa: E402
+from mercer.nn import _segment_cuda as segments  # noqa: E402
+from mercer.retrieval._cuda import KernelError  # noqa: E402
+from reference.gpu_threads import run_kernel  # noqa: E402
+
+needs_compiler = pytest.mark.skipif(shutil.which("c++") is None, reason="no C++ compiler c++ to run kernels with")
+needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
+
+
+@pytest.fixture
+def on_coroutines(monkeypatch):
+    """Kernels run on the CPU, whose tensors they are given."""
+    for module in (chains, segments):
+
+        class Emulated:
+            names = module._NAMES
+
+            def __init__(self, text, name, device, shared_bytes=0):
+                self.text, self.name = text, name
+
+            def start(self, blocks, threads, arguments, stream=None):
+                run_kernel(self.text, self.names, self.name, blocks[0], threads, arguments)
+
+        monkeypatch.setattr(module, "Kernel", Emulated)
+        monkeypatch.setattr(module, "available", lambda: True)
+        module._kernels.cache_clear()
+    yield
+    for module in (chains, segments):
+        module._kernels.cache_clear()
+
+
+def chain_problem(labels, time, kind, scale):
+    torch.manual_seed(labels)
+    real = torch.float64 if kind == torch.float64 else torch.float32
+    emissions = (scale * torch.randn(3, time, labels)).to(kind)
+    shared = scale * torch.randn(labels, labels).to(real), torch.randn(labels).to(real), torch.randn(labels).to(real)
+    shared[0][0, 1], shared[1][0], shared[2][1] = -torch.inf, -torch.inf, -torch.inf
+    tags = torch.randint(2, labels, (3, time))
+    return (
+        emissions,
+        shared,
+        torch.tensor([time, 1, time - 1]),
+        tags,
+        torch.tensor([1.0, 0.3, 2.5], dtype=torch.float64),
+    )
+
+
+@needs_compiler
+@pytest.mark.usefixtures("on_coroutines")
+@pytest.mark.parametrize(
+    ("labels", "time", "kind", "scale"),
+    [
+        (3, 20, torch.float32, 1.0),
+        (5, 9, torch.float64, 1.0),
+        (33, 5, torch.bfloat16, 1.0),
+        (4, 30, torch.float16, 40.0),  # as probabilities these underflow: the log domain
+        (140, 3, torch.float32, 1.0),  # columns that do not fit into registers
+    ],
+)
+def test_kernels_of_chains_are_the_definitions(labels, time, kind, scale):
+    emissions, shared, lengths, tags, weights = chain_problem(labels, time, kind, scale)
+    exact = emissions.double(), tuple(x.double() for x in shared)
+    close = 1e-10 if kind == torch.float64 else 3e-6
+    log_z, *parts = chains.marginals(emissions, shared, lengths, weights)
+    expected, *others = by_operations.marginals(*exact, lengths, weights)
+    torch.testing.assert_close(log_z, expected, rtol=1e-6, atol=close)
+    for part, other in zip(parts, others, strict=True):
+        torch.testing.assert_close(part.double(), other, rtol=0, atol=10 * close)
+    value, gradients = chains.log_loss(emissions, shared, tags, lengths, weights, True, True, True)
+    wanted, slopes = ops.log_loss_by_verbs(by_operations, *exact, tags, lengths, weights, True, True, True)
+    torch.testing.assert_close(value, wanted, rtol=1e-5, atol=10 * close)
+    for k, (part, other) in enumerate(zip(gradients, slopes, strict=True)):
+        rough = 0.02 if k == 0 and kind in (torch.bfloat16, torch.float16) else 10 * close
+        torch.testing.assert_close(part.double(), other, rtol=0, atol=rough)
+    labels_found, score = chains.decode(emissions, shared, lengths)
+    best, best_score = by_operations.decode(*exact, lengths)
+    assert torch.equal(labels_found, best)
+    torch.testing.assert_close(score, best_score, rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(chains.log_partition(emissions, shared, lengths), expected, rtol=1e-6, atol=close)
+    torch.testing.assert_close(
+        chains.score(emissions, shared, tags, lengths), by_operations.score(*exact, tags, lengths)
+    )
+
+
+@needs_compiler
+@pytest.mark.usefixtures("on_coroutines")
+def test_kernels_of_chains_notice_what_is_wrong():
+    emissions, shared, lengths, tags, weights = chain_problem(4, 6, torch.float32, 1.0)
+    arguments = shared, tags, lengths, weights, True, True, True
+    broken = emissions.clone()
+    broken[2, 3, 1] = torch.nan
+    with pytest.raises(ValueError, match="sequence 2"):
+        chains.log_loss(broken, *arguments)
+    wrong = tags.clone()
+    wrong[0, 1] = 9
+    with pytest.raises(ValueError, match="tag of sequence 0"):
+        chains.log_loss(emissions, shared, wrong, *arguments[2:])
+    forbidden = tags.clone()
+    forbidden[1, 0] = 0
+    with pytest.raises(ValueError, match="sequence 1 are forbidden"):
+        chains.log_loss(emissions, shared, forbidden, *arguments[2:])
+    with pytest.raises(ValueError, match="unknown"):
+        chains.log_loss(emissions, shared, torch.full_like(tags, -100), lengths, weights, True, False, True)
+
+
+@needs_compiler
+@pytest.mark.usefixtures("on_coroutines")
+@pytest.mark.parametrize(
+    ("labels", "longest", "time", "kind"),
+    [(3, 4, 11, torch.float32), (2, 2100, 6, torch.float64), (33, 2, 3, torch.bfloat16)],
+)
+def test_kernels_of_segments_are_the_definitions(labels, longest, time, kind):
+    torch.manual_seed(labels)
+    real = torch.float64 if kind == torch.float64 else torch.float32
+    emissions = torch.randn(2, time, labels).to(kind)
+    shapes = (longest, labels), (labels, labels), (labels,), (labels,)
+    shared = tuple(torch.randn(shape, dtype=real) for shape in shapes)
+    if labels == 3:
+        emissions[0, 4, 1], shared[1][0, 1], shared[0][2, 2] = -torch.inf, -torch.inf, -torch.inf
+    lengths, weights = torch.tensor([time, time // 2]), torch.tensor([1.0, 0.3], dtype=torch.float64)
+    found, expected = (m.marginals(emissions, shared, lengths, weights) for m in (segments, segment_core))
+    for part, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(part.double(), other, rtol=1e-6, atol=1e-10 if kind == torch.float64 else 1e-5)
+    torch.testing.assert_close(*(m.log_partition(emissions, shared, lengths) for m in (segments, segment_core)))
+    (tags, score), (best, best_score) = (m.decode(emissions, shared, lengths) for m in (segments, segment_core))
+    assert torch.equal(tags, best)
+    torch.testing.assert_close(score, best_score)
+    torch.testing.assert_close(segments.score(emissions, shared, tags, lengths), best_score)
+
+
+def test_without_kernels_operations_of_torch_are_used_and_that_is_said_once(monkeypatch):
+    monkeypatch.setattr(ops, "_said", [])
+
+    def none(layout, device):
+        raise KernelError("NVRTC failed")
+
+    monkeypatch.setattr(chains, "_kernels", none)
+    monkeypatch.setattr(segments, "available", lambda: False)
+    emissions, shared, lengths, tags, weights = chain_problem(4, 6, torch.float32, 1.0)
+    with pytest.warns(RuntimeWarning, match="operations of torch"):
+        found = chains.log_partition(emissions, shared, lengths)
+    torch.testing.assert_close(found, by_operations.log_partition(emissions, shared, lengths))
+    value, _ = chains.log_loss(emissions, shared, tags, lengths, weights, True, True, True)  # not said again
+    assert torch.isfinite(value).all()
+    with pytest.warns(RuntimeWarning, match="CPU"):
+        found = segments.log_partition(emissions, (shared[0][:3], *shared), lengths)
+    torch.testing.assert_close(found, segment_core.log_partition(emissions, (shared[0][:3], *shared), lengths))
+
+
+@needs_gpu
+@pytest.mark.parametrize("labels", [2, 31, 32, 50, 128, 129, 300])
+def test_layers_on_a_gpu_are_those_of_the_processor(labels):
+    torch.manual_seed(labels)
+    crf = ChainCRF(labels)
+    torch.nn.init.normal_(crf.transitions)
+    emissions, tags = torch.randn(5, 40, labels), torch.randint(0, labels, (5, 40))
+    lengths = torch.tensor([40, 1, 7, 39, 40])
+    found = []
+    for device in ("cpu", "cuda", "cuda"):
+        there = ChainCRF(labels).to(device)
+        there.load_state_dict(crf.state_dict())
+        theta = emissions.to(device).requires_grad_()
+        loss = there(theta, tags.to(device), lengths)
+        loss.backward()
+        parts = (
+            loss.detach(),
+            theta.grad,
+            *(p.grad for p in there.parameters()),
+            there.marginals(theta.detach(), lengths),
+        )
+        found.append([*(x.cpu() for x in parts), there.decode(theta.detach(), lengths).cpu()])
+    for here, there, again in zip(*found, strict=True):
+        torch.testing.assert_close(here, there, rtol=1e-4, atol=1e-6)
+        assert torch.equal(there, again)
+
+
+@needs_gpu
+def test_segments_on_a_gpu_are_those_of_the_processor():
+    torch.manual_seed(0)
+    crf = SemiMarkovCRF(5, 9)
+    for parameter in crf.parameters():
+        torch.nn.init.normal_(parameter)
+    emissions, lengths = torch.randn(3, 60, 5), torch.tensor([60, 1, 33])
+    tags = crf.sample(emissions, 1, lengths, random_state=0)[:, 0]
+    found = []
+    for device in ("cpu", "cuda"):
+        there = SemiMarkovCRF(5, 9).to(device)
+        there.load_state_dict(crf.state_dict())
+        theta = emissions.to(device).requires_grad_()
+        loss = there(theta, tags.to(device), lengths)
+        loss.backward()
+        found.append(
+            [loss.detach(), theta.grad, *(p.grad for p in there.parameters()), there.decode(theta.detach(), lengths)]
+        )
+    for here, there in zip(*found, strict=True):
+        torch.testing.assert_close(here, there.cpu(), rtol=1e-4, atol=1e-5)
