@@ -24,7 +24,7 @@ HEAD = r"""
 #define __device__
 #define __forceinline__ inline
 #define __shared__ static
-#define __launch_bounds__(n)
+#define __launch_bounds__(...)
 using std::fabs; using std::fmax; using std::fmin;
 struct Place { unsigned x = 0; };
 static Place threadIdx, blockIdx, blockDim, gridDim;

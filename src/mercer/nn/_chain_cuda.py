@@ -30,18 +30,22 @@ __all__ = [
 
 Shared = tuple[Tensor, Tensor, Tensor]
 MOST_LABELS = 1500  # three rows of doubles in shared memory
-_NAMES = ("prepare", "truth", "sweep", "rows", "again", "finish", "viterbi")
+_NAMES = ("prepare", "truth", "sweep", "rows", "again", "finish", "summed", "viterbi")
 _ROWS = 8  # warps of a block of `prepare` and `rows`
 _NOT_FINITE, _UNKNOWN, _OUT_OF_RANGE = 1, 2, 4
 
 
+_POINTERS = (
+    *("emissions", "transitions", "start", "end", "lengths", "tags", "weights"),
+    *("e", "ab", "shifts", "scales", "status", "log_z", "score", "gradient", "ends", "counts", "partial", "used"),
+    *("product", "out", "out_start", "out_end", "total", "labels", "back"),
+)
+
+
 class _Arguments(ctypes.Structure):
     _fields_ = (
-        *((name, ctypes.c_void_p) for name in (
-            "emissions", "transitions", "start", "end", "lengths", "tags", "weights", "e", "ab", "shifts", "scales",
-            "status", "log_z", "score", "gradient", "ends", "counts", "partial", "product", "out", "out_start",
-            "out_end", "labels", "back",
-        )),
+        *((name, ctypes.c_void_p) for name in _POINTERS[:7]), ("factor", ctypes.c_double),
+        *((name, ctypes.c_void_p) for name in _POINTERS[7:]),
         ("batch", ctypes.c_longlong), ("time", ctypes.c_longlong), ("groups", ctypes.c_int), ("as_real", ctypes.c_int),
     )  # fmt: skip
 
@@ -70,6 +74,7 @@ class _Batch:
         self.batch, self.time, self.C = emissions.shape
         if self.C > MOST_LABELS:
             raise KernelError(f"more than {MOST_LABELS} labels")
+        self.unit = 8 if self.kind == torch.float64 else 4
         self.layout = Layout(self.C, _name(self.kind), _name(emissions.dtype))
         self.kernels = _kernels(self.layout, self.device.index)
         transitions = shared[0].detach().contiguous()
@@ -77,14 +82,22 @@ class _Batch:
             transitions = torch.cat([transitions.flatten(), transitions.T.flatten()])
         self.kept: list[Tensor] = []
         self.g = _Arguments()
-        self.g.batch, self.g.time = self.batch, self.time
+        self.g.batch, self.g.time, self.g.factor = self.batch, self.time, 1.0
         self.give(emissions=self.emissions, transitions=transitions, lengths=lengths.contiguous())
         self.give(start=shared[1].detach().contiguous(), end=shared[2].detach().contiguous())
-        # log Z and score of each sequence, and its status behind them: read at once
-        self.results = torch.zeros(2 * self.batch + (self.batch + 1) // 2, dtype=torch.float64, device=self.device)
-        self.log_z, self.score = self.results[: self.batch], self.results[self.batch : 2 * self.batch]
-        self.status = self.results[2 * self.batch :].view(torch.int32)[: self.batch]
-        self.give(log_z=self.log_z, score=self.score, status=self.status)
+        # What begins with zeros: log Z and score of each sequence, which are read with the status behind them; which
+        # groups have sums; counts of label pairs
+        B, C = self.batch, self.C
+        self.groups = self.g.groups = max(1, min(B, 32, (1 << 22) // C**2))
+        ints = (B + self.groups + 1) // 2
+        zeros = torch.zeros(2 * B + ints + C * C, dtype=torch.float64, device=self.device)
+        self.results, self.log_z, self.score = zeros[: 2 * B + ints], zeros[:B], zeros[B : 2 * B]
+        self.status = zeros[2 * B : 2 * B + ints].view(torch.int32)[:B]
+        self.kept.append(zeros)
+        place = zeros.data_ptr()
+        self.g.log_z, self.g.score, self.g.status = place, place + 8 * B, place + 16 * B
+        self.g.used, self.counts = place + 20 * B, place + 8 * (2 * B + ints)
+        self.stream = None if self.device.type == "cpu" else ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
 
     def give(self, **tensors: Tensor | None) -> None:
         """Set arguments, and keep their memory."""
@@ -97,29 +110,37 @@ class _Batch:
         return torch.empty(shape, dtype=kind or self.kind, device=self.device)
 
     def start(self, name: str, blocks: int, threads: int) -> None:
-        self.kernels[name].start((blocks, 1), threads, self.g)
+        self.kernels[name].start((blocks, 1), threads, self.g, self.stream)
 
     def sweeps(self, gradient: Tensor | None, weights: Tensor | None, tags: Tensor | None) -> None:
         """log Z; with room for a gradient also weights · (μ − 1_y), and a and U for the sums over pairs."""
-        B, T, C = self.batch, self.time, self.C
-        self.ab = self.room(B, T, 2, C)
-        self.give(e=self.room(B, T, C), ab=self.ab, shifts=self.room(B, T), scales=self.room(B, T, kind=torch.int32))
-        self.groups = max(1, min(B, 132, (1 << 22) // C**2))
-        self.g.groups, self.g.as_real = self.groups, int(gradient is not None and gradient.dtype == self.kind)
-        if gradient is not None:
-            self.partial = torch.zeros(self.groups, C, C, dtype=torch.float64, device=self.device)
-            self.give(gradient=gradient, ends=self.room(B, 2, C), partial=self.partial, weights=weights, tags=tags)
+        B, T, C, unit = self.batch, self.time, self.C, self.unit
+        n, has = B * T * C, gradient is not None
+        # one piece of memory: every request of it costs a few microseconds
+        sizes = {"partial": 8 * has * self.groups * C * C, "ab": 2 * n * unit, "e": n * unit, "shifts": B * T * unit,
+                 "ends": 2 * B * C * unit, "scales": 4 * B * T}  # fmt: skip
+        memory = torch.empty(sum(sizes.values()), dtype=torch.uint8, device=self.device)
+        place, at = memory.data_ptr(), 0
+        for name, size in sizes.items():
+            setattr(self.g, name, place + at)
+            if name == "ab":
+                self.ab = memory[at : at + size].view(self.kind).view(B, T, 2, C)
+            at += size
+        self.kept.append(memory)
+        self.g.as_real = int(gradient is not None and gradient.dtype == self.kind)
+        if has:
+            self.give(gradient=gradient, weights=weights, tags=tags)
         blocks = -(-B * T // _ROWS)
         self.start("prepare", blocks, 32 * _ROWS)
         self.start("sweep", 2 * B, self.layout.threads)
         self.start("rows", blocks, 32 * _ROWS)
         self.start("again", self.groups, 256)
 
-    def shared_gradients(self) -> tuple[Tensor, Tensor, Tensor]:
+    def shared_gradients(self, made: tuple[Tensor, Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor, Tensor]:
         """Gradients of transitions, start and end, after `sweeps`."""
         rows, C = self.ab.view(-1, 2, self.C), self.C
         product = _product(rows[:-1, 0], rows[1:, 1])
-        made = self.room(C, C), self.room(C), self.room(C)
+        made = made or (self.room(C, C), self.room(C), self.room(C))
         self.give(product=product, out=made[0], out_start=made[1], out_end=made[2])
         self.start("finish", min(132, -(-(C * C + 2 * C) // 256)), 256)
         return made
@@ -138,6 +159,20 @@ class _Batch:
         return int(np.bitwise_or.reduce(status))
 
 
+def _on_device(function: Any) -> Any:
+    """Run on the device of the first argument."""
+
+    @functools.wraps(function)
+    def run(emissions: Tensor, *arguments: Any, **options: Any) -> Any:
+        index = emissions.device.index
+        if index is None or index == torch.cuda.current_device():
+            return function(emissions, *arguments, **options)
+        with torch.cuda.device(index):
+            return function(emissions, *arguments, **options)
+
+    return run
+
+
 def _product(a: Tensor, u: Tensor) -> Tensor:
     """Σ_t a_t ⊗ u_t with all digits, whatever torch may do elsewhere."""
     if a.dtype == torch.float32 and torch.get_float32_matmul_precision() != "highest":
@@ -145,6 +180,7 @@ def _product(a: Tensor, u: Tensor) -> Tensor:
     return (a.T @ u).contiguous()
 
 
+@_on_device
 def log_partition(emissions: Tensor, shared: Shared, lengths: Tensor) -> Tensor:
     """log Z of each sequence, float64."""
     try:
@@ -155,6 +191,7 @@ def log_partition(emissions: Tensor, shared: Shared, lengths: Tensor) -> Tensor:
     return torch.where((x.status & _NOT_FINITE) > 0, torch.nan, x.log_z)
 
 
+@_on_device
 def marginals(
     emissions: Tensor, shared: Shared, lengths: Tensor, weights: Tensor
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
@@ -168,39 +205,54 @@ def marginals(
     return x.log_z.clone(), nodes, *x.shared_gradients()
 
 
+@_on_device
 def log_loss(
-    emissions: Tensor, shared: Shared, tags: Tensor, lengths: Tensor, weights: Tensor, gradient: bool, partial: bool,
-    check: bool,
-) -> tuple[Tensor, Any]:  # fmt: skip
-    """log Z − score(y) of each sequence, and the gradient of the weighted sum."""
+    emissions: Tensor, shared: Shared, tags: Tensor, lengths: Tensor, weights: Tensor | float, gradient: bool,
+    partial: bool, check: bool,
+) -> tuple[Tensor, list[Tensor], Tensor | None]:  # fmt: skip
+    """Σ weights (log Z − score(y)), its gradient, and the memory that holds all of the gradient in one piece."""
     from mercer.nn import _chain_ops as ops
 
     try:
         x = _Batch(emissions, shared, lengths)
     except KernelError as error:
-        module = _instead(error)
-        known = ops.check_tags(tags, lengths, emissions.shape[2])
-        return ops.log_loss_by_verbs(module, emissions, shared, tags, lengths, weights, gradient, check, known)
-    weights = weights.detach().double().contiguous()
-    counts = torch.zeros(x.C, x.C, dtype=torch.int64, device=x.device) if gradient else None
-    x.give(tags=tags.contiguous(), weights=weights, counts=counts)
+        return ops.log_loss_by_verbs(
+            _instead(error), emissions, shared, tags, lengths, weights, gradient, partial, check
+        )
+    own = weights.detach().double().contiguous() if isinstance(weights, Tensor) else None
+    if own is None:
+        x.g.factor = float(weights)
+    x.give(tags=tags.contiguous(), weights=own, total=(total := x.room()))
+    x.g.counts = x.counts if gradient else None
     x.start("truth", x.batch, 256)
-    slope = torch.empty_like(x.emissions) if gradient else None
-    x.sweeps(slope, weights, tags)
-    parts = (slope, *x.shared_gradients()) if gradient else None
+    parts, flat = [], None
+    if gradient:
+        n, C = emissions.numel(), x.C
+        if emissions.dtype == x.kind:
+            flat = x.room(n + C * C + 2 * C)
+            slope, own_room = flat[:n].view(emissions.shape), flat[n:]
+        else:
+            slope, own_room = torch.empty_like(x.emissions), x.room(C * C + 2 * C)
+        made = own_room[: C * C].view(C, C), own_room[C * C : C * C + C], own_room[C * C + C :]
+        x.sweeps(slope, own, tags)
+        parts = [slope, *x.shared_gradients(made)]
+    else:
+        x.sweeps(None, own, tags)
+    x.start("summed", 1, 256)
     if check:
         status = x.check(tags=True)
         if status & _UNKNOWN:
             if not partial:
-                raise ValueError(ops._UNKNOWN)
+                raise ValueError(ops.UNKNOWN_TAGS)
             here = ops.backend(emissions)
-            return ops.log_loss_by_verbs(here, emissions, shared, tags, lengths, weights, gradient, check, False)
-        for values, text in ((x.read[: x.batch], ops._NO_LABELLING), (x.read[x.batch :][: x.batch], ops._FORBIDDEN)):
+            return ops.log_loss_by_verbs(here, emissions, shared, tags, lengths, weights, gradient, True, check)
+        for values, text in ((x.read[: x.batch], ops.NO_LABELLING), (x.read[x.batch :][: x.batch], ops.FORBIDDEN)):
             if np.isneginf(values).any():
                 raise ValueError(text.format(int(np.flatnonzero(np.isneginf(values))[0])))
-    return x.log_z - x.score, parts
+    return total, parts, flat
 
 
+@_on_device
 def score(emissions: Tensor, shared: Shared, tags: Tensor, lengths: Tensor) -> Tensor:
     """The score of known labels, float64."""
     try:
@@ -212,6 +264,7 @@ def score(emissions: Tensor, shared: Shared, tags: Tensor, lengths: Tensor) -> T
     return x.score.clone()
 
 
+@_on_device
 def decode(emissions: Tensor, shared: Shared, lengths: Tensor) -> tuple[Tensor, Tensor]:
     """The best labels, −1 in the padding, and their scores in float64."""
     try:

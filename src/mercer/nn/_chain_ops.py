@@ -73,9 +73,9 @@ def _named(dead: Tensor, text: str) -> None:
         raise ValueError(text.format(int(dead.nonzero()[0])))
 
 
-_UNKNOWN = f"some tags are unknown ({UNKNOWN} or None): the loss needs all of them; the log loss does not"
-_NO_LABELLING = "no labelling of sequence {} is allowed: its emissions and the constraints forbid all"
-_FORBIDDEN = "the tags of sequence {} are forbidden: the constraints, or emissions of −inf, exclude them"
+UNKNOWN_TAGS = f"some tags are unknown ({UNKNOWN} or None): the loss needs all of them; the log loss does not"
+NO_LABELLING = "no labelling of sequence {} is allowed: its emissions and the constraints forbid all"
+FORBIDDEN = "the tags of sequence {} are forbidden: the constraints, or emissions of −inf, exclude them"
 
 
 # ---------------------------------------------------------------------- log Z and its gradient
@@ -165,10 +165,10 @@ def chain_score(
     """The score of known labels, float64."""
     module, theta, shared = _prepared(emissions, transitions, start, end)
     if check and not check_tags(tags, lengths, emissions.shape[2]):
-        raise ValueError(_UNKNOWN)
+        raise ValueError(UNKNOWN_TAGS)
     value: Tensor = module.score(theta, shared, tags, lengths)
     if check:
-        _named(torch.isneginf(value), _FORBIDDEN)
+        _named(torch.isneginf(value), FORBIDDEN)
     return value
 
 
@@ -195,7 +195,7 @@ def check_tags(tags: Tensor, lengths: Tensor, n_labels: int) -> bool:
 def check_agreement(value: Tensor, tags: Tensor, lengths: Tensor, n_labels: int) -> Tensor:
     """Raise where tags are out of range or no labelling agrees with them."""
     check_tags(tags, lengths, n_labels)
-    _named(torch.isneginf(value), _FORBIDDEN)
+    _named(torch.isneginf(value), FORBIDDEN)
     return torch.zeros(0)
 
 
@@ -259,27 +259,79 @@ def chain_log_loss(
 
     Where tags are unknown, the second term is the log-partition of all labellings that agree with the known ones.
     """
-    module, theta, shared = _prepared(emissions, transitions, start, end)
-    kind, C = computed_in(emissions, transitions), emissions.shape[2]
-    if hasattr(module, "log_loss"):
-        value, parts = module.log_loss(theta, shared, tags, lengths, weights, gradient, partial, check)
-    else:
-        known = check_tags(tags, lengths, C)
-        if not known and not partial:
-            raise ValueError(_UNKNOWN)
-        value, parts = log_loss_by_verbs(module, theta, shared, tags, lengths, weights, gradient, check, known)
-    total = (weights.double() * value).sum().to(kind)
+    given = emissions, transitions, start, end
+    total, parts, _ = log_loss(given, tags, lengths, weights, gradient, partial, check)
     if not gradient:
-        return total, *(x.new_empty(0) for x in (emissions, transitions, start, end))  # type: ignore[return-value]
-    made = (p.to(x.dtype).contiguous() for p, x in zip(parts, (emissions, transitions, start, end), strict=True))
-    return total, *made  # type: ignore[return-value]
+        return total, *(x.new_empty(0) for x in given)  # type: ignore[return-value]
+    return total, *(part.clone() for part in parts)  # type: ignore[return-value]
+
+
+def log_loss(
+    given: tuple[Tensor, Tensor, Tensor, Tensor], tags: Tensor, lengths: Tensor, weights: Tensor | float,
+    gradient: bool, partial: bool, check: bool,
+) -> tuple[Tensor, list[Tensor], Tensor | None]:  # fmt: skip
+    """The summed loss, its gradient in the types of what was given, and the gradient in one piece where it is so."""
+    module, theta, shared = _prepared(*given)
+    arguments = theta, shared, tags, lengths, weights, gradient, partial, check
+    total, parts, flat = (
+        module.log_loss(*arguments) if hasattr(module, "log_loss") else log_loss_by_verbs(module, *arguments)
+    )
+    if flat is not None and all(x.dtype == flat.dtype for x in given):
+        return total, parts, flat
+    return total, [part.to(x.dtype).contiguous() for part, x in zip(parts, given, strict=False)], None
+
+
+class DirectLogLoss(torch.autograd.Function):
+    """The same as the operator, without what registered operators cost in Python; for eager mode."""
+
+    @staticmethod
+    def forward(ctx: Any, emissions: Tensor, transitions: Tensor, start: Tensor, end: Tensor, *rest: Any) -> Tensor:
+        given = emissions, transitions, start, end
+        tags, lengths, weights, partial, check = rest
+        gradient = any(ctx.needs_input_grad[:4])
+        total, parts, flat = log_loss(given, tags, lengths, weights, gradient, partial, check)
+        if gradient:
+            ctx.in_one, ctx.shapes = flat is not None, [x.shape for x in given]
+            ctx.save_for_backward(*given, *((flat,) if flat is not None else parts))
+        return total
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> Any:
+        given, parts = ctx.saved_tensors[:4], ctx.saved_tensors[4:]
+        scaled = [(gradients[0] * part).to(part.dtype) for part in parts]
+        if ctx.in_one:
+            pieces = scaled[0].split([shape.numel() for shape in ctx.shapes])
+            scaled = [piece.view(shape) for piece, shape in zip(pieces, ctx.shapes, strict=True)]
+        if torch.is_grad_enabled():
+            scaled = [_Once.apply(part, *given) for part in scaled]
+        return *scaled, None, None, None, None, None
+
+
+class _Once(torch.autograd.Function):
+    """A gradient that has none itself."""
+
+    @staticmethod
+    def forward(ctx: Any, part: Tensor, *given: Tensor) -> Tensor:
+        return part.clone()
+
+    backward = staticmethod(_refuse("the gradient of the log loss of a chain"))
+
+
+def is_eager(emissions: Tensor) -> bool:
+    """Whether operators need not be seen: no compiler and no tracing mode is at work."""
+    return not torch.compiler.is_compiling() and type(emissions) is Tensor and not torch._C._len_torch_dispatch_stack()
 
 
 def log_loss_by_verbs(
-    module: Any, theta: Tensor, shared: Any, tags: Tensor, lengths: Tensor, weights: Tensor,
-    gradient: bool, check: bool, known: bool,
-) -> tuple[Tensor, Any]:  # fmt: skip
+    module: Any, theta: Tensor, shared: Any, tags: Tensor, lengths: Tensor, weights: Tensor | float,
+    gradient: bool, partial: bool, check: bool,
+) -> tuple[Tensor, Any, None]:  # fmt: skip
     """The loss by the verbs of a backend."""
+    known = check_tags(tags, lengths, theta.shape[2])
+    if not known and not partial:
+        raise ValueError(UNKNOWN_TAGS)
+    if not isinstance(weights, Tensor):
+        weights = torch.full((theta.shape[0],), float(weights), dtype=torch.float64, device=theta.device)
     all_of, parts = _summed(module, theta, shared, lengths, weights, gradient)
     if known:
         truth = module.score(theta, shared, tags, lengths)
@@ -288,11 +340,10 @@ def log_loss_by_verbs(
         truth, less = _summed(module, restricted(theta, tags, lengths), shared, lengths, weights, gradient)
     if check:
         _check_finite(all_of, theta)
-        _named(torch.isneginf(all_of), _NO_LABELLING)
-        _named(torch.isneginf(truth), _FORBIDDEN)
-    if gradient:
-        parts = [a - b for a, b in zip(parts, less, strict=True)]
-    return all_of - truth, parts
+        _named(torch.isneginf(all_of), NO_LABELLING)
+        _named(torch.isneginf(truth), FORBIDDEN)
+    total = (weights.double() * (all_of - truth)).sum().to(shared[0].dtype)
+    return total, [a - b for a, b in zip(parts, less, strict=True)] if gradient else [], None
 
 
 def _summed(module: Any, theta: Tensor, shared: Any, lengths: Tensor, weights: Tensor, gradient: bool) -> Any:
@@ -348,7 +399,7 @@ def chain_decode(
     labels, score = module.decode(theta, shared, lengths)
     if check:
         _check_finite(score, theta)
-        _named(torch.isneginf(score), _NO_LABELLING)
+        _named(torch.isneginf(score), NO_LABELLING)
     return labels, score
 
 

@@ -7,6 +7,7 @@
     rows       μ_t = a_t ∘ b_t / ⟨a_t, b_t⟩ minus the truth, and U_t with  Σ_t ξ_t = E ∘ Σ_t a_{t−1} ⊗ U_t, a warp each
     again      the same in the log domain and double precision, for sequences where a product underflowed
     finish     gradients of the shared scores, after Σ a ⊗ U was made by one matrix product
+    summed     the weighted sum of the losses, by one block
     viterbi    the best labels: δ in shared memory, back-pointers in bytes, walked back through shared memory
 
 Scales are powers of 2 and therefore exact. One more thread of `sweep` sums a_{t−1}; the scale of a_{t+1} is half of
@@ -88,7 +89,8 @@ struct Arguments {
   const void* emissions;   // batch x time x NL
   const real *transitions, *start, *end;
   const i64 *lengths, *tags;
-  const double* weights;
+  const double* weights;   // of the sequences; null: all are `factor`
+  double factor;
   real *e, *ab;            // batch x time x NL; batch x time x 2 x NL
   real* shifts;            // batch x time
   int* scales;             // batch x time
@@ -98,8 +100,10 @@ struct Arguments {
   real* ends;              // batch x 2 x NL: gradients of first and last positions
   u64* counts;             // NL x NL, in units of unit_of
   double* partial;         // groups x NL x NL
+  int* used;               // groups: which of them hold something
   const real* product;     // NL x NL
   real *out, *out_start, *out_end;  // gradients of transitions, start and end
+  real* total;             // Σ weight (log Z − score), or null
   i64 *labels; pointer* back;
   i64 batch, time;
   int groups, as_real;     // as_real: the gradient is of type real, whatever the emissions are
@@ -228,10 +232,15 @@ __device__ real block_max(real x, double* memory) {
   return (real)top;
 }
 
+__device__ __forceinline__ double weight_of(const Arguments& g, i64 b) { return g.weights ? g.weights[b] : g.factor; }
+
 // Weights are counted in units of 2^-40 of the largest: sums of integers do not depend on their order.
 __device__ double unit_of(const Arguments& g, double* memory) {
-  double top = 0.0;
-  for (i64 b = threadIdx.x; b < g.batch; b += blockDim.x) top = fmax(top, fabs(g.weights[b]));
+  double top = fabs(g.factor);
+  if (g.weights) {
+    top = 0.0;
+    for (i64 b = threadIdx.x; b < g.batch; b += blockDim.x) top = fmax(top, fabs(g.weights[b]));
+  }
   for (int k = 16; k; k >>= 1) top = fmax(top, __shfl_xor_sync(FULL, top, k));
   __syncthreads();
   if ((threadIdx.x & 31) == 0) memory[threadIdx.x >> 5] = top;
@@ -271,7 +280,7 @@ extern "C" __global__ void truth(const Arguments g) {
   __shared__ double memory[32];
   const i64 b = blockIdx.x, n = length_of(g, b), first = b * g.time;
   const int lane = threadIdx.x & 31;
-  const u64 weight = g.counts ? (u64)llrint(g.weights[b] / unit_of(g, memory)) : 0ull;
+  const u64 weight = g.counts ? (u64)llrint(weight_of(g, b) / unit_of(g, memory)) : 0ull;
   double total = 0.0;
   int seen = 0;
   for (i64 t0 = 0; t0 < n; t0 += blockDim.x) {
@@ -330,7 +339,7 @@ __device__ __forceinline__ real dot(const real* x, const real* m) {
 }
 #endif
 
-extern "C" __global__ void __launch_bounds__(THREADS) sweep(const Arguments g) {
+extern "C" __global__ void __launch_bounds__(THREADS, 1) sweep(const Arguments g) {
   alignas(16) __shared__ real x[2][PAD];
   __shared__ int scale[2];
   __shared__ double memory[32];
@@ -468,7 +477,7 @@ extern "C" __global__ void rows(const Arguments g) {
   product = warp_sum(product);
   const real lower = top_a < top_b ? top_a : top_b;
   const int power_of_2 = g.scales[row];
-  const real weight = g.weights ? (real)g.weights[b] : (real)1;
+  const real weight = (real)weight_of(g, b);
   const real factor = over_a * power(power_of_2) / product;
   const bool sound = product * lower > SLACK * NL && factor < BOUND;
   if (!sound && lane == 0) atomicOr(g.status + b, 8);
@@ -536,8 +545,13 @@ extern "C" __global__ void again(const Arguments g) {
     __syncthreads();
     if (!g.gradient) continue;
     const bool dead = !(level > none);
-    const double weight = g.weights ? g.weights[b] : 1.0;
+    const double weight = weight_of(g, b);
     double* sums = g.partial + (i64)blockIdx.x * NL * NL;
+    if (!g.used[blockIdx.x]) {
+      for (int k = threadIdx.x; k < NL * NL; k += blockDim.x) sums[k] = 0.0;
+      __syncthreads();
+      if (threadIdx.x == 0) g.used[blockIdx.x] = 1;
+    }
     for (int j = threadIdx.x; j < NL; j += blockDim.x) beta[j] = (double)g.end[j];
     __syncthreads();
     for (i64 t = n - 1; t >= 0; --t) {
@@ -592,7 +606,8 @@ extern "C" __global__ void finish(const Arguments g) {
     double total = 0.0;
     if (k < NL * NL) {
       total = (double)(expr(g.transitions[k] - shift) * g.product[k]);
-      for (int group = 0; group < g.groups; ++group) total += g.partial[(i64)group * NL * NL + k];
+      for (int group = 0; group < g.groups; ++group)
+        if (g.used[group]) total += g.partial[(i64)group * NL * NL + k];
       if (g.counts) total -= (double)(i64)g.counts[k] * unit;
     } else {
       const int side = k >= NL * NL + NL, j = k - NL * NL - side * NL;
@@ -602,7 +617,15 @@ extern "C" __global__ void finish(const Arguments g) {
   }
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS) viterbi(const Arguments g) {
+extern "C" __global__ void summed(const Arguments g) {
+  __shared__ double memory[32];
+  double total = 0.0;
+  for (i64 b = threadIdx.x; b < g.batch; b += blockDim.x) total += weight_of(g, b) * (g.log_z[b] - g.score[b]);
+  total = block_sum(total, memory);
+  if (threadIdx.x == 0) *g.total = (real)total;
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, 1) viterbi(const Arguments g) {
   alignas(16) __shared__ real delta[2][PAD];
   __shared__ double memory[32];
   __shared__ int best;

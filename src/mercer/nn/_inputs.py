@@ -6,6 +6,7 @@ time) with −100 for what is not.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -58,13 +59,22 @@ def as_batch(emissions: Any, lengths: Any, mask: Any, n_labels: int, weight: Ten
             raise ValueError(f"mask must be a tensor of shape {(batch, time)}")
         return emissions, torch.ops.mercer.mask_lengths(mask.to(emissions.device, torch.bool), check)
     if lengths is None:
-        return emissions, torch.full((batch,), time, dtype=torch.int64, device=emissions.device)
+        if torch.compiler.is_compiling() or torch._C._len_torch_dispatch_stack():
+            return emissions, torch.full((batch,), time, dtype=torch.int64, device=emissions.device)
+        return emissions, _full(batch, time, emissions.device)
     if isinstance(lengths, Tensor) and lengths.is_floating_point():
         raise ValueError(f"lengths must be integers, got {lengths.dtype}")
     found = torch.as_tensor(lengths, dtype=torch.int64)
     if found.shape != (batch,):
         raise ValueError(f"lengths must be one number a sequence, ({batch},), got {tuple(found.shape)}")
     return emissions, torch.ops.mercer.checked_lengths(found, time, check).to(emissions.device)
+
+
+@functools.lru_cache(maxsize=64)
+def _full(batch: int, time: int, device: torch.device) -> Tensor:
+    """Lengths of a batch without padding; nobody writes to them."""
+    with torch.inference_mode(False):
+        return torch.full((batch,), time, dtype=torch.int64, device=device)
 
 
 def as_tags(tags: Any, emissions: Tensor) -> Tensor:

@@ -81,7 +81,7 @@ class _Batch:
 
     def sound(self, values: Tensor) -> Tensor:
         """NaN where emissions were."""
-        return torch.where(self.status > 0, torch.nan, values)
+        return torch.where((self.status & 1) > 0, torch.nan, values)
 
 
 def log_partition(emissions: Tensor, shared: Shared, lengths: Tensor) -> Tensor:

@@ -54,6 +54,8 @@ def segment_source(layout: SegmentLayout) -> str:
 #define THREADS {layout.threads}
 #define WARPS {layout.threads // 32}
 #define RING {int(K * L <= 4000)}
+#define OWN {int(L <= 32 and K <= 256)}
+#define TURNS {-(-K // 32)}
 #define CHUNK {CHUNK}
 #define DOUBLE {int(layout.real == "float64")}
 typedef {"double" if layout.real == "float64" else "float"} real;
@@ -74,7 +76,7 @@ struct Arguments {
   double *prefix, *q, *r, *ended, *open;                 // batch x (time + 1) x NL each
   int* barriers;                                         // batch x (time + 1) x NL: one past the last forbidden frame
   double* log_z;                                         // batch
-  int* status;                                           // batch: 1 not finite
+  int* status;                                           // batch: 1 not finite, 2 forbidden frames
   real *frames, *ends, *partial;                         // batch x time x NL; batch x 2 x NL; chunks x (NK + NL) NL
   i64* tags;                                             // batch x time
   int *best_length, *best_label;                         // batch x (time + 1) x NL
@@ -145,13 +147,16 @@ extern "C" __global__ void prefix(const Arguments g) {
   for (i64 t0 = 0; t0 < n; t0 += 32) {
     const i64 t = t0 + lane;
     double x = t < n ? emission(g, (b * g.time + t) * NL + c) : 0.0;
-    wrong |= !(x < -NONE);
-    if (!(x > NONE)) x = 0.0;
+    if (!(x < -NONE)) wrong |= 1;
+    if (!(x > NONE)) {
+      wrong |= 2;
+      x = 0.0;
+    }
     x = carry + warp_scan(x, lane);
     if (t < n) out[(t + 1) * NL] = x;
     carry = __shfl_sync(FULL, x, 31);
   }
-  if (wrong) atomicOr(g.status + b, 1);
+  if (wrong) atomicOr(g.status + b, wrong);
 }
 
 // log Σ exp over the lanes, where every lane has several terms: term(k) for k = lane, lane + 32, … < n.
@@ -188,6 +193,25 @@ template <class Term> __device__ __forceinline__ double largest(int n, int lane,
   return top;
 }
 
+#if OWN
+// The scores of lengths that a lane has, for the label of its warp; −inf past the longest.
+__device__ __forceinline__ void own_lengths(const real* D, int c, int lane, double* d) {
+#pragma unroll
+  for (int r = 0; r < TURNS; ++r) d[r] = lane + 32 * r < NK ? (double)D[(lane + 32 * r) * NL + c] : NONE;
+}
+template <int N> __device__ __forceinline__ double log_sum_of(const double* v) {
+  float top = (float)v[0];
+#pragma unroll
+  for (int r = 1; r < N; ++r) top = fmaxf(top, (float)v[r]);
+  top = warp_max(top);
+  if (!(top > (float)NONE)) return NONE;
+  real total = 0;
+#pragma unroll
+  for (int r = 0; r < N; ++r) total += expr(v[r] - (double)top);
+  return (double)top + logr(warp_sum(total));
+}
+#endif
+
 #if RING
 #define KEPT(s, c) ring[(int)((s) % NK) * NL + (c)]
 #define KEEP(s, c, x) ring[(int)((s) % NK) * NL + (c)] = (x)
@@ -196,7 +220,7 @@ template <class Term> __device__ __forceinline__ double largest(int n, int lane,
 #define KEEP(s, c, x)
 #endif
 
-extern "C" __global__ void __launch_bounds__(THREADS) sweep(const Arguments g) {
+extern "C" __global__ void __launch_bounds__(THREADS, 1) sweep(const Arguments g) {
 #if RING
   __shared__ double ring[NK * NL];
 #endif
@@ -205,74 +229,84 @@ extern "C" __global__ void __launch_bounds__(THREADS) sweep(const Arguments g) {
   const bool backward = blockIdx.x >= g.batch;
   const i64 b = backward ? blockIdx.x - g.batch : blockIdx.x, base = b * (g.time + 1) * NL;
   const int n = (int)length_of(g, b), lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
+  const bool walls = g.status[b] & 2;
   const double* P = g.prefix + base;
   double *kept = (backward ? g.r : g.q) + base, *other = (backward ? g.open : g.ended) + base;
   const real *D = g.durations, *M = g.transitions;
-  if (!backward) {
-    for (int c = threadIdx.x; c < NL; c += THREADS) {
-      const double value = (double)g.start[c];
-      kept[c] = value;
-      KEEP(0, c, value);
-      wall[c] = 0;
-    }
-    __syncthreads();
-    for (int e = 1; e <= n; ++e) {
-      const int most = e < NK ? e : NK;
-      for (int c = warp; c < NL; c += WARPS) {
-        if (lane == 0 && !(emission(g, (b * g.time + e - 1) * NL + c) > NONE)) wall[c] = e;
-        __syncwarp();
-        const int last = e - wall[c] < most ? e - wall[c] : most;  // segments must not reach over the wall
-        const double value = log_sum(last, lane, [&](int k) { return (double)D[k * NL + c] + KEPT(e - k - 1, c); });
-        if (lane == 0) {
-          row[c] = other[(i64)e * NL + c] = value + P[(i64)e * NL + c];
-          g.barriers[base + (i64)e * NL + c] = wall[c];
-        }
-      }
-      __syncthreads();
-      if (e < n)
-        for (int c = warp; c < NL; c += WARPS) {
-          const double value = log_sum(NL, lane, [&](int a) { return row[a] + (double)M[a * NL + c]; });
-          if (lane == 0) {
-            const double q = value - P[(i64)e * NL + c];
-            kept[(i64)e * NL + c] = q;
-            KEEP(e, c, q);
-          }
-        }
-      __syncthreads();
-    }
-    if (warp == 0) {
-      const double value = log_sum(NL, lane, [&](int a) { return row[a] + (double)g.end[a]; });
-      if (lane == 0) g.log_z[b] = value;
-    }
-    return;
-  }
+  // Positions are counted from where the sweep begins: step k is at e = k forwards, at s = n - k backwards.
+  const int sign = backward ? -1 : 1, origin = backward ? n : 0;
   for (int c = threadIdx.x; c < NL; c += THREADS) {
-    const double value = (double)g.end[c] + P[(i64)n * NL + c];
-    kept[(i64)n * NL + c] = value;
-    KEEP(n, c, value);
-    wall[c] = n;
+    const double value = backward ? (double)g.end[c] + P[(i64)n * NL + c] : (double)g.start[c];
+    kept[(i64)origin * NL + c] = value;
+    KEEP(origin, c, value);
+    wall[c] = origin;
   }
   __syncthreads();
-  for (int s = n - 1; s >= 0; --s) {
-    const int most = n - s < NK ? n - s : NK;
+#if OWN
+  double d[TURNS];
+  own_lengths(D, warp, lane, d);
+  const double m = lane < NL ? (double)M[backward ? warp * NL + lane : lane * NL + warp] : NONE;
+  double ahead[4];
+#pragma unroll
+  for (int k = 0; k < 4; ++k) ahead[k] = k < n ? P[(i64)(origin + sign * (k + 1)) * NL + warp] : 0.0;
+#endif
+  for (int k = 1; k <= n; ++k) {
+    const int at = origin + sign * k, most = k < NK ? k : NK, frame = backward ? at : at - 1;
     for (int c = warp; c < NL; c += WARPS) {
-      if (lane == 0 && !(emission(g, (b * g.time + s) * NL + c) > NONE)) wall[c] = s;
-      __syncwarp();
-      const int last = wall[c] - s < most ? wall[c] - s : most;
-      const double value = log_sum(last, lane, [&](int k) { return (double)D[k * NL + c] + KEPT(s + k + 1, c); });
-      if (lane == 0) row[c] = other[(i64)s * NL + c] = value - P[(i64)s * NL + c];
+      int last = most;
+      if (walls) {  // segments must not reach over a forbidden frame
+        if (lane == 0 && !(emission(g, (b * g.time + frame) * NL + c) > NONE)) wall[c] = at;
+        __syncwarp();
+        last = sign * (at - wall[c]) < most ? sign * (at - wall[c]) : most;
+      }
+#if OWN
+      const double p = ahead[0];
+      double v[TURNS];
+#pragma unroll
+      for (int r = 0; r < TURNS; ++r) {
+        const int l = lane + 32 * r;
+        v[r] = l < last ? d[r] + KEPT(at - sign * (l + 1), c) : NONE;
+      }
+      const double value = log_sum_of<TURNS>(v);
+#else
+      const double p = P[(i64)at * NL + c];
+      const double value = log_sum(last, lane, [&](int l) {
+        return (double)D[l * NL + c] + KEPT(at - sign * (l + 1), c);
+      });
+#endif
+      if (lane == 0) {
+        row[c] = other[(i64)at * NL + c] = value + sign * p;
+        if (walls && !backward) g.barriers[base + (i64)at * NL + c] = wall[c];
+      }
     }
     __syncthreads();
-    if (s > 0)
+    if (k < n)
       for (int c = warp; c < NL; c += WARPS) {
-        const double value = log_sum(NL, lane, [&](int a) { return row[a] + (double)M[c * NL + a]; });
+#if OWN
+        const double p = ahead[0], v[1] = {lane < NL ? row[lane] + m : NONE};
+        const double value = log_sum_of<1>(v);
+#else
+        const double p = P[(i64)at * NL + c];
+        const double value =
+            log_sum(NL, lane, [&](int a) { return row[a] + (double)M[backward ? c * NL + a : a * NL + c]; });
+#endif
         if (lane == 0) {
-          const double r = value + P[(i64)s * NL + c];
-          kept[(i64)s * NL + c] = r;
-          KEEP(s, c, r);
+          const double x = value - sign * p;
+          kept[(i64)at * NL + c] = x;
+          KEEP(at, c, x);
         }
       }
+#if OWN
+    ahead[0] = ahead[1];
+    ahead[1] = ahead[2];
+    ahead[2] = ahead[3];
+    if (k + 4 <= n) ahead[3] = P[(i64)(origin + sign * (k + 4)) * NL + warp];
+#endif
     __syncthreads();
+  }
+  if (!backward && warp == 0) {
+    const double value = log_sum(NL, lane, [&](int a) { return row[a] + (double)g.end[a]; });
+    if (lane == 0) g.log_z[b] = value;
   }
 }
 
@@ -312,6 +346,7 @@ extern "C" __global__ void pairs(const Arguments g) {
   const i64 base = b * (g.time + 1) * NL;
   const double log_z = g.log_z[b], weight = g.weights ? g.weights[b] : 1.0;
   real* out = g.partial + (i64)blockIdx.x * (NK + NL) * NL;
+  const bool walls = g.status[b] & 2;
   const bool dead = !(log_z > NONE);
   for (int p = threadIdx.x; p < (NK + NL) * NL; p += blockDim.x) {
     double total = 0.0;
@@ -321,7 +356,7 @@ extern "C" __global__ void pairs(const Arguments g) {
       const double d = (double)g.durations[p] - log_z;
       for (i64 s = begin; s < stop && s + l <= n && !dead; ++s) {
         const i64 e = base + (s + l) * NL + c;
-        if (g.barriers[e] <= s) total += probability(g.q[base + s * NL + c] + d + g.r[e]);
+        if (!walls || g.barriers[e] <= s) total += probability(g.q[base + s * NL + c] + d + g.r[e]);
       }
     } else {
       const int a = p / NL - NK;
@@ -333,7 +368,7 @@ extern "C" __global__ void pairs(const Arguments g) {
   }
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS) best(const Arguments g) {
+extern "C" __global__ void __launch_bounds__(THREADS, 1) best(const Arguments g) {
 #if RING
   __shared__ double ring[NK * NL];
 #endif
@@ -341,6 +376,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) best(const Arguments g) {
   __shared__ int wall[NL];
   const i64 b = blockIdx.x, base = b * (g.time + 1) * NL;
   const int n = (int)length_of(g, b), lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
+  const bool walls = g.status[b] & 2;
   const double* P = g.prefix + base;
   double* kept = g.q + base;
   for (int c = threadIdx.x; c < NL; c += THREADS) {
@@ -351,17 +387,32 @@ extern "C" __global__ void __launch_bounds__(THREADS) best(const Arguments g) {
   }
   for (i64 t = threadIdx.x; t < g.time; t += THREADS) g.tags[b * g.time + t] = -1;
   __syncthreads();
+#if OWN
+  double d[TURNS], ahead[4];
+  own_lengths(g.durations, warp, lane, d);
+  const double m = lane < NL ? (double)g.transitions[lane * NL + warp] : NONE;
+#pragma unroll
+  for (int k = 0; k < 4; ++k) ahead[k] = k < n ? P[(i64)(k + 1) * NL + warp] : 0.0;
+#endif
   for (int e = 1; e <= n; ++e) {
     const int most = e < NK ? e : NK;
     for (int c = warp; c < NL; c += WARPS) {
-      if (lane == 0 && !(emission(g, (b * g.time + e - 1) * NL + c) > NONE)) wall[c] = e;
-      __syncwarp();
-      const int last = e - wall[c] < most ? e - wall[c] : most;
-      int at;
+      int last = most, at;
+      if (walls) {
+        if (lane == 0 && !(emission(g, (b * g.time + e - 1) * NL + c) > NONE)) wall[c] = e;
+        __syncwarp();
+        last = e - wall[c] < most ? e - wall[c] : most;
+      }
+#if OWN
+      const double p = ahead[0];
+      const auto term = [&](int k) { return d[k >> 5] + KEPT(e - k - 1, c); };
+#else
+      const double p = P[(i64)e * NL + c];
       const auto term = [&](int k) { return (double)g.durations[k * NL + c] + KEPT(e - k - 1, c); };
+#endif
       const double value = largest(last, lane, term, &at);
       if (lane == 0) {
-        row[c] = value + P[(i64)e * NL + c];
+        row[c] = value + p;
         g.best_length[base + (i64)e * NL + c] = at + 1;
       }
     }
@@ -369,14 +420,26 @@ extern "C" __global__ void __launch_bounds__(THREADS) best(const Arguments g) {
     if (e < n)
       for (int c = warp; c < NL; c += WARPS) {
         int at;
+#if OWN
+        const double p = ahead[0];
+        const double value = largest(NL, lane, [&](int a) { return row[a] + m; }, &at);
+#else
+        const double p = P[(i64)e * NL + c];
         const double value = largest(NL, lane, [&](int a) { return row[a] + (double)g.transitions[a * NL + c]; }, &at);
+#endif
         if (lane == 0) {
-          const double q = value - P[(i64)e * NL + c];
+          const double q = value - p;
           kept[(i64)e * NL + c] = q;
           KEEP(e, c, q);
           g.best_label[base + (i64)e * NL + c] = at;
         }
       }
+#if OWN
+    ahead[0] = ahead[1];
+    ahead[1] = ahead[2];
+    ahead[2] = ahead[3];
+    if (e + 4 <= n) ahead[3] = P[(i64)(e + 4) * NL + warp];
+#endif
     __syncthreads();
   }
   if (warp == 0) {

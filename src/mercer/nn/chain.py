@@ -159,16 +159,12 @@ class ChainCRF(nn.Module):
         theta, lengths = self._batch(emissions, lengths, mask)
         y = as_tags(tags, theta)
         wanted = self.reduction if reduction is None else check_choice("reduction", reduction, REDUCTIONS)
-        weights = reduction_weights(wanted, lengths)
         shared, name = self._shared(), self.loss.name
         kind = computed_in(theta, self.transitions)
         if name in ("log", "softmax-margin") and wanted != "none" and not self.checkpoint:
             augmented = theta if name == "log" else self._augmented(theta, y, lengths)
-            parts = augmented, *shared
-            gradient = torch.is_grad_enabled() and any(x.requires_grad for x in parts)
-            arguments = y, lengths, weights, gradient, name == "log", self.check
-            total: Tensor = torch.ops.mercer.chain_log_loss(*parts, *arguments)[0]
-            return total
+            return fused_log_loss((augmented, *shared), y, lengths, wanted, name == "log", self.check)
+        weights = reduction_weights(wanted, lengths)
         values = self._losses(theta, shared, y, lengths)
         return values.to(kind) if wanted == "none" else (weights * values).sum().to(kind)
 
@@ -396,6 +392,22 @@ class ChainCRF(nn.Module):
         return said if self.constraints is None else f"{said}, constraints={self.constraints!r}"
 
 
+def fused_log_loss(
+    parts: tuple[Tensor, Tensor, Tensor, Tensor], y: Tensor, lengths: Tensor, reduction: str, partial: bool, check: bool
+) -> Tensor:
+    """The reduced log loss and its gradient in one pass."""
+    if ops.is_eager(parts[0]):
+        weights: Any = {"mean": 1.0 / len(y), "sum": 1.0}.get(reduction)
+        if weights is None:
+            weights = reduction_weights(reduction, lengths)
+        direct: Tensor = ops.DirectLogLoss.apply(*parts, y, lengths, weights, partial, check)
+        return direct
+    gradient = torch.is_grad_enabled() and any(x.requires_grad for x in parts)
+    weights = reduction_weights(reduction, lengths)
+    total: Tensor = torch.ops.mercer.chain_log_loss(*parts, y, lengths, weights, gradient, partial, check)[0]
+    return total
+
+
 def _chain_of(tagger: Any) -> Any:
     """The structure of a fitted tagger whose transitions depend on labels alone."""
     structure = getattr(tagger, "structure_", None)
@@ -443,14 +455,11 @@ class CRF(nn.Module):
         theta, lengths = self._batch(emissions, mask)
         y = as_tags(tags if self.batch_first else tags.transpose(0, 1), theta)
         parts = theta, self.transitions, self.start_transitions, self.end_transitions
-        weights = reduction_weights(reduction, lengths)
         if reduction == "none":
             log_z = torch.ops.mercer.chain_log_partition(*parts, lengths, True)
             truth = torch.ops.mercer.chain_score(*parts, y, lengths, True)
             return (truth - log_z).to(computed_in(theta, self.transitions))
-        gradient = torch.is_grad_enabled() and any(x.requires_grad for x in parts)
-        total: Tensor = torch.ops.mercer.chain_log_loss(*parts, y, lengths, weights, gradient, True, True)[0]
-        return -total
+        return -fused_log_loss(parts, y, lengths, reduction, True, True)
 
     def decode(self, emissions: Tensor, mask: Tensor | None = None) -> list[list[int]]:
         """Return the best tags of each sequence."""

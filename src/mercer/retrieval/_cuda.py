@@ -86,11 +86,19 @@ class Kernel:
             asked = self._driver.cuFuncSetAttribute(self._function, 8, shared_bytes)
             _checked(asked, "asking for shared memory")
 
-    def start(self, blocks: tuple[int, int], threads: int, arguments: ctypes.Structure) -> None:
-        """Start it with one structure of arguments, on the current stream."""
+    def start(
+        self, blocks: tuple[int, int], threads: int, arguments: ctypes.Structure, stream: ctypes.c_void_p | None = None
+    ) -> None:
+        """Start it with one structure of arguments, on the current stream, or on one of the current device."""
+        pointers = (ctypes.c_void_p * 1)(ctypes.addressof(arguments))
+        if stream is not None:
+            code = self._driver.cuLaunchKernel(
+                self._function, *blocks, 1, threads, 1, 1, self._shared, stream, pointers, None
+            )
+            _checked(code, "starting the kernel")
+            return
         import torch
 
-        pointers = (ctypes.c_void_p * 1)(ctypes.addressof(arguments))
         with torch.cuda.device(self._device):
             stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
             code = self._driver.cuLaunchKernel(

@@ -2,7 +2,8 @@
 
 from mercer.markov.hidden import HiddenMarkovModel as HMM
 from mercer.structures.constraints import Constraints
+from mercer.tagging.neural import NeuralTagger
 from mercer.tagging.scorers import SequenceScorer, sequence_scorer
 from mercer.tagging.tagger import Tagger
 
-__all__ = ["HMM", "Constraints", "SequenceScorer", "Tagger", "sequence_scorer"]
+__all__ = ["HMM", "Constraints", "NeuralTagger", "SequenceScorer", "Tagger", "sequence_scorer"]
