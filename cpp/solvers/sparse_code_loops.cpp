@@ -20,6 +20,17 @@ void combine_rows(const double* start, const double* const* rows, const double* 
     double sum[kBlock];
     std::memcpy(sum, start + first, size_t(size) * sizeof(double));
     int64_t m = 0;
+    for (; m + 8 <= k; m += 8) {
+      const double c0 = c[m], c1 = c[m + 1], c2 = c[m + 2], c3 = c[m + 3];
+      const double c4 = c[m + 4], c5 = c[m + 5], c6 = c[m + 6], c7 = c[m + 7];
+      const double *x0 = rows[m] + first, *x1 = rows[m + 1] + first, *x2 = rows[m + 2] + first,
+                   *x3 = rows[m + 3] + first, *x4 = rows[m + 4] + first, *x5 = rows[m + 5] + first,
+                   *x6 = rows[m + 6] + first, *x7 = rows[m + 7] + first;
+#pragma omp simd
+      for (int64_t j = 0; j < size; ++j)
+        sum[j] -= ((c0 * x0[j] + c1 * x1[j]) + (c2 * x2[j] + c3 * x3[j])) +
+                  ((c4 * x4[j] + c5 * x5[j]) + (c6 * x6[j] + c7 * x7[j]));
+    }
     for (; m + 4 <= k; m += 4) {
       const double c0 = c[m], c1 = c[m + 1], c2 = c[m + 2], c3 = c[m + 3];
       const double *x0 = rows[m] + first, *x1 = rows[m + 1] + first, *x2 = rows[m + 2] + first,
@@ -70,6 +81,15 @@ void move_along(double* c, const double* direction, double step, int64_t n) {
   for (int64_t j = 0; j < n; ++j) c[j] -= step * direction[j];
 }
 
+void rotate(const double* a, double* b, double c, double s, double* out, int64_t n) {
+#pragma omp simd
+  for (int64_t j = 0; j < n; ++j) {
+    const double x = a[j], y = b[j];
+    out[j] = c * x + s * y;
+    b[j] = c * y - s * x;
+  }
+}
+
 double join_slack(const double* c, const double* direction, const double* barred, double lambda, double step,
                   double other, int64_t n) {
   double least = kInfinity;
@@ -92,6 +112,7 @@ template <> const SparseCodeLoops& table<SparseCodeLoops>() {
       .update_correlations = update_correlations,
       .update_decreases = update_decreases,
       .move_along = move_along,
+      .rotate = rotate,
       .join_slack = join_slack,
   };
   return loops;

@@ -20,6 +20,8 @@ struct SparseCodeLoops {
                              int64_t n);
   // c -= step · direction.
   void (*move_along)(double* c, const double* direction, double step, int64_t n);
+  // out = c a + s b, b = c b − s a.
+  void (*rotate)(const double* a, double* b, double c, double s, double* out, int64_t n);
   // How far below 0 (λ − c)⁺ − step (1 − direction), or the same with the other sign, falls within a block of atoms;
   // other: 0, or infinity where the other sign does not count.
   double (*join_slack)(const double* c, const double* direction, const double* barred, double lambda, double step,

@@ -266,49 +266,132 @@ class Greedy {
 
 // --------------------------------------------------------------------------------------------------------- homotopy
 
+// The lower Cholesky factor of the inner products of the support, by columns: solving, growing and shrinking it are sums
+// of columns, which vectors do well.
+class SupportFactor {
+ public:
+  int64_t size() const { return int64_t(inverse_.size()); }
+  void clear() { inverse_.clear(); }
+  // z = L⁻¹ z.
+  void forward_solve(double* z, int64_t from = 0) const {
+    for (int64_t m = from; m < size(); ++m) {
+      z[m] *= inverse_[size_t(m)];
+      add_row(column(m) + m + 1, -z[m], z + m + 1, size() - m - 1);
+    }
+  }
+  // z = L⁻ᵀ z.
+  void back_solve(double* z) const {
+    for (int64_t m = size() - 1; m >= 0; --m)
+      z[m] = (z[m] - inner_product(column(m) + m + 1, z + m + 1, size() - m - 1)) * inverse_[size_t(m)];
+  }
+  // A row below: y = L⁻¹ g and the diagonal.
+  void append(const double* y, double diagonal) {
+    const int64_t k = size();
+    if (k == stride_) widen();
+    for (int64_t m = 0; m < k; ++m) columns_[size_t(m * stride_ + k)] = y[m];
+    columns_[size_t(k * stride_ + k)] = diagonal;
+    inverse_.push_back(1 / diagonal);
+  }
+  // Without row i: the columns after it take up column i by rotations, and so do the entries of z = L⁻¹ s.
+  void remove(int64_t i, std::vector<double>& z) {
+    const int64_t k = size();
+    std::vector<double>& l = scratch_;
+    l.assign(column(i) + i + 1, column(i) + k);
+    for (int64_t m = 0; m < i; ++m) {
+      double* c = &columns_[size_t(m * stride_)];
+      std::memmove(c + i, c + i + 1, size_t(k - i - 1) * sizeof(double));
+    }
+    double rest = z[size_t(i)];
+    for (int64_t m = i + 1; m < k; ++m) {
+      const double *from = column(m) + m, a = from[0], b = l[size_t(m - i - 1)], length = std::hypot(a, b);
+      const double c = a / length, s = b / length;
+      double* to = &columns_[size_t((m - 1) * stride_ + m - 1)];
+      to[0] = length;
+      loops<SparseCodeLoops>().rotate(from + 1, l.data() + (m - i), c, s, to + 1, k - m - 1);
+      inverse_[size_t(m - 1)] = 1 / length;
+      const double value = z[size_t(m)];
+      z[size_t(m - 1)] = c * value + s * rest;
+      rest = c * rest - s * value;
+    }
+    inverse_.pop_back();
+    z.pop_back();
+  }
+
+ private:
+  const double* column(int64_t m) const { return columns_.data() + m * stride_; }
+  void widen() {
+    const int64_t wide = std::max(int64_t(32), 2 * stride_), k = size();
+    std::vector<double> columns(size_t(wide * wide));
+    for (int64_t m = 0; m < k; ++m) std::copy(column(m) + m, column(m) + k, columns.begin() + m * wide + m);
+    columns_ = std::move(columns);
+    stride_ = wide;
+  }
+
+  int64_t stride_ = 0;
+  std::vector<double> columns_, inverse_, scratch_;
+};
+
+// What changes along the path.
+struct PathState {
+  std::vector<int64_t> atoms, dependent;
+  std::vector<double> signs, values;
+  double lambda = 0, rss = 0, left_sign = 0;
+  int64_t left = -1, steps = 0;
+};
+
+// A step needs the slopes of all correlations that may reach ±λ, which few atoms do: a stretch of the path is walked with
+// those whose correlations are at least a share of λ, and all others are looked at when it ends. Where one of them went
+// beyond λ, the stretch is walked again with it. A state in which all correlations are within ±λ is a solution, whatever
+// was left out on the way.
+constexpr int64_t kStretch = 24;       // steps; also ends where λ fell to a share of its value at the start
+constexpr double kFallen = 0.7;        // that share
+constexpr double kNearJoining = 0.55;  // of λ
+constexpr int64_t kFewAtoms = 128;     // of which none are left out
+
 class Homotopy {
  public:
   Homotopy(const Dictionary& D, bool positive, bool to_residual, int64_t max_steps)
       : D_(D), positive_(positive), to_residual_(to_residual), max_steps_(max_steps) {
     c_.resize(size_t(D.n));
-    direction_.resize(size_t(D.n));
     barred_.resize(size_t(D.n));
     zero_.assign(size_t(D.n), 0.0);
+    place_.resize(size_t(D.n));
   }
 
   // target: λ, or ε if the path ends at a residual.
   Code run(const double* x, const double* correlations, double target, int64_t barred) {
     Code code;
-    correlations_ = correlations;
+    x_ = x, correlations_ = correlations, target_ = target;
     squared_ = inner_product(x, x, D_.d);
     std::copy(correlations, correlations + D_.n, c_.begin());
     std::fill(barred_.begin(), barred_.end(), 0.0);
     if (barred >= 0) barred_[size_t(barred)] = kInfinity;
-    std::fill(direction_.begin(), direction_.end(), 0.0);
-    atoms_.clear(), signs_.clear(), values_.clear(), factor_.clear(), forward_.clear(), rows_.clear(), own_.clear();
-    dependent_.clear();
+    own_.clear();
+    S_.atoms.clear(), S_.dependent.clear(), S_.signs.clear(), S_.values.clear(), forward_.clear();
+    factor_.clear();
+    S_.left = -1, S_.steps = 0, S_.rss = squared_;
     const int64_t first = largest_correlation();
-    lambda_ = first < 0 ? 0.0 : std::fabs(c_[size_t(first)]);
-    const double start = lambda_;
-    double rss = squared_;
-    const bool trivial = to_residual_ ? squared_ <= target * target : lambda_ <= target;
-    left_ = -1;
-    bool reached = trivial;
-    if (!trivial && lambda_ > 0) join(first);
-    while (!reached && !atoms_.empty()) {
-      if (code.steps++ >= max_steps_) {
+    S_.lambda = start_ = first < 0 ? 0.0 : std::fabs(c_[size_t(first)]);
+    bool reached = to_residual_ ? squared_ <= target * target : S_.lambda <= target;
+    if (!reached && start_ > 0) {
+      choose_all();
+      join(first, c_[size_t(first)] < 0 ? -1.0 : 1.0);
+    }
+    while (!reached && !S_.atoms.empty() && S_.lambda > kTiny * start_) {
+      if (S_.steps >= max_steps_) {
         code.status |= kStepLimit;
         break;
       }
-      reached = advance(x, start, target, rss);
-      if (lambda_ <= kTiny * start) break;
+      reached = D_.gram && D_.n > kFewAtoms ? stretch() : walk(max_steps_, 0.0);
     }
-    finish(code, x, target, reached, barred);
+    code.steps = S_.steps;
+    finish(code, reached, barred);
     return code;
   }
 
  private:
-  int64_t size() const { return int64_t(atoms_.size()); }
+  int64_t size() const { return int64_t(S_.atoms.size()); }
+  int64_t chosen() const { return int64_t(members_.size()); }
 
   int64_t largest_correlation() const {
     int64_t best = -1;
@@ -321,184 +404,271 @@ class Homotopy {
     return best;
   }
 
+  // ---- the atoms that are looked at
+
+  void choose_all() {
+    members_.resize(size_t(D_.n));
+    for (int64_t j = 0; j < D_.n; ++j) members_[size_t(j)] = j;
+    look_at_members();
+  }
+
+  void choose(double least) {
+    members_.clear();
+    for (int64_t j = 0; j < D_.n; ++j)
+      if ((positive_ ? c_[size_t(j)] : std::fabs(c_[size_t(j)])) >= least || barred_[size_t(j)] > 0 ||
+          place_[size_t(j)] == -2)
+        members_.push_back(j);
+    look_at_members();
+  }
+
+  // Their correlations, and their parts of the rows of the Gram matrix.
+  void look_at_members() {
+    std::fill(place_.begin(), place_.end(), -1);
+    for (int64_t i = 0; i < chosen(); ++i) place_[size_t(members_[size_t(i)])] = i;
+    near_c_.resize(members_.size()), near_barred_.resize(members_.size()), direction_.resize(members_.size());
+    for (size_t i = 0; i < members_.size(); ++i) {
+      near_c_[i] = c_[size_t(members_[i])];
+      near_barred_[i] = barred_[size_t(members_[i])];
+    }
+    rows_.clear();
+    if (!D_.gram) {
+      for (const auto& row : own_) rows_.push_back(row.data());
+      return;
+    }
+    own_used_ = 0;
+    for (const int64_t j : S_.atoms) rows_.push_back(row_of(j));
+  }
+
+  const double* row_of(int64_t j) {
+    if (!D_.gram) {
+      own_.emplace_back(size_t(D_.n));
+      inner_products(D_, j, own_.back().data());
+      return own_.back().data();
+    }
+    const double* row = D_.gram + j * D_.n;
+    if (chosen() == D_.n) return row;
+    if (own_used_ == own_.size()) own_.emplace_back();
+    std::vector<double>& part = own_[own_used_++];
+    part.resize(members_.size());
+    for (size_t i = 0; i < members_.size(); ++i) part[i] = row[members_[i]];
+    return part.data();
+  }
+
+  void bar(int64_t j, double value) {
+    barred_[size_t(j)] = value;
+    if (place_[size_t(j)] >= 0) near_barred_[size_t(place_[size_t(j)])] = value;
+  }
+
+  // Walks a stretch; returns whether the end of the path was reached.
+  bool stretch() {
+    const PathState before = S_;
+    const std::vector<double> c_before = c_, barred_before = barred_;
+    double share = kNearJoining;
+    std::vector<int64_t> missed;
+    while (true) {
+      for (const int64_t j : missed) place_[size_t(j)] = -2;
+      choose(share * S_.lambda);
+      const bool reached = walk(S_.steps + kStretch, kFallen * S_.lambda);
+      residual_correlations();
+      if (chosen() == D_.n) return reached;
+      const double limit = S_.lambda * (1 + 1e-9) + kTiny * start_;
+      missed.clear();
+      bool beyond = false;
+      for (int64_t j = 0; j < D_.n; ++j) {
+        if (place_[size_t(j)] >= 0) continue;
+        const double value = positive_ ? c_[size_t(j)] : std::fabs(c_[size_t(j)]);
+        beyond |= value > limit;
+        if (value > 0.9 * limit) missed.push_back(j);
+      }
+      if (!beyond) return reached;
+      S_ = before, c_ = c_before, barred_ = barred_before;
+      factorise_support();
+      share *= 0.5;
+      if (share < 0.2) share = 0.0;
+    }
+  }
+
+  void factorise_support() {
+    factor_.clear();
+    forward_.clear();
+    std::vector<double>& y = scratch_;
+    for (int64_t k = 0; k < size(); ++k) {
+      const double* row = D_.gram + S_.atoms[size_t(k)] * D_.n;
+      y.resize(size_t(k) + 1);
+      for (int64_t i = 0; i < k; ++i) y[size_t(i)] = row[S_.atoms[size_t(i)]];
+      factor_.forward_solve(y.data());
+      const double pivot = D_.squares[size_t(S_.atoms[size_t(k)])] - inner_product(y.data(), y.data(), k);
+      factor_.append(y.data(), std::sqrt(std::max(pivot, 0.1 * kDependent * D_.squares[size_t(S_.atoms[size_t(k)])])));
+    }
+    forward_ = S_.signs;
+    factor_.forward_solve(forward_.data());
+  }
+
+  // c = Φᵀ(x − Φa), exact for the support.
+  void residual_correlations() {
+    full_rows_.clear();
+    for (const int64_t j : S_.atoms) full_rows_.push_back(D_.gram + j * D_.n);
+    loops<SparseCodeLoops>().combine_rows(correlations_, full_rows_.data(), S_.values.data(), size(), 1.0, c_.data(),
+                                          D_.n);
+    for (int64_t i = 0; i < size(); ++i) c_[size_t(S_.atoms[size_t(i)])] = S_.signs[size_t(i)] * S_.lambda;
+  }
+
+  // ---- steps
+
+  bool walk(int64_t last_step, double last_lambda) {
+    while (!S_.atoms.empty() && S_.lambda > last_lambda && S_.steps < std::min(last_step, max_steps_)) {
+      ++S_.steps;
+      if (advance()) return true;
+      if (S_.lambda <= kTiny * start_) break;
+    }
+    return false;
+  }
+
   // Goes to the next place where an atom joins or leaves. Returns whether the end of the path was reached.
-  bool advance(const double* x, double start, double target, double& rss) {
+  bool advance() {
+    const int64_t k = size();
+    const double curvature = inner_product(forward_.data(), forward_.data(), k), lambda = S_.lambda;
     w_ = forward_;
-    back_solve(w_);
-    const double curvature = inner_product(forward_.data(), forward_.data(), size());
+    factor_.back_solve(w_.data());
     for (double& value : w_) value = -value;
-    loops<SparseCodeLoops>().combine_rows(zero_.data(), rows_.data(), w_.data(), size(), 1.0, direction_.data(), D_.n);
+    loops<SparseCodeLoops>().combine_rows(zero_.data(), rows_.data(), w_.data(), k, 1.0, direction_.data(), chosen());
     for (double& value : w_) value = -value;
-    double step = lambda_;
+    double step = lambda;
     bool ends = false;
     if (to_residual_) {
-      const double inside = lambda_ * lambda_ - (rss - target * target) / curvature;
-      if (inside >= 0 && lambda_ - std::sqrt(inside) <= step)
-        step = std::max(0.0, lambda_ - std::sqrt(inside)), ends = true;
+      const double inside = lambda * lambda - (S_.rss - target_ * target_) / curvature;
+      if (inside >= 0 && lambda - std::sqrt(inside) <= step)
+        step = std::max(0.0, lambda - std::sqrt(inside)), ends = true;
     } else {
-      step = std::max(0.0, lambda_ - target);
+      step = std::max(0.0, lambda - target_);
       ends = true;
     }
     int64_t leaves = -1, joins = -1;
-    for (int64_t i = 0; i < size(); ++i) {
-      const double slope = w_[size_t(i)], value = values_[size_t(i)];
-      if (slope * signs_[size_t(i)] < 0 && -value / slope < step) step = std::max(0.0, -value / slope), leaves = i;
+    double sign = 1.0;
+    for (int64_t i = 0; i < k; ++i) {
+      const double slope = w_[size_t(i)], value = S_.values[size_t(i)];
+      if (slope * S_.signs[size_t(i)] < 0 && -value / slope < step) step = std::max(0.0, -value / slope), leaves = i;
     }
-    find_join(step, joins);
+    find_join(step, joins, sign);
     ends = ends && leaves < 0 && joins < 0;
-    rss += step * (step - 2 * lambda_) * curvature;
-    for (int64_t i = 0; i < size(); ++i) values_[size_t(i)] += step * w_[size_t(i)];
-    loops<SparseCodeLoops>().move_along(c_.data(), direction_.data(), step, D_.n);
-    lambda_ -= step;
-    for (int64_t i = 0; i < size(); ++i) c_[size_t(atoms_[size_t(i)])] = signs_[size_t(i)] * lambda_;
-    if (to_residual_ && rss <= kSmall * squared_) rss = residual_of(D_, x, atoms_, values_.data(), residual_);
-    left_ = -1;
+    S_.rss += step * (step - 2 * lambda) * curvature;
+    add_row(w_.data(), step, S_.values.data(), k);
+    loops<SparseCodeLoops>().move_along(near_c_.data(), direction_.data(), step, chosen());
+    S_.lambda -= step;
+    for (int64_t i = 0; i < k; ++i)
+      near_c_[size_t(place_[size_t(S_.atoms[size_t(i)])])] = S_.signs[size_t(i)] * S_.lambda;
+    if (to_residual_ && S_.rss <= kSmall * squared_)
+      S_.rss = residual_of(D_, x_, S_.atoms, S_.values.data(), residual_);
+    S_.left = -1;
     if (ends) return true;
-    if (lambda_ <= kTiny * start) return false;
+    if (S_.lambda <= kTiny * start_) return false;
     if (joins >= 0)
-      join(joins);
+      join(joins, sign);
     else if (leaves >= 0)
       leave(leaves);
-    poll_signals((size() + 4) * D_.n);
+    poll_signals((k + 4) * chosen());
     return false;
   }
 
   // The first atom outside whose correlation meets ±λ, if one does within the step.
-  void find_join(double& step, int64_t& joins) {
+  void find_join(double& step, int64_t& joins, double& sign) const {
     constexpr int64_t kScan = 64;
-    for (int64_t first = 0; first < D_.n; first += kScan) {
-      const int64_t n = std::min(kScan, D_.n - first);
-      if (loops<SparseCodeLoops>().join_slack(c_.data() + first, direction_.data() + first, barred_.data() + first,
-                                              lambda_, step, positive_ ? kInfinity : 0.0, n) >= 0)
+    const int64_t left = S_.left < 0 ? -1 : place_[size_t(S_.left)];
+    const double lambda = S_.lambda;
+    for (int64_t first = 0; first < chosen(); first += kScan) {
+      const int64_t n = std::min(kScan, chosen() - first);
+      if (loops<SparseCodeLoops>().join_slack(near_c_.data() + first, direction_.data() + first,
+                                              near_barred_.data() + first, lambda, step, positive_ ? kInfinity : 0.0,
+                                              n) >= 0)
         continue;
       for (int64_t j = first; j < first + n; ++j) {
-        if (barred_[size_t(j)] > 0) continue;
-        const double c = c_[size_t(j)], a = direction_[size_t(j)];
-        const bool up = !(j == left_ && left_sign_ > 0), down = !positive_ && !(j == left_ && left_sign_ < 0);
-        const double above = std::max(lambda_ - c, 0.0), below = std::max(lambda_ + c, 0.0);
-        if (up && above < step * (1.0 - a)) step = above / (1.0 - a), joins = j, joining_sign_ = 1.0;
-        if (down && below < step * (1.0 + a)) step = below / (1.0 + a), joins = j, joining_sign_ = -1.0;
+        if (near_barred_[size_t(j)] > 0) continue;
+        const double c = near_c_[size_t(j)], a = direction_[size_t(j)];
+        const bool up = !(j == left && S_.left_sign > 0), down = !positive_ && !(j == left && S_.left_sign < 0);
+        const double above = std::max(lambda - c, 0.0), below = std::max(lambda + c, 0.0);
+        if (up && above < step * (1.0 - a)) step = above / (1.0 - a), joins = members_[size_t(j)], sign = 1.0;
+        if (down && below < step * (1.0 + a)) step = below / (1.0 + a), joins = members_[size_t(j)], sign = -1.0;
       }
     }
   }
 
-  void join(int64_t j) {
-    const double sign = atoms_.empty() ? (c_[size_t(j)] < 0 ? -1.0 : 1.0) : joining_sign_;
+  void join(int64_t j, double sign) {
     const double* row = row_of(j);
     const int64_t k = size();
     std::vector<double>& y = scratch_;
     y.resize(size_t(k) + 1);
-    double pivot = D_.squares[size_t(j)];
-    for (int64_t i = 0; i < k; ++i) {
-      const double* L = factor_row(i);
-      y[size_t(i)] = (row[atoms_[size_t(i)]] - inner_product(L, y.data(), i)) / L[i];
-      pivot -= y[size_t(i)] * y[size_t(i)];
-    }
-    barred_[size_t(j)] = kInfinity;
+    for (int64_t i = 0; i < k; ++i) y[size_t(i)] = row[place_[size_t(S_.atoms[size_t(i)])]];
+    factor_.forward_solve(y.data());
+    const double pivot = D_.squares[size_t(j)] - inner_product(y.data(), y.data(), k);
+    bar(j, kInfinity);
     if (pivot <= kDependent * D_.squares[size_t(j)]) {  // it moves with the others until one of them leaves
-      dependent_.push_back(j);
+      S_.dependent.push_back(j);
       if (!D_.gram) own_.pop_back();
       return;
     }
-    y[size_t(k)] = std::sqrt(pivot);
-    factor_.insert(factor_.end(), y.begin(), y.end());
-    const double* L = factor_row(k);
-    forward_.push_back((sign - inner_product(L, forward_.data(), k)) / L[k]);
-    atoms_.push_back(j);
-    signs_.push_back(sign);
-    values_.push_back(0.0);
+    const double diagonal = std::sqrt(pivot);
+    factor_.append(y.data(), diagonal);
+    forward_.push_back((sign - inner_product(y.data(), forward_.data(), k)) / diagonal);
+    S_.atoms.push_back(j);
+    S_.signs.push_back(sign);
+    S_.values.push_back(0.0);
     rows_.push_back(row);
   }
 
   void leave(int64_t i) {
-    const int64_t j = atoms_[size_t(i)], k = size();
-    left_ = j;
-    left_sign_ = signs_[size_t(i)];
-    barred_[size_t(j)] = 0.0;
-    for (const int64_t other : dependent_) barred_[size_t(other)] = 0.0;
-    dependent_.clear();
-    // Rows below lose a column: rotations bring them back to a triangle.
-    std::vector<double> kept(factor_.begin(), factor_.begin() + i * (i + 1) / 2);
-    for (int64_t r = i + 1; r < k; ++r) {
-      double* L = factor_.data() + r * (r + 1) / 2;
-      for (int64_t m = i + 1; m < r; ++m) {
-        const double a = L[m - 1], b = L[m];
-        L[m - 1] = rotations_[size_t(2 * m)] * a + rotations_[size_t(2 * m + 1)] * b;
-        L[m] = rotations_[size_t(2 * m)] * b - rotations_[size_t(2 * m + 1)] * a;
-      }
-      const double a = L[r - 1], b = L[r], length = std::hypot(a, b);
-      if (int64_t(rotations_.size()) < 2 * r + 2) rotations_.resize(size_t(2 * r + 2));
-      rotations_[size_t(2 * r)] = a / length;
-      rotations_[size_t(2 * r + 1)] = b / length;
-      L[r - 1] = length;
-      kept.insert(kept.end(), L, L + r);
-    }
-    factor_ = std::move(kept);
-    atoms_.erase(atoms_.begin() + i);
-    signs_.erase(signs_.begin() + i);
-    values_.erase(values_.begin() + i);
+    const int64_t j = S_.atoms[size_t(i)];
+    S_.left = j;
+    S_.left_sign = S_.signs[size_t(i)];
+    bar(j, 0.0);
+    for (const int64_t other : S_.dependent) bar(other, 0.0);
+    S_.dependent.clear();
+    factor_.remove(i, forward_);
+    S_.atoms.erase(S_.atoms.begin() + i);
+    S_.signs.erase(S_.signs.begin() + i);
+    S_.values.erase(S_.values.begin() + i);
     rows_.erase(rows_.begin() + i);
-    forward_.resize(size_t(i));
-    for (int64_t r = i; r < size(); ++r) {
-      const double* L = factor_row(r);
-      forward_.push_back((signs_[size_t(r)] - inner_product(L, forward_.data(), r)) / L[r]);
-    }
-  }
-
-  const double* factor_row(int64_t i) const { return factor_.data() + i * (i + 1) / 2; }
-  // Lᵀ v = z for z in v.
-  void back_solve(std::vector<double>& v) const {
-    for (int64_t i = size() - 1; i >= 0; --i) {
-      const double* L = factor_row(i);
-      v[size_t(i)] /= L[i];
-      add_row(L, -v[size_t(i)], v.data(), i);
-    }
-  }
-  const double* row_of(int64_t j) {
-    if (D_.gram) return D_.gram + j * D_.n;
-    own_.emplace_back(size_t(D_.n));
-    inner_products(D_, j, own_.back().data());
-    return own_.back().data();
+    if (!D_.gram) own_.erase(own_.begin() + i);
   }
 
   // The values of the support from its equations, and the duality gap.
-  void finish(Code& code, const double* x, double target, bool reached, int64_t barred) {
+  void finish(Code& code, bool reached, int64_t barred) {
     const int64_t k = size();
-    std::vector<double> z(size_t(k), 0.0);
-    for (int64_t i = 0; i < k; ++i)
-      z[size_t(i)] = (correlations_[atoms_[size_t(i)]] - inner_product(factor_row(i), z.data(), i)) / factor_row(i)[i];
-    back_solve(z);
+    double lambda = S_.lambda;
+    std::vector<double> z;
+    for (const int64_t j : S_.atoms) z.push_back(correlations_[j]);
+    factor_.forward_solve(z.data());
+    factor_.back_solve(z.data());
     w_ = forward_;
-    back_solve(w_);
+    factor_.back_solve(w_.data());
     const double curvature = inner_product(forward_.data(), forward_.data(), k);
     if (!reached) {
-      lambda_ = std::max(lambda_, 0.0);
+      lambda = std::max(lambda, 0.0);
     } else if (!to_residual_) {
-      lambda_ = target;
+      lambda = target_;
     } else if (k) {
-      const double rest = residual_of(D_, x, atoms_, z.data(), residual_);
-      lambda_ = curvature > 0 ? std::sqrt(std::max(target * target - rest, 0.0) / curvature) : 0.0;
+      const double rest = residual_of(D_, x_, S_.atoms, z.data(), residual_);
+      lambda = curvature > 0 ? std::sqrt(std::max(target_ * target_ - rest, 0.0) / curvature) : 0.0;
     }
     for (int64_t i = 0; i < k; ++i) {
-      const double value = z[size_t(i)] - lambda_ * w_[size_t(i)];
-      if (value * signs_[size_t(i)] <= 0) continue;
-      code.atoms.push_back(atoms_[size_t(i)]);
+      const double value = z[size_t(i)] - lambda * w_[size_t(i)];
+      if (value * S_.signs[size_t(i)] <= 0) continue;
+      code.atoms.push_back(S_.atoms[size_t(i)]);
       code.values.push_back(value);
     }
-    const double rss = residual_of(D_, x, code.atoms, code.values.data(), residual_);
+    const double rss = residual_of(D_, x_, code.atoms, code.values.data(), residual_);
     code.residual = std::sqrt(rss);
-    code.penalty = lambda_;
-    if (to_residual_ && code.residual > target * (1 + 1e-7)) code.status |= kUnreached;
-    certify(code, x, rss, target, barred);
+    code.penalty = lambda;
+    if (to_residual_ && code.residual > target_ * (1 + 1e-7)) code.status |= kUnreached;
+    certify(code, rss, barred);
   }
 
   // lasso: P(a) − D(θ) over ½‖x‖²; with a residual: ‖a‖₁ − (⟨x, y⟩ − ε‖y‖) over ‖a‖₁; θ and y multiples of r.
-  void certify(Code& code, const double* x, double rss, double target, int64_t barred) {
+  void certify(Code& code, double rss, int64_t barred) {
     if (D_.gram) {
-      rows_.clear();
-      for (const int64_t j : code.atoms) rows_.push_back(D_.gram + j * D_.n);
-      loops<SparseCodeLoops>().combine_rows(correlations_, rows_.data(), code.values.data(), int64_t(rows_.size()), 1.0,
-                                            c_.data(), D_.n);
+      full_rows_.clear();
+      for (const int64_t j : code.atoms) full_rows_.push_back(D_.gram + j * D_.n);
+      loops<SparseCodeLoops>().combine_rows(correlations_, full_rows_.data(), code.values.data(),
+                                            int64_t(full_rows_.size()), 1.0, c_.data(), D_.n);
     } else {
       for (int64_t i = 0; i < D_.n; ++i) c_[size_t(i)] = inner_product(D_.atoms + i * D_.d, residual_.data(), D_.d);
     }
@@ -506,13 +676,13 @@ class Homotopy {
     double most = 0.0, norm = 0.0;
     for (int64_t j = 0; j < D_.n; ++j) most = std::max(most, positive_ ? c_[size_t(j)] : std::fabs(c_[size_t(j)]));
     for (const double value : code.values) norm += std::fabs(value);
-    const double inner = inner_product(x, residual_.data(), D_.d);
+    const double inner = inner_product(x_, residual_.data(), D_.d);
     if (!to_residual_) {
-      const double scale = most > target ? target / most : 1.0;
-      const double dual = scale * inner - 0.5 * scale * scale * rss, primal = 0.5 * rss + target * norm;
+      const double scale = most > target_ ? target_ / most : 1.0;
+      const double dual = scale * inner - 0.5 * scale * scale * rss, primal = 0.5 * rss + target_ * norm;
       code.gap = squared_ > 0 ? std::max(0.0, primal - dual) / (0.5 * squared_) : 0.0;
     } else {
-      const double lower = most > 0 ? (inner - target * std::sqrt(rss)) / most : 0.0;
+      const double lower = most > 0 ? (inner - target_ * std::sqrt(rss)) / most : 0.0;
       code.gap = norm > 0 ? std::max(0.0, norm - lower) / norm : 0.0;
     }
   }
@@ -520,14 +690,18 @@ class Homotopy {
   const Dictionary& D_;
   const bool positive_, to_residual_;
   const int64_t max_steps_;
-  int64_t left_ = -1;
-  double squared_ = 0, lambda_ = 0, left_sign_ = 0, joining_sign_ = 1;
-  const double* correlations_ = nullptr;
-  std::vector<int64_t> atoms_, dependent_;
-  std::vector<double> signs_, values_, factor_, forward_, w_, scratch_, rotations_, residual_;
-  std::vector<double> c_, direction_, barred_, zero_;
-  std::vector<const double*> rows_;
+  PathState S_;
+  SupportFactor factor_;
+  std::vector<double> forward_;  // L⁻¹ of the signs
+  double squared_ = 0, start_ = 0, target_ = 0;
+  const double *x_ = nullptr, *correlations_ = nullptr;
+  std::vector<int64_t> members_, place_;  // atoms that are looked at; where an atom is among them, or −1
+  std::vector<double> near_c_, near_barred_, direction_;  // of these
+  std::vector<double> c_, barred_, zero_;                 // of all atoms
+  std::vector<double> w_, scratch_, residual_;
+  std::vector<const double*> rows_, full_rows_;
   std::vector<std::vector<double>> own_;
+  size_t own_used_ = 0;
 };
 
 // --------------------------------------------------------------------------------------------------------- bindings

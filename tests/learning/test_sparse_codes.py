@@ -128,6 +128,20 @@ def test_l1_codes_satisfy_the_constraint_and_have_the_norm_of_a_linear_program(p
     assert found.gaps.max() < 1e-10
 
 
+@pytest.mark.parametrize("positive", [False, True])
+@pytest.mark.parametrize(("solver", "stop"), [("lasso", {"alpha": 0.003}), ("l1", {"tol": 0.02})])
+def test_paths_over_many_coherent_atoms_equal_those_that_look_at_all_of_them(solver, stop, positive):
+    # With a Gram matrix and many atoms, a stretch of the path looks at the atoms near the penalty only.
+    rng = np.random.default_rng(0)
+    atoms = rng.normal(size=(400, 40)) + 3 * rng.normal(size=40)
+    signals = rng.dirichlet(np.full(400, 0.02), size=12) @ atoms + 0.1 * rng.normal(size=(12, 40))
+    some, all_ = (
+        sparse_codes(signals, Dictionary(atoms, gram=gram), solver, positive=positive, **stop) for gram in (True, False)
+    )
+    assert np.allclose(some.codes.toarray(), all_.codes.toarray(), atol=1e-8)
+    assert some.gaps[some.reached].max() < 1e-9
+
+
 def test_the_path_ends_where_the_lasso_of_its_penalty_does():
     atoms, X = problem()
     found = sparse_codes(X, atoms, "l1", tol=0.15)
