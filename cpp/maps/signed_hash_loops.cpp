@@ -2,10 +2,23 @@
 #include "maps/signed_hash_loops.hpp"
 
 #include <cstring>
+#include <type_traits>
 
 namespace mercer::MERCER_ARCH {
 
 namespace {
+
+#if defined(__AVX512F__)
+constexpr int64_t kWidth = 64;
+#elif defined(__AVX2__)
+constexpr int64_t kWidth = 32;
+#else
+constexpr int64_t kWidth = 16;
+#endif
+
+template <class T> struct Wide {
+  typedef T Vector __attribute__((vector_size(kWidth)));
+};
 
 template <class T> void add_tile(const T* x, int64_t features, const uint32_t* places, int64_t n_hashes, char* sums) {
   constexpr int64_t L = kHashLine / int64_t(sizeof(T));
@@ -25,18 +38,121 @@ template <class T> void add_tile(const T* x, int64_t features, const uint32_t* p
   }
 }
 
+template <class V> V load(const void* from) {
+  V v;
+  std::memcpy(&v, from, sizeof(V));
+  return v;
+}
+
+// One vector of the lines: eight sums in registers, each over its features in their order.
+template <class T, bool Minus> void add_part(const char* x, const HashSlices& slices, char* sums) {
+  using V = typename Wide<T>::Vector;
+  const uint16_t* at = slices.features;
+  for (int64_t s = 0; s < slices.n; ++s) {
+    const uint32_t* bucket = slices.buckets + s * kHashSlice;
+    V sum[kHashSlice];
+#pragma GCC unroll 8
+    for (int64_t l = 0; l < kHashSlice; ++l) sum[l] = load<V>(sums + size_t(bucket[l]) * kHashLine);
+    const uint16_t* const end = at + int64_t(slices.lengths[s]) * kHashSlice;
+    for (; at != end; at += kHashSlice) {
+#pragma GCC unroll 8
+      for (int64_t l = 0; l < kHashSlice; ++l) {
+        const V line = load<V>(x + size_t(at[l]) * kHashLine);
+        sum[l] = Minus ? sum[l] - line : sum[l] + line;
+      }
+    }
+#pragma GCC unroll 8
+    for (int64_t l = 0; l < kHashSlice; ++l) std::memcpy(sums + size_t(bucket[l]) * kHashLine, &sum[l], sizeof(V));
+  }
+}
+
+template <class T> void add_slices(const T* x, const HashSlices& slices, bool minus, T* sums) {
+  for (int64_t part = 0; part < kHashLine; part += kWidth) {
+    const char* from = reinterpret_cast<const char*>(x) + part;
+    char* to = reinterpret_cast<char*>(sums) + part;
+    minus ? add_part<T, true>(from, slices, to) : add_part<T, false>(from, slices, to);
+  }
+}
+
+template <class T, bool Minus> void add_row_part(const T* x, const HashSlices& slices, T* sums) {
+  const uint16_t* at = slices.features;
+  for (int64_t s = 0; s < slices.n; ++s) {
+    const uint32_t* bucket = slices.buckets + s * kHashSlice;
+    T sum[kHashSlice];
+    for (int64_t l = 0; l < kHashSlice; ++l) sum[l] = sums[bucket[l]];
+    const uint16_t* const end = at + int64_t(slices.lengths[s]) * kHashSlice;
+    for (; at != end; at += kHashSlice) {
+#pragma omp simd
+      for (int64_t l = 0; l < kHashSlice; ++l) sum[l] = Minus ? sum[l] - x[at[l]] : sum[l] + x[at[l]];
+    }
+    for (int64_t l = 0; l < kHashSlice; ++l) sums[bucket[l]] = sum[l];
+  }
+}
+
+template <class T> void add_slices_of_row(const T* x, const HashSlices& slices, bool minus, T* sums) {
+  minus ? add_row_part<T, true>(x, slices, sums) : add_row_part<T, false>(x, slices, sums);
+}
+
+#if defined(__AVX512F__) && defined(__GNUC__) && !defined(__clang__)
+#define MERCER_TURNS_BLOCKS
+// Square blocks are turned by rounds that interleave the first half of the vectors with the second.
+template <class T> void turn_block(const T* x, int64_t stride, T* tile) {
+  constexpr int64_t L = kHashLine / int64_t(sizeof(T));
+  typedef T Line __attribute__((vector_size(kHashLine)));
+  using I = std::conditional_t<sizeof(T) == 8, int64_t, int32_t>;
+  typedef I Order __attribute__((vector_size(kHashLine)));
+  Order low, high;
+  for (int64_t i = 0; i < L; ++i) {
+    low[i] = I(i / 2 + (i % 2) * L);
+    high[i] = I(L / 2 + i / 2 + (i % 2) * L);
+  }
+  Line a[L], b[L];
+#pragma GCC unroll 16
+  for (int64_t i = 0; i < L; ++i) a[i] = load<Line>(x + i * stride);
+  for (int64_t half = 1; half < L; half *= 2) {
+#pragma GCC unroll 8
+    for (int64_t i = 0; i < L / 2; ++i) {
+      b[2 * i] = __builtin_shuffle(a[i], a[i + L / 2], low);
+      b[2 * i + 1] = __builtin_shuffle(a[i], a[i + L / 2], high);
+    }
+#pragma GCC unroll 16
+    for (int64_t i = 0; i < L; ++i) a[i] = b[i];
+  }
+#pragma GCC unroll 16
+  for (int64_t i = 0; i < L; ++i) std::memcpy(tile + i * L, &a[i], kHashLine);
+}
+#endif
+
+template <class T> void fill_tile(const T* x, int64_t stride, int64_t rows, int64_t features, T* tile) {
+  constexpr int64_t L = kHashLine / int64_t(sizeof(T));
+  int64_t t = 0;
+#ifdef MERCER_TURNS_BLOCKS
+  if (rows == L)
+    for (; t + L <= features; t += L) turn_block(x + t, stride, tile + t * L);
+#endif
+  for (int64_t first = t; first < features; first += 64)  // a few lines of each row at a time
+    for (int64_t r = 0; r < L; ++r)
+      for (int64_t i = first; i < features && i < first + 64; ++i)
+        tile[i * L + r] = r < rows ? x[r * stride + i] : T(0);
+}
+
+template <class T> constexpr SignedHashLoops<T> all_loops() {
+  return {
+      .add_tile = add_tile<T>,
+      .add_slices = add_slices<T>,
+      .add_slices_of_row = add_slices_of_row<T>,
+      .fill_tile = fill_tile<T>,
+  };
+}
+
 }  // namespace
 
 template <> const SignedHashLoops<float>& table<SignedHashLoops<float>>() {
-  static constexpr SignedHashLoops<float> loops = {
-      .add_tile = add_tile<float>,
-  };
+  static constexpr SignedHashLoops<float> loops = all_loops<float>();
   return loops;
 }
 template <> const SignedHashLoops<double>& table<SignedHashLoops<double>>() {
-  static constexpr SignedHashLoops<double> loops = {
-      .add_tile = add_tile<double>,
-  };
+  static constexpr SignedHashLoops<double> loops = all_loops<double>();
   return loops;
 }
 

@@ -224,5 +224,12 @@ class Copies:
             kept[place] = made
         return kept[place]
 
+    def _kept(self, name: str, make: Callable[[], Any]) -> Any:
+        """What is made from the fitted numbers once, and not saved with them."""
+        kept = _COPIES.setdefault(self, {})
+        if (name,) not in kept:
+            kept[(name,)] = make()
+        return kept[(name,)]
+
     def _forget_copies(self) -> None:
         _COPIES.pop(self, None)

@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from sklearn.utils.estimator_checks import check_estimator
 
 import mercer
+from mercer import _core
 from mercer.maps import SignedHashProjection
 from mercer.maps.signed_hash import hashed_places
 
@@ -91,6 +92,32 @@ def test_a_row_alone_gives_what_it_gives_among_others():
     X = rows(40, 700)
     map_ = SignedHashProjection(64, random_state=0).fit(X)
     assert np.array_equal(map_.transform(X)[37:38], map_.transform(X[37:38]))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_sums_by_buckets_equal_additions_to_places(dtype):
+    X = rows(19, 1100).astype(dtype)
+    core = _core.maps
+    assert core.HashPlan.serves(1100, 12, 31)
+    plan = core.HashPlan(1100, 5, 12, 31)
+    alone = np.empty((1, 31), dtype)
+    core.planned_hash_rows(plan, X[:1].copy(), alone, 1)
+    for n in (1, 2, 19):
+        ours, theirs = np.empty((n, 31), dtype), np.empty((n, 31), dtype)
+        core.planned_hash_rows(plan, X[:n].copy(), ours, 1)
+        core.signed_hash_rows(X[:n].copy(), 5, 12, theirs, 1)
+        assert np.allclose(ours, theirs, atol=1e-12 if dtype == np.float64 else 1e-4)
+        assert np.array_equal(ours[:1], alone)
+
+
+def test_many_buckets_and_many_places_have_no_plan():
+    core = _core.maps
+    assert not core.HashPlan.serves(1100, 4, 1024)  # four places of a tile for two buckets
+    assert not core.HashPlan.serves(1 << 24, 4, 8)
+    with pytest.raises(ValueError, match="does not pay"):
+        core.HashPlan(1100, 5, 4, 1024)
+    with pytest.raises(ValueError, match="features of the plan"):
+        core.planned_hash_rows(core.HashPlan(40, 0, 4, 8), rows(2, 41), np.empty((2, 8)), 1)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

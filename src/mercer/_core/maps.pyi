@@ -148,6 +148,29 @@ def count_sketch(
     out: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu")],
     threads: int,
 ) -> None: ...
+
+class HashPlan:
+    """The hashed places of features, by buckets."""
+
+    def __init__(self, n_features: int, seed: int, n_hashes: int, n_buckets: int) -> None: ...
+    @staticmethod
+    def serves(n_features: int, n_hashes: int, n_buckets: int) -> bool:
+        """Whether a plan is small enough, and sums long enough."""
+
+@overload
+def planned_hash_rows(
+    plan: HashPlan,
+    x: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order="C", device="cpu", writable=False)],
+    out: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order="C", device="cpu")],
+    threads: int,
+) -> None: ...
+@overload
+def planned_hash_rows(
+    plan: HashPlan,
+    x: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu", writable=False)],
+    out: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu")],
+    threads: int,
+) -> None: ...
 @overload
 def signed_hash_rows(
     x: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order="C", device="cpu", writable=False)],

@@ -132,6 +132,8 @@ class SignedHashProjection(Saved, Copies, ClassNamePrefixFeaturesOutMixin, Trans
         if sp.issparse(X):
             places = X.indptr.astype(np.int64), X.indices.astype(np.int64)
             core.signed_hash_sparse(*places, np.ascontiguousarray(X.data), self.seed_, self.n_hashes, out, threads)
+        elif (plan := self._plan(core)) is not None:
+            core.planned_hash_rows(plan, np.ascontiguousarray(X), out, threads)
         else:
             core.signed_hash_rows(np.ascontiguousarray(X), self.seed_, self.n_hashes, out, threads)
         return out
@@ -149,6 +151,14 @@ class SignedHashProjection(Saved, Copies, ClassNamePrefixFeaturesOutMixin, Trans
         buckets, signs = hashed_places(d, S, n, self.seed_)
         features = np.repeat(np.arange(d), S)
         return sp.csr_matrix((signs.ravel() / np.sqrt(S), (buckets.ravel(), features)), (n, d))
+
+    def _plan(self, core: Any) -> Any:
+        """The places by buckets, made at the first call; None where features are added to their places."""
+        sizes = self.n_features_in_, self.n_hashes, self._n_features_out
+        if not core.HashPlan.serves(*sizes):
+            return None
+        d, S, n = sizes
+        return self._kept("plan", lambda: core.HashPlan(d, self.seed_, S, n))
 
     def _transposed(self) -> dict[str, np.ndarray]:
         return {"matrix": self.to_matrix().T.toarray()}
