@@ -29,6 +29,7 @@ struct Matches {
   const double *na, *nb;  // normals, or nullptr
   int64_t n;
   double tolerance, shortest, bend;  // of lengths; lengths to look at; of the cosine between normals
+  bool flat = false;                 // points of a plane, with a third coordinate of 0: turned within it
   int64_t words() const { return (n + 63) / 64; }
 };
 
@@ -79,7 +80,13 @@ void solve_pose(const Matches& m, const std::vector<int64_t>& chosen, Motion<3>&
   for (int64_t i : chosen)
     for (int k = 0; k < 3; ++k)
       for (int l = 0; l < 3; ++l) cross[k][l] += (m.b[3 * i + k] - mb[k]) * (m.a[3 * i + l] - ma[l]);
-  best_rotation(cross, pose.r);
+  if (m.flat) {
+    const double angle = std::atan2(cross[1][0] - cross[0][1], cross[0][0] + cross[1][1]);
+    const double about[3] = {0, 0, angle};
+    rotation_of(about, pose.r);
+  } else {
+    best_rotation(cross, pose.r);
+  }
   for (int k = 0; k < 3; ++k) {
     pose.b[k] = mb[k];
     for (int l = 0; l < 3; ++l) pose.b[k] -= pose.r[k][l] * ma[l];
@@ -172,38 +179,54 @@ std::vector<Hypothesis> best_poses(const Matches& m, int64_t seeds, int64_t most
   return kept;
 }
 
+// Rows of 2 coordinates with a third of 0; others as they are.
+std::vector<double> with_third(const In2<double>& rows) {
+  const int64_t n = int64_t(rows.shape(0)), d = int64_t(rows.shape(1));
+  std::vector<double> out(size_t(3 * n), 0.0);
+  for (int64_t i = 0; i < n; ++i) std::copy(rows.data() + i * d, rows.data() + (i + 1) * d, out.begin() + 3 * i);
+  return out;
+}
+
 nb::tuple consistent_poses(In2<double> a, In2<double> b, std::optional<In2<double>> na, std::optional<In2<double>> nb_,
                            double tolerance, double shortest, double bend, int64_t seeds, int64_t most, int64_t wanted,
                            int threads) {
-  const int64_t n = int64_t(a.shape(0));
-  require(a.shape(1) == 3 && b.shape(1) == 3 && int64_t(b.shape(0)) == n,
-          "matches must be pairs of points in 3 dimensions");
+  const int64_t n = int64_t(a.shape(0)), d = int64_t(a.shape(1));
+  require((d == 2 || d == 3) && int64_t(b.shape(1)) == d && int64_t(b.shape(0)) == n,
+          "matches must be pairs of points in 2 or 3 dimensions");
   require(n <= kMostMatches, "there are too many matches");
-  require(all_finite(a.data(), 3 * n) && all_finite(b.data(), 3 * n), "points must be finite");
+  require(all_finite(a.data(), d * n) && all_finite(b.data(), d * n), "points must be finite");
   require(na.has_value() == nb_.has_value(), "normals must be given on both sides or on none");
   if (na) {
-    require(na->shape(1) == 3 && nb_->shape(1) == 3 && int64_t(na->shape(0)) == n && int64_t(nb_->shape(0)) == n,
+    require(int64_t(na->shape(1)) == d && int64_t(nb_->shape(1)) == d && int64_t(na->shape(0)) == n &&
+                int64_t(nb_->shape(0)) == n,
             "there must be a normal for each point");
-    require(all_finite(na->data(), 3 * n) && all_finite(nb_->data(), 3 * n), "normals must be finite");
+    require(all_finite(na->data(), d * n) && all_finite(nb_->data(), d * n), "normals must be finite");
   }
   require(tolerance > 0 && shortest >= 0 && bend >= 0, "tolerances must be positive");
   require(seeds >= 0 && most >= 3 && wanted >= 1, "seeds, most and wanted must be at least 0, 3 and 1");
   threads = thread_count(threads);
-  const Matches m{a.data(), b.data(), na ? na->data() : nullptr, nb_ ? nb_->data() : nullptr, n, tolerance,
-                  shortest, bend};
+  const std::vector<double> pa = with_third(a), pb = with_third(b);
+  const std::vector<double> va = na ? with_third(*na) : pa, vb = nb_ ? with_third(*nb_) : pb;
+  const Matches m{pa.data(), pb.data(), na ? va.data() : nullptr, nb_ ? vb.data() : nullptr, n, tolerance, shortest,
+                  bend,      d == 2};
   std::vector<Hypothesis> best;
   {
     nb::gil_scoped_release release;
     if (n >= 3) best = best_poses(m, seeds, most, wanted, threads);
   }
-  std::vector<double> poses(best.size() * 16);
-  std::vector<int64_t> support(best.size());
-  for (size_t k = 0; k < best.size(); ++k) {
-    best[k].pose.to(&poses[16 * k]);
+  const size_t count = best.size(), width = size_t(d) + 1;
+  std::vector<double> poses(count * width * width);
+  std::vector<int64_t> support(count);
+  for (size_t k = 0; k < count; ++k) {
+    double* pose = &poses[width * width * k];
+    for (int64_t i = 0; i < d; ++i) {
+      for (int64_t j = 0; j < d; ++j) pose[i * (d + 1) + j] = best[k].pose.r[i][j];
+      pose[i * (d + 1) + d] = best[k].pose.b[i];
+    }
+    pose[width * width - 1] = 1;
     support[k] = best[k].support;
   }
-  const size_t count = best.size();
-  return nb::make_tuple(to_numpy_3d(std::move(poses), count, 4, 4), to_numpy(std::move(support)));
+  return nb::make_tuple(to_numpy_3d(std::move(poses), count, width, width), to_numpy(std::move(support)));
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ from mercer.registration import (
     estimate_normals,
     register,
 )
-from mercer.registration.kernel import kernel_components
+from mercer.registration.kernel import _NystromFeatures, kernel_components
 
 LOCAL = {
     "icp": lambda: ICP("point"),
@@ -117,6 +117,27 @@ def test_kernel_registration_solves_every_motion_and_closest_points_do_not(scale
             assert mean_error(ICP("point", start="identity").fit(points, target), pose, points) > 0.3
 
 
+def test_nystrom_features_with_all_landmarks_give_the_exact_components():
+    points = make_mug(90, random_state=0)
+    points = points / np.sqrt((points**2).sum(axis=1).mean())
+    shares = np.full(90, 1 / 90)
+    values, _, scores = kernel_components(points, shares, 1.0, 3)
+    features = _NystromFeatures(points, 1.0, 90)
+    mean, vectors = features.components(points, shares, 3)
+    ours = (features(points) - mean) @ vectors
+    np.testing.assert_allclose(np.abs(ours), np.abs(scores), atol=1e-5)
+    np.testing.assert_allclose((ours**2).mean(axis=0), values, rtol=1e-5)
+
+
+def test_nystrom_features_of_all_points_solve_what_means_solve():
+    points = make_mug(2000, random_state=0)
+    pose = motion(5, points)
+    model = KernelRegistration(features="nystrom").fit(points[:1000], moved(pose, points[1000:]))
+    assert mean_error(model, pose, points) < 0.02
+    with pytest.raises(ValueError, match="features must be one of"):
+        KernelRegistration(features="haar").fit(points, points)
+
+
 def test_kernel_registration_survives_no_half_of_the_cloud_and_matching_does():
     points = make_mug(3000, random_state=0)
     pose = motion(4, points)
@@ -163,6 +184,22 @@ def test_two_dimensions(name):
     pose = SE(2).point(SO(2).Exp([0.3 if name != "kernel" else 2.5]), [0.2, -0.1])
     model = (LOCAL | GLOBAL)[name]().fit(letter, moved(pose, letter))
     np.testing.assert_allclose(model.transform_, pose, atol=0.02)
+
+
+def outline(n: int, seed: int) -> np.ndarray:
+    """A closed curve without symmetry, with bends of many sizes."""
+    t = np.sort(np.random.default_rng(seed).random(n)) * 2 * np.pi
+    r = 1 + 0.3 * np.cos(2 * t) + 0.2 * np.sin(3 * t) + 0.12 * np.cos(5 * t + 1) + 0.1 * np.sin(9 * t)
+    return np.stack([r * np.cos(t), r * np.sin(t)], axis=1)
+
+
+def test_parts_of_outlines_are_matched_in_the_plane():
+    pose = SE(2).point(SO(2).Exp([2.5]), [3.0, -1.0])
+    source, target = outline(900, 0), outline(900, 1)
+    source, target = source[source[:, 0] > -0.5], moved(pose, target[target[:, 0] < 0.7])
+    model = FeatureMatching().fit(source, target)
+    np.testing.assert_allclose(model.transform_, pose, atol=0.05)
+    np.testing.assert_allclose(register(source, target).transform, pose, atol=0.05)
 
 
 def test_four_dimensions_and_a_factor():
@@ -284,6 +321,7 @@ def test_units_and_offsets_do_not_matter(unit):
 
 # ------------------------------------------------------------------------------------------------ bad input
 
+FIVE = np.random.default_rng(0).random((50, 5))
 BAD = [
     ((np.zeros((3, 3)), make_mug(20)), "source must have at least 4 points in 3 dimensions, got 3"),
     ((np.ones((30, 3)), make_mug(20)), "all points of source are equal"),
@@ -312,7 +350,9 @@ def test_bad_clouds_are_named(clouds, message, call):
         (lambda x: register(x, x, start="middle"), "start must be 'centroid'"),
         (lambda x: register(x, x, start=np.zeros((4, 4))), "invertible"),
         (lambda x: register(x, x, weights=-np.ones(len(x))), "weights must be"),
-        (lambda x: register(x[:, :2], x[:, :2], method="matching"), "3 dimensions"),
+        (lambda x: register(FIVE, FIVE, method="matching"), "2 or 3 dimensions"),
+        (lambda x: register(x, x, start="identity", reflection=True), "reflection=True searches for a pose"),
+        (lambda x: register(x, x, reflection=1), "reflection must be"),
         (lambda x: ICP("line").fit(x, x), "kind must be one of"),
         (lambda x: ICP(overlap=1.5).fit(x, x), "overlap must be a share"),
         (lambda x: ICP(max_distance=0).fit(x, x), "max_distance must be a positive"),
@@ -320,7 +360,7 @@ def test_bad_clouds_are_named(clouds, message, call):
         (lambda x: KernelRegistration(sigma=0).fit(x, x), "sigma must be a positive"),
         (lambda x: SoftAssign(cooling=1.0).fit(x, x), "below 1"),
         (lambda x: CoherentPointDrift("elastic").fit(x, x), "kind must be one of"),
-        (lambda x: FeatureMatching().fit(x[:, :2], x[:, :2]), "3 dimensions"),
+        (lambda x: FeatureMatching().fit(FIVE, FIVE), "2 or 3 dimensions"),
         (lambda x: estimate_normals(x[:2]), "more than 3 points"),
     ],
 )
@@ -336,6 +376,23 @@ def test_reflections_are_not_used():
         warnings.simplefilter("ignore")
         result = register(points, mirrored)
     assert np.linalg.det(result.rotation) == pytest.approx(1)
+
+
+def test_reflections_are_found_where_they_are_asked_for():
+    def bent(seed):  # a mug with a dent: no mirror symmetry
+        points = make_mug(800, random_state=seed)
+        return points + (points[:, 1:2] > 0.0) * np.array([0.0, 0.4, 0.2])
+
+    pose = SE(3).point(SO(3).Exp([2.0, 1.0, 0.0]), [1.0, 0.0, 0.0])
+    result = register(bent(0), moved(pose, bent(1) * [1, -1, 1]), reflection=True)
+    assert result.certified
+    np.testing.assert_allclose(result.rotation, pose[:3, :3] * [1, -1, 1], atol=0.05)
+    plain = register(bent(0), moved(pose, bent(1)), reflection=True)
+    np.testing.assert_allclose(plain.rotation, pose[:3, :3], atol=0.05)
+    with pytest.warns(UncertainPoseWarning):
+        result = register(make_mug(800, random_state=0), moved(pose, make_mug(800, random_state=1)), reflection=True)
+    assert not result.certified
+    assert {round(float(np.linalg.det(p[:3, :3]))) for p in [result.transform, *result.alternatives]} == {-1, 1}
 
 
 def test_few_iterations_are_said():

@@ -41,6 +41,7 @@ def register(
         MethodName, typer.Option("--method", help="How to find the coarse pose; icp only refines.")
     ] = MethodName.auto,
     scale: Annotated[bool, typer.Option("--scale", help="Also find a factor between the clouds.")] = False,
+    reflection: Annotated[bool, typer.Option("--reflection", help="Also try the mirror image of the source.")] = False,
     points: Annotated[
         int,
         typer.Option(
@@ -70,7 +71,7 @@ def register(
     try:
         with warnings.catch_warnings(), terminal.working("aligning"):
             warnings.simplefilter("ignore", UncertainPoseWarning)  # the report says it
-            result = find(x, y, method=method.value, scale=scale, n_jobs=jobs)
+            result = find(x, y, method=method.value, scale=scale, reflection=reflection, n_jobs=jobs)
     except ValueError as error:
         raise Mistake(f"{shown(source)}, {shown(target)}: {error}") from error
     _print(result, source, target, as_json)

@@ -40,11 +40,16 @@ class Cloud:
 
     @cached_property
     def spacing(self) -> float:
-        """Median distance from a point to its nearest neighbour."""
+        """Median distance from a point to its nearest neighbour; in the plane half of that to the fourth.
+
+        Gaps between random points of a curve differ much, and the nearest neighbour is at the end of the smallest.
+        """
         if len(self) < 2:
             return 0.0
+        k, share = (4, 0.5) if self.dimension == 2 and len(self) > 10 else (1, 1.0)
         sample = self.points if len(self) <= 2000 else self.points[:: len(self) // 1000]
-        return math.sqrt(float(np.median(self.tree.k_nearest(np.ascontiguousarray(sample), 2, self.threads)[0][:, 1])))
+        squared = self.tree.k_nearest(np.ascontiguousarray(sample), k + 1, self.threads)[0][:, k]
+        return share * math.sqrt(float(np.median(squared)))
 
     @cached_property
     def normals(self) -> np.ndarray:
@@ -62,13 +67,14 @@ class Cloud:
         """Squared distances and positions of the nearest points; inf and −1 beyond the limit."""
         return self.tree.nearest(np.ascontiguousarray(queries), limit * limit, self.threads)
 
-    def surface(self, k: int = 8, factor: float = 1.6, rounds: int = 3) -> np.ndarray:
+    def surface(self, rounds: int = 3) -> np.ndarray:
         """Positions of the points that have neighbours as near as those of the densest part: no stray points.
 
         On a surface the distance to the k-th neighbour is about the same everywhere. Points scattered in space, even
         several for each on the surface, have it farther away; each round takes neighbours away from those that are
         left.
         """
+        k, factor = (16, 3.0) if self.dimension == 2 else (8, 1.6)
         kept = np.arange(len(self))
         for _ in range(rounds):
             if len(kept) <= 10 * k:

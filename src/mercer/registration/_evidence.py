@@ -27,6 +27,7 @@ from mercer.registration.result import move
 __all__ = ["Evidence", "Judge", "distinct"]
 
 CONTACT, NORMALS, OVERLAP = 0.62, 0.85, 0.04
+CONTACT_OF_CURVES = 0.8  # in the plane, curves that cross at small angles run side by side for longer
 CLEAR, MARGIN, WIDE = 0.9, 1.25, 1.6
 """What a certificate asks for; the wide margin where normals agree less than clearly."""
 

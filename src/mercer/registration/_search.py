@@ -11,6 +11,7 @@ from mercer import _core
 from mercer.registration._evidence import (
     CLEAR,
     CONTACT,
+    CONTACT_OF_CURVES,
     MARGIN,
     NORMALS,
     OVERLAP,
@@ -87,8 +88,9 @@ def verdict(found: Found) -> tuple[bool, str, dict[str, float]]:
     figures = {"overlap": e.overlap, "contact": e.contact, "normals": e.normals, "margin": margin, "score": e.score}
     if e.overlap < OVERLAP:
         return False, f"only {e.overlap:.1%} of the surface of the source lies on the target", figures
-    if e.contact < CONTACT or e.normals < NORMALS:
-        what = f"contact {e.contact:.2f} (needs {CONTACT}), agreement of normals {e.normals:.2f} (needs {NORMALS})"
+    contact = CONTACT_OF_CURVES if len(found.pose) == 3 else CONTACT
+    if e.contact < contact or e.normals < NORMALS:
+        what = f"contact {e.contact:.2f} (needs {contact}), agreement of normals {e.normals:.2f} (needs {NORMALS})"
         return False, f"the surfaces cross rather than lie on each other: {what}", figures
     needed = MARGIN if e.normals >= CLEAR else WIDE
     if margin < needed:

@@ -12,7 +12,10 @@ computed once. Every sign pattern gives a start (the motion of x_t to the y_j wi
 there. The printed equation (10) of the paper squares the kernel matrix entry by entry; the eigenproblem is lλKα = K²α.
 
 Clouds of more than ``n_points`` points are replaced by the means of grid cells, weighted by their counts, for this; the
-polish by closest points uses all points.
+polish by closest points uses all points. With ``features="nystrom"``, components come from all points instead: a mean
+and a covariance of the features z(x) = K_LL^(−1/2) k(L, x) for landmarks L, the means of grid cells, so that k(x, y) ≈
+⟨z(x), z(y)⟩. The ascent needs few points in any case, since O lives in the span of D components and a mean. (Random
+Fourier features do not serve: with a few hundred frequencies, their error depends on the pose.)
 """
 
 from __future__ import annotations
@@ -26,7 +29,7 @@ import numpy as np
 from scipy.linalg import eigh
 
 from mercer import _core
-from mercer._validation import check_count, check_flag, check_positive
+from mercer._validation import check_choice, check_count, check_flag, check_positive
 from mercer.manifolds import SE, minimize
 from mercer.registration._clouds import Cloud, umeyama
 from mercer.registration._evidence import Judge
@@ -140,6 +143,32 @@ class KernelAlignment:
         return out
 
 
+class _NystromFeatures:
+    """Features z(x) = K_LL^(−1/2) k(L, x) for landmarks L, and the components of a cloud in them."""
+
+    def __init__(self, points: np.ndarray, sigma: float, count: int) -> None:
+        self.sigma = sigma
+        self.landmarks = Cloud(np.ascontiguousarray(points)).thinned_to(count)[0]
+        values, vectors = np.linalg.eigh(_gaussian(self.landmarks, self.landmarks, sigma))
+        kept = values > 1e-10 * values[-1]
+        self.root = vectors[:, kept] / np.sqrt(values[kept])
+
+    def __call__(self, x: np.ndarray) -> np.ndarray:
+        return _gaussian(x, self.landmarks, self.sigma) @ self.root
+
+    def components(self, x: np.ndarray, w: np.ndarray, D: int) -> tuple[np.ndarray, np.ndarray]:
+        """Mean, and D leading eigenvectors of the covariance, of weighted points; blocks of them at a time."""
+        mean: Any = 0.0
+        second: Any = 0.0
+        for first in range(0, len(x), 4096):
+            rows = slice(first, first + 4096)
+            z = self(x[rows])
+            mean = mean + w[rows] @ z
+            second = second + z.T @ (w[rows, None] * z)
+        vectors = np.linalg.eigh(second - np.outer(mean, mean))[1]
+        return mean, vectors[:, ::-1][:, :D]
+
+
 class KernelRegistration(Registration):
     """Align whole clouds from any rotation, without a guess, by their kernel principal components.
 
@@ -154,6 +183,11 @@ class KernelRegistration(Registration):
         Principal components D. There are 2^D sign patterns, each the start of an ascent.
     n_points : int, default=100
         Points that stand for each cloud in the kernel matrices: means of grid cells, weighted by their counts.
+    features : {"grid", "nystrom"}, default="grid"
+        What components are computed from: the ``n_points`` means alone, or all points by Nyström features of the
+        kernel. The cost grows linearly with the number of points in both cases.
+    n_features : int, default=200
+        Landmarks of "nystrom".
     polish : {True, False}, default=True
         Finish with ICP on all points. Without it the pose is the maximum of the kernel objective.
     scale : bool, default=False
@@ -196,6 +230,8 @@ class KernelRegistration(Registration):
         n_components: int = 3,
         *,
         n_points: int = 100,
+        features: str = "grid",
+        n_features: int = 200,
         polish: bool = True,
         scale: bool = False,
         max_iter: int = 20,
@@ -204,6 +240,8 @@ class KernelRegistration(Registration):
         self.sigma = sigma
         self.n_components = n_components
         self.n_points = n_points
+        self.features = features
+        self.n_features = n_features
         self.polish = polish
         self.scale = scale
         self.max_iter = max_iter
@@ -232,14 +270,15 @@ class KernelRegistration(Registration):
         rx, ry = (math.sqrt(float(q @ ((p - m) ** 2).sum(axis=1))) for p, m, q in ((x, mx, w), (y, my, v)))
         factor = ry / rx if check_flag("scale", self.scale) else 1.0
         x, y = (x - mx) * factor / ry, (y - my) / ry
-        _, _, scores = kernel_components(x, w, sigma, D)
-        _, beta, _ = kernel_components(y, v, sigma, D)
+        objective_of = self._objectives(
+            x, w, y, v, sigma, D,
+            lambda: (((source.points - mx) * factor / ry, weights), ((target.points - my) / ry, None)),
+        )  # fmt: skip
         space = SE(x.shape[1])
         poses, values = [], []
         for signs in itertools.product((1.0, -1.0), repeat=D):
-            rho = (scores * signs) @ beta.T + v
-            objective = KernelAlignment(x, w, y, rho, sigma)
-            start = umeyama(x, y[np.argmax(rho / v, axis=1)], w)
+            objective, partner = objective_of(np.array(signs))
+            start = umeyama(x, y[partner], w)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # a rough maximum will do: the polish follows
                 best = minimize(
@@ -257,6 +296,35 @@ class KernelRegistration(Registration):
         moved[:, :-1, -1] = ry * moved[:, :-1, -1] + my - factor * (moved[:, :-1, :-1] @ mx)
         moved[:, :-1, :-1] *= factor
         return np.ascontiguousarray(moved), np.array(values)
+
+    def _objectives(
+        self, x: np.ndarray, w: np.ndarray, y: np.ndarray, v: np.ndarray, sigma: float, D: int, whole: Any
+    ) -> Any:
+        """A function from signs to the objective and to the likeliest partner in y of each of x."""
+        if check_choice("features", self.features, ("grid", "nystrom")) == "grid":
+            _, _, scores = kernel_components(x, w, sigma, D)
+            _, beta, _ = kernel_components(y, v, sigma, D)
+
+            def of(signs: np.ndarray) -> tuple[Any, np.ndarray]:
+                rho = (scores * signs) @ beta.T + v
+                return KernelAlignment(x, w, y, rho, sigma), np.argmax(rho / v, axis=1)
+
+            return of
+        count = check_count("n_features", self.n_features, 8)
+        z, mean, vectors = [], [], []
+        for points, weights in whole():
+            features = _NystromFeatures(points, sigma, count)
+            shares = np.full(len(points), 1 / len(points)) if weights is None else weights / weights.sum()
+            middle, leading = features.components(points, shares, D)
+            z.append(features), mean.append(middle), vectors.append(leading)
+        scores, near = (z[0](x) - mean[0]) @ vectors[0], z[1](y)
+
+        def of_features(signs: np.ndarray) -> tuple[Any, np.ndarray]:
+            psi = (scores * signs) @ vectors[1].T + mean[1]
+            rho = psi @ z[1].root.T
+            return KernelAlignment(x, w, z[1].landmarks, rho, sigma), np.argmax(psi @ near.T, axis=1)
+
+        return of_features
 
 
 def _representatives(cloud: Cloud, weights: np.ndarray | None, count: int) -> tuple[np.ndarray, np.ndarray]:

@@ -27,14 +27,15 @@ __all__ = ["FeatureMatching"]
 class FeatureMatching(Registration):
     """Align clouds that overlap in part, with outliers, from any rotation, by matching local descriptors.
 
-    Three dimensions only.
+    Two or three dimensions. In two, descriptors hold less (angles in a plane), and outlines work better than areas.
 
     Parameters
     ----------
     n_points : int, default=1500
         Points of each cloud that descriptors are computed for: means of grid cells.
     radius : float, default=5.0
-        Radius of the neighbourhood that a descriptor describes, in units of 1.3 times their spacing.
+        Radius of the neighbourhood that a descriptor describes, in units of 1.3 times their spacing; four times as much
+        in the plane.
     tolerance : float, default=1.5
         How much the length between two matches may differ, in the same units.
     effort : int, default=2
@@ -44,7 +45,7 @@ class FeatureMatching(Registration):
 
     Attributes
     ----------
-    transform_ : ndarray of shape (4, 4)
+    transform_ : ndarray of shape (d + 1, d + 1)
         The motion.
     fitness_, rmse_, radius_ : float
         Share of the source points within ``radius_`` of the target, and their root mean squared distance.
@@ -87,14 +88,14 @@ class FeatureMatching(Registration):
         self.n_jobs = n_jobs
 
     def _align(self, source: Cloud, target: Cloud, weights: np.ndarray | None) -> tuple[np.ndarray, dict[str, Any]]:
-        if source.dimension != 3:
-            raise ValueError(f"FeatureMatching needs clouds in 3 dimensions, got {source.dimension}")
+        if source.dimension > 3:
+            raise ValueError(f"FeatureMatching needs clouds in 2 or 3 dimensions, got {source.dimension}")
         judge = Judge(source, target, check_count("n_points", self.n_points, 20))
         found = self.search(judge)
         facts: dict[str, Any] = {"method": "matching"}
         if found is None:
-            start = np.eye(4)
-            start[:3, 3] = target.points.mean(axis=0) - source.points.mean(axis=0)
+            start = np.eye(source.dimension + 1)
+            start[:-1, -1] = target.points.mean(axis=0) - source.points.mean(axis=0)
             return start, facts | {"reason": "no three matches agree with each other", "converged": True}
         return finished(source, target, weights, judge, found, facts)
 
@@ -124,7 +125,8 @@ def poses_of_matches(judge: Judge, radius: float, tolerance: float, *, mutual: b
     """Poses that agree with many matches of descriptors, best first."""
     source, target = judge.source, judge.target
     unit = 1.3 * max(source.spacing, target.spacing)
-    a, b = (np.sqrt(_descriptors(cloud, radius * unit)) for cloud in (source, target))
+    reach = radius * unit * (4 if source.dimension == 2 else 1)  # a curve has fewer points within a radius
+    a, b = (np.sqrt(_descriptors(cloud, reach)) for cloud in (source, target))
     rows, columns = _matches(a, b, mutual)
     slack = tolerance * unit
     return _core.registration.consistent_poses(
@@ -143,6 +145,9 @@ def poses_of_matches(judge: Judge, radius: float, tolerance: float, *, mutual: b
 
 
 def _descriptors(cloud: Cloud, radius: float) -> np.ndarray:
+    if cloud.dimension == 2:  # in the plane z = 0
+        points, normals = (np.pad(rows, ((0, 0), (0, 1))) for rows in (cloud.points, cloud.normals))
+        return _core.registration.CloudTree(points).descriptors(normals, radius, cloud.threads)
     return cloud.tree.descriptors(np.ascontiguousarray(cloud.normals), radius, cloud.threads)
 
 

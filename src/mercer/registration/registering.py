@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from mercer._validation import check_choice, check_flag, thread_count
 from mercer.data.clouds import PointCloud
 from mercer.registration._clouds import Cloud, check_pair
-from mercer.registration._evidence import Judge
+from mercer.registration._evidence import MARGIN, Judge
 from mercer.registration._search import Found, best_pose, merged, verdict
 from mercer.registration.base import check_start, pair_radius, summary
 from mercer.registration.icp import ICP
@@ -34,6 +35,7 @@ def register(
     method: str = "auto",
     start: Any = None,
     scale: bool = False,
+    reflection: bool = False,
     weights: Any = None,
     effort: int = 2,
     n_jobs: int | None = None,
@@ -48,13 +50,16 @@ def register(
         The cloud that stays.
     method : {"auto", "kernel", "matching", "icp"}, default="auto"
         How to find the coarse pose. ``"kernel"`` aligns kernel principal components: whole clouds, any dimension.
-        ``"matching"`` matches local descriptors: partial overlap and outliers, three dimensions. ``"icp"`` only refines
-        from ``start``. ``"auto"`` tries kernels first where the two clouds have the same moments, and matching where
-        they differ or where the pose is not certified.
+        ``"matching"`` matches local descriptors: partial overlap and outliers, 2 or 3 dimensions. ``"icp"`` only
+        refines from ``start``. ``"auto"`` tries kernels first where the two clouds have the same moments, and matching
+        where they differ or where the pose is not certified.
     start : {"centroid", "identity"} or matrix of shape (d + 1, d + 1), optional
         A pose to refine; then no other is searched for.
     scale : bool, default=False
         Also find a factor between the clouds. Rigid motions only by default.
+    reflection : bool, default=False
+        Also try the mirror image of the source, and take it where it fits better. Then ``result.rotation`` has the
+        determinant −1.
     weights : array of shape (n,), optional
         Weights of the source points.
     effort : int, default=2
@@ -94,22 +99,58 @@ def register(
         Cloud(points, cloud.normals if isinstance(cloud, PointCloud) else None, threads)
         for points, cloud in ((x, source), (y, target))
     )
-    if method == "matching" and (a.dimension != 3 or scale):
-        raise ValueError("method='matching' needs clouds in 3 dimensions and scale=False")
-    if method == "icp" or start is not None:
-        pose, facts = _fine(a, b, w, "centroid" if start is None else start, scale, n_jobs)
-    elif check_flag("scale", scale) or a.dimension > 3:
-        pose, facts = KernelRegistration(scale=scale, n_jobs=n_jobs)._align(a, b, w)
-    else:
-        pose, facts = _coarse(a, b, w, method, effort)
-    result = summary(a, b, pose, pair_radius(a, b), **facts)
+    if method == "matching" and (a.dimension > 3 or scale):
+        raise ValueError("method='matching' needs clouds in 2 or 3 dimensions and scale=False")
+    check_flag("scale", scale)
+    if check_flag("reflection", reflection) and start is not None:
+        raise ValueError(
+            "reflection=True searches for a pose, and start gives one: give a start with a reflection in it"
+        )
+
+    def align(cloud: Cloud) -> RegistrationResult:
+        if method == "icp" or start is not None:
+            pose, facts = _fine(cloud, b, w, "centroid" if start is None else start, scale, n_jobs)
+        elif scale or cloud.dimension > 3:
+            pose, facts = KernelRegistration(scale=scale, n_jobs=n_jobs)._align(cloud, b, w)
+        else:
+            pose, facts = _coarse(cloud, b, w, method, effort)
+        return summary(cloud, b, pose, pair_radius(cloud, b), **facts)
+
+    result = align(a)
+    if reflection:
+        result = _with_mirror(result, align(_mirrored(a)))
     if result.fitness < 0.05:
         what = "the clouds do not overlap, or the pose is wrong"
         message = f"only {result.fitness:.1%} of the source points come near the target: {what}"
         warnings.warn(message, UncertainPoseWarning, stacklevel=2)
-    elif not result.certified and "evidence" in facts:
+    elif not result.certified and (result.evidence or method != "icp") and start is None and not scale:
         warnings.warn(f"the pose is not certified: {result.reason}", UncertainPoseWarning, stacklevel=2)
     return result
+
+
+def _mirrored(cloud: Cloud) -> Cloud:
+    """The mirror image along the first axis."""
+    signs = np.r_[-1.0, np.ones(cloud.dimension - 1)]
+    normals = None if cloud._given is None else cloud._given * signs
+    return Cloud(np.ascontiguousarray(cloud.points * signs), normals, cloud.threads, cloud.k)
+
+
+def _with_mirror(plain: RegistrationResult, mirrored: RegistrationResult) -> RegistrationResult:
+    """The better of two results, of which one is of the mirror image; the plain one where they fit alike."""
+    flip = np.diag(np.r_[-1.0, np.ones(plain.dimension)])
+    mirrored = replace(
+        mirrored,
+        transform=mirrored.transform @ flip,
+        alternatives=[pose @ flip for pose in mirrored.alternatives],
+        method=mirrored.method + ", mirrored",
+    )
+    scores = [r.evidence.get("score", r.fitness / (1 + r.rmse / r.radius)) for r in (plain, mirrored)]
+    ratio = scores[1] / max(scores[0], 1e-300)
+    best, other = (mirrored, plain) if ratio > 1.05 else (plain, mirrored)
+    if max(ratio, 1 / max(ratio, 1e-300)) < MARGIN:
+        reason = "the mirror image fits nearly as well" if best.certified else best.reason
+        best = replace(best, certified=False, reason=reason, alternatives=[*best.alternatives, other.transform])
+    return best
 
 
 def _fine(
@@ -128,9 +169,7 @@ def _coarse(
 ) -> tuple[np.ndarray, dict[str, Any]]:
     judge = Judge(source, target)
     steps = ["kernel", "matching"] if method == "auto" else [method]
-    if source.dimension != 3:
-        steps = ["kernel"]
-    elif method == "auto" and not alike(judge.source.points, judge.target.points):
+    if method == "auto" and not alike(judge.source.points, judge.target.points):
         steps = ["matching", "kernel"]
     found: Found | None = None
     used = steps[0]

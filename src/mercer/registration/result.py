@@ -73,7 +73,7 @@ class RegistrationResult:
 
     @property
     def rotation(self) -> np.ndarray:
-        """The rotation R."""
+        """The rotation R; a rotation of the mirror image, with the determinant −1, where that was asked for."""
         return self.transform[:-1, :-1] / self.scale
 
     @property
