@@ -55,6 +55,13 @@ def test_segments_find_more_actions_than_frames(result: DemoResult) -> None:
     assert 0 <= shown_actions(result.actions) < len(result.actions.X)
 
 
+def test_sparse_codes_name_more_faces_than_the_nearest_image(result: DemoResult) -> None:
+    nearest, sparse = result.faces.recognisers
+    assert sparse.right > nearest.right
+    assert result.faces.strangers > 0.8
+    assert result.faces.person in [name for _, name, _ in result.faces.used]
+
+
 def test_neighbours_label_more_pixels_than_blocks_alone(result: DemoResult) -> None:
     images = result.segmentation
     assert images.grid.pixels > images.alone.pixels + 0.1

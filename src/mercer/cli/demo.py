@@ -15,6 +15,7 @@ import typer
 
 from mercer.cli import terminal
 from mercer.cli.columns import check_writable
+from mercer.cli.demo_faces import run_faces, show_faces
 from mercer.cli.demo_images import run_images, show_images
 from mercer.cli.demo_shares import run_shares, show_shares
 
@@ -79,6 +80,7 @@ def demo(
     print()
     show_images(result.segmentation)
     show_shares(result.shares)
+    show_faces(result.faces)
     if output is None:
         terminal.say("for a page with the pictures: mercer demo --output demo.html")
         return
@@ -135,6 +137,7 @@ def run_demo(
         actions=run_actions(n_sequences, seed=seed),
         segmentation=run_images(n_images, seed=seed),
         shares=run_shares(seed=seed),
+        faces=run_faces(seed=seed),
         history=tagger.history_,
     )
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from mercer.report.charts import grey_image, heat_map, line_chart, probability_strip
+from mercer.report.demo_faces import FaceResult, faces_part
 from mercer.report.demo_images import ImageResult, images_part
 from mercer.report.demo_shares import ShareResult, shares_part
 from mercer.report.html import Html, columns, figure, page, paragraph, section, table, text_of
@@ -131,6 +132,8 @@ class DemoResult:
         The same contest for images.
     shares : ShareResult
         Digits judged by the shares of bags.
+    faces : FaceResult
+        People recognised by sparse codes.
     history : dict of lists
         The tagger's training.
     """
@@ -148,6 +151,7 @@ class DemoResult:
     actions: ActionResult
     segmentation: ImageResult
     shares: ShareResult
+    faces: FaceResult
     history: dict[str, list[float]] = field(default_factory=dict)
 
     @property
@@ -190,6 +194,7 @@ def demo_page(result: DemoResult) -> str:
         section("Segments, not frames", *_actions(r.actions)),
         section("Images, not pixels", *images_part(r.segmentation)),
         section("Shares, not labels", *shares_part(r.shares)),
+        section("Faces from few measurements", *faces_part(r.faces)),
         section("The same in Python", *_program(r)),
     )
 
