@@ -34,7 +34,14 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results.jsonl"
-PAGES = ("README.md", "docs/benchmarks.md", "docs/defaults.md", "docs/proportions_results.md")
+PAGES = (
+    "README.md",
+    "docs/benchmarks.md",
+    "docs/defaults.md",
+    "docs/proportions_results.md",
+    "docs/recognition_results.md",
+    "docs/registration_results.md",
+)
 BLOCK = re.compile(r"(<!-- figures: (?!end)(.*?)-->\n)(.*?)(<!-- figures: end -->)", re.S)
 COMPARED = ("peer", "peer's", "mercer", "ratio")
 
