@@ -311,12 +311,15 @@ class KernelRegistration(Registration):
 
             return of
         count = check_count("n_features", self.n_features, 8)
-        z, mean, vectors = [], [], []
+        z: list[Any] = []
+        mean: list[Any] = []
+        vectors: list[Any] = []
         for points, weights in whole():
             features = _NystromFeatures(points, sigma, count)
             shares = np.full(len(points), 1 / len(points)) if weights is None else weights / weights.sum()
             middle, leading = features.components(points, shares, D)
-            z.append(features), mean.append(middle), vectors.append(leading)
+            for items, item in ((z, features), (mean, middle), (vectors, leading)):
+                items.append(item)
         scores, near = (z[0](x) - mean[0]) @ vectors[0], z[1](y)
 
         def of_features(signs: np.ndarray) -> tuple[Any, np.ndarray]:
