@@ -6,6 +6,7 @@ Nothing heavy is imported here. A command imports numpy, scikit-learn and the es
 
 from __future__ import annotations
 
+import functools
 import sys
 import warnings
 from collections.abc import Sequence
@@ -102,8 +103,9 @@ def _options(
     errors.settings.debug, errors.settings.max_bytes = debug, max_bytes
 
 
+@functools.cache
 def _command() -> Any:
-    """The tree of commands. Flags take no value, and their help names no type of one."""
+    """The tree of commands, built once. Flags take no value, and their help names no type of one."""
 
     def tidy(command: Any) -> None:
         for param in command.params:
