@@ -20,6 +20,8 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 else:  # another order of sets in every run, and the same one for all workers, who must agree on the names of tests
     os.environ.setdefault("PYTHONHASHSEED", str(int.from_bytes(os.urandom(4), "big")))
 
+os.fsync = lambda handle: None  # what a test writes need not outlive a power cut, and each call waits for the disk
+
 SOURCE = Path(__file__).parent / "src"
 OF_TORCH = ["src/mercer/nn/*", "src/mercer/*/_tensors.py", "src/mercer/fields/_walks.py"]
 collect_ignore_glob = [] if importlib.util.find_spec("torch") else OF_TORCH
