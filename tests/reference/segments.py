@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from itertools import pairwise
 
@@ -21,6 +22,7 @@ def cuts(length: int) -> list[tuple[tuple[int, int], ...]]:
     return found
 
 
+@functools.cache
 def segmentations(length: int, n_labels: int) -> list[tuple[tuple[int, int, int], ...]]:
     """Every labelled segmentation as triples (start, end, label)."""
     return [
@@ -98,6 +100,7 @@ class Enumeration:
         feasible = np.isfinite(self.log_partition)
         self.probabilities = np.exp(self.scores - self.log_partition) if feasible else np.zeros(len(self.scores))
 
+    @functools.cached_property
     def spans(self) -> np.ndarray:
         """p(segment) by start, length and label."""
         out = np.zeros((self.length, *self.theta.lengths.shape))
@@ -107,6 +110,7 @@ class Enumeration:
                     out[s, e - s - 1, c] += p
         return out
 
+    @functools.cached_property
     def edges(self) -> np.ndarray:
         """p(boundary before t between labels a and b)."""
         out = np.zeros((self.length, self.theta.n_labels, self.theta.n_labels))

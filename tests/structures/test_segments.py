@@ -22,6 +22,7 @@ from mercer.learning.losses import resolve_loss
 from mercer.learning.risk import InfeasibleError
 from mercer.structures import Chain, ChainScores, Segments, SegmentScores, length_basis
 from reference.chains import log_sum_exp
+from reference.once import once
 from reference.segments import Enumeration, score_of, segmentations
 
 SETS = _core.instruction_sets()
@@ -59,6 +60,7 @@ def make(lengths, C, K, *, seed=0, parts=(), forbid=0.0, scale=1.0, first=0, d=2
     return theta
 
 
+@once
 def one_by_one(theta):
     bounds = (theta.offsets - theta.offsets[0]).tolist()
     return [Enumeration(theta, a, b - a) for a, b in itertools.pairwise(bounds)]
@@ -83,7 +85,7 @@ def check_all_verbs(theta, threads=1, k=5):
         assert np.isclose(log_z[i], oracle.log_partition, **CLOSE)
         assert mu.log_partition[i] == log_z[i]
         assert np.isclose(entropy[i], oracle.entropy(), **CLOSE)
-        spans, edges = oracle.spans(), oracle.edges()
+        spans, edges = oracle.spans, oracle.edges
         np.testing.assert_allclose(mu.spans[at], spans, **CLOSE)
         assert (mu.spans[at][spans == 0] == 0).all()
         np.testing.assert_allclose(mu.edges[at], edges, **CLOSE)
@@ -172,7 +174,7 @@ def test_labelled_verbs_equal_brute_force_for_7_positions_and_3_labels(K, shorte
     assert np.isclose(segments.log_partition(theta)[0], oracle.log_partition)
     assert np.isclose(segments.argmax(theta)[1][0], oracle.scores.max())
     np.testing.assert_allclose(segments.k_best(theta, 40)[1][0], oracle.k_best_scores(40))
-    np.testing.assert_allclose(segments.marginals(theta, spans=True).spans, oracle.spans(), **CLOSE)
+    np.testing.assert_allclose(segments.marginals(theta, spans=True).spans, oracle.spans, **CLOSE)
 
 
 @pytest.mark.parametrize("C", [5, 8, 9, 17])
@@ -305,7 +307,7 @@ def test_wide_spreads_lose_nothing(scale, parts, instruction_set):
         for i, oracle in enumerate(one_by_one(theta)):
             at = slice(oracle.begin, oracle.begin + oracle.length)
             assert np.isclose(mu.log_partition[i], oracle.log_partition, rtol=1e-11)
-            np.testing.assert_allclose(mu.spans[at], oracle.spans(), atol=1e-7)
+            np.testing.assert_allclose(mu.spans[at], oracle.spans, atol=1e-7)
         assert np.isclose(mu.transitions.sum(), mu.lengths.sum() - 3)
 
 
@@ -349,6 +351,7 @@ def test_a_transition_that_underflows_is_not_lost():
     check_all_verbs(theta)
 
 
+@once
 def log_domain_partition(theta, begin, length):
     """Recursion over positions and labels with logarithms only, cell by cell."""
     C, K = theta.n_labels, theta.max_length
@@ -420,7 +423,7 @@ def peak():
     with open("/proc/self/status") as status:
         return next(int(line.split()[1]) for line in status if line.startswith("VmHWM"))
 
-T, C, K = 100_000, 10, 60
+T, C, K = 30_000, 10, 60
 shared = np.zeros((K, C)), np.zeros((C, C)), np.zeros(C), np.zeros(C), np.array([0, T])
 theta = SegmentScores(*shared, frames=np.zeros((T, C)), means=np.zeros((T, C)))
 segments = Segments(C, 0, max_length=K)
@@ -433,9 +436,9 @@ print(peak() - before)
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the peak of the memory is read from /proc")
 def test_a_long_sequence_takes_memory_for_positions_times_labels_only():
-    """100,000 positions × 60 lengths × 10 labels would be 480 MB; a dozen arrays of positions × 16 numbers are 150."""
+    """30,000 positions × 60 lengths × 10 labels would be 144 MB; a dozen arrays of positions × 16 numbers are 45."""
     found = subprocess.run([sys.executable, "-c", PEAK], capture_output=True, text=True, check=True)
-    assert int(found.stdout) < 200_000  # kilobytes
+    assert int(found.stdout) < 60_000  # kilobytes
 
 
 # ------------------------------------------------------------------------------------ samples
@@ -444,7 +447,7 @@ def test_a_long_sequence_takes_memory_for_positions_times_labels_only():
 @pytest.mark.parametrize("parts", ["sums and boundaries", "everything"])
 def test_samples_follow_the_distribution(parts):
     theta = make([3, 4], 2, 3, seed=3, parts=PARTS[parts], forbid=0.05)
-    n = 6_000
+    n = 3_000
     draws = Segments(2, 0, max_length=3).sample(theta, n, random_state=0)
     for i, oracle in enumerate(one_by_one(theta)):
         counts = dict.fromkeys(oracle.outputs, 0)
