@@ -15,5 +15,5 @@ def library(text: str) -> ctypes.CDLL:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "code.cpp"
         file.write_text(text)
-        subprocess.run(["c++", "-O1", "-shared", "-fPIC", "-o", str(file) + ".so", str(file)], check=True)
+        subprocess.run(["c++", "-O0", "-shared", "-fPIC", "-o", str(file) + ".so", str(file)], check=True)
         return ctypes.CDLL(str(file) + ".so")

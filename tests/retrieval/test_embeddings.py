@@ -65,14 +65,14 @@ def instruction_set(request):
 @pytest.mark.parametrize("d", LENGTHS)
 @pytest.mark.parametrize(("dtype", "tolerance"), [(np.float64, 1e-12), (np.float32, 2e-6)])
 def test_the_fast_projection_is_the_dense_circulant(d, dtype, tolerance):
-    for n in (1, 2, 5) if d > 1024 else (1, 5, 37):
+    for n in (1, 2, 5) if d > 800 else (1, 5, 37):
         X = gaussian(n, d, dtype=dtype)
         model = CirculantEmbedding(n_bits=d, random_state=1).fit(X)
         found = model.project(X)
-        if d <= 2048:
+        if d <= 800:
             expected = (X.astype(np.float64) * model.signs_[0]) @ dense_circulant(model.r_[0]).T
         else:  # too large to write down: the definition by sums over shifts, for some outputs
-            expected, rows = X * model.signs_[0].astype(np.float64), [0, 1, d // 3, d - 1]
+            expected, rows = X * model.signs_[0].astype(np.float64), [*range(0, d, d // 15), d // 3, d - 1]
             found = found[:, rows]
             expected = np.stack([expected @ np.roll(model.r_[0][::-1], i + 1) for i in rows], axis=1)
         scale = np.linalg.norm(X, axis=1, keepdims=True) * np.linalg.norm(model.r_[0])
@@ -255,7 +255,7 @@ def variance(d, k, x, y, theta, draws, sign_flip):
 
 def test_signs_make_the_variance_that_of_independent_projections():
     """And the bound of P9."""
-    d, k, draws = 256, 64, 600
+    d, k, draws = 256, 64, 250
     t = 2 * np.pi * np.arange(d) / d
     x, y = np.cos(t), np.cos(2 * t)
     x, y = x / np.linalg.norm(x), y / np.linalg.norm(y)  # smooth, at a right angle
@@ -270,7 +270,7 @@ def test_signs_make_the_variance_that_of_independent_projections():
 @pytest.mark.parametrize("kind", ["dense", "smooth"])
 def test_circulant_codes_estimate_angles_as_well_as_independent_ones(theta, kind):
     """The variance within 30% of that of independent projections, and below the bound of the theorem."""
-    d, k, draws = 1024, 256, 400
+    d, k, draws = 512, 128, 200
     x, z = gaussian(2, d) if kind == "dense" else np.cumsum(gaussian(2, d), axis=1)
     x = x / np.linalg.norm(x)
     z = z - (z @ x) * x
@@ -341,7 +341,7 @@ def test_a_converged_objective_equals_that_of_dense_matrices():
 def test_the_step_of_a_frequency_is_the_best_one(real):
     """No search finds a lower value."""
     random = np.random.default_rng(0)
-    n = 60
+    n = 20
     a = random.uniform(-3, 8, n)  # negative ones come from dissimilar pairs
     c = random.normal(size=n) * 3 * random.integers(0, 2, n) + (0 if real else 1j) * random.normal(size=n)
     for weight in (0.05, 1.0, 20.0):
@@ -402,8 +402,8 @@ def test_fewer_learned_bits_than_features_find_more_neighbours_than_random_ones(
     """On drawn data whose variance many directions share."""
     X = low_rank(1500, 128, rank=60)
     base, queries = X[:1300], X[1300:]
-    rand = np.mean([recall(CirculantEmbedding(bits, random_state=s), base, queries) for s in range(4)])
-    learned = np.mean([recall(CirculantEmbedding(bits, "learned", random_state=s), base, queries) for s in range(4)])
+    rand = np.mean([recall(CirculantEmbedding(bits, random_state=s), base, queries) for s in range(2)])
+    learned = np.mean([recall(CirculantEmbedding(bits, "learned", random_state=s), base, queries) for s in range(2)])
     assert learned > rand + 0.02
 
 
@@ -421,7 +421,7 @@ def test_learned_codes_are_not_worse_than_random_ones_where_few_directions_hold_
     base, queries = X[:1300], X[1300:]
 
     def mean(**options):
-        return np.mean([recall(CirculantEmbedding(bits, random_state=s, **options), base, queries) for s in range(3)])
+        return np.mean([recall(CirculantEmbedding(bits, random_state=s, **options), base, queries) for s in range(2)])
 
     rand, zero, auto = mean(), mean(method="learned", rest="zero"), mean(method="learned")
     assert zero < rand - 0.01  # the rule of the source
@@ -634,7 +634,7 @@ def test_dna_recall_is_that_of_the_specification():
         dense = np.mean([recall(SignProjection(bits, random_state=s), base, queries) for s in range(3)])
         learned = []
         for l in (0.1, 1.0, 10.0):
-            models = [CirculantEmbedding(bits, "learned", lambda_=l, random_state=s) for s in range(3)]
+            models = [CirculantEmbedding(bits, "learned", lambda_=l, random_state=s) for s in range(2)]
             learned.append(np.mean([recall(model, base, queries) for model in models]))
         assert learned[1] >= rand + gain
         assert abs(rand - dense) <= 0.04
