@@ -7,6 +7,7 @@ import functools
 import re
 import sys
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
@@ -31,7 +32,8 @@ def imported() -> dict[str, str]:
     """Top-level modules that are imported anywhere in the package, functions included, and one file that does."""
     found: dict[str, str] = {}
     for path in (ROOT / "src" / "mercer").rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
+        text = path.read_text()
+        for node in ast.walk(ast.parse(text)) if "import_module" in text else statements(ast.parse(text)):
             names = []
             if isinstance(node, ast.Import):
                 names = [alias.name for alias in node.names]
@@ -42,6 +44,14 @@ def imported() -> dict[str, str]:
             for name in names:
                 found.setdefault(name.split(".")[0], str(path.relative_to(ROOT)))
     return found
+
+
+def statements(node: ast.AST) -> Iterator[ast.AST]:
+    """All statements below a node; expressions hold no imports but calls of ``import_module``."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.stmt | ast.ExceptHandler | ast.match_case):
+            yield child
+            yield from statements(child)
 
 
 def called(call: ast.Call) -> str:

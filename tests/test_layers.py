@@ -77,6 +77,9 @@ def tree_of(path: Path) -> ast.Module:
     return ast.parse(path.read_text())
 
 
+BLOCKS = (ast.stmt, ast.ExceptHandler, ast.match_case)  # where imports are: not inside of expressions
+
+
 @cache
 def imports(path: Path) -> list[tuple[str, int, bool]]:
     """(module, line, whether it happens on import) of every import, but ``if TYPE_CHECKING``."""
@@ -92,9 +95,10 @@ def imports(path: Path) -> list[tuple[str, int, bool]]:
             found.append((node.module, node.lineno, on_import))
             if node.module == "mercer":
                 found.extend((f"mercer.{alias.name}", node.lineno, on_import) for alias in node.names)
-        inside = on_import and not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
+        inside = on_import and not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
         for child in ast.iter_child_nodes(node):
-            visit(child, inside)
+            if isinstance(child, BLOCKS):
+                visit(child, inside)
 
     visit(tree_of(path), True)
     return found

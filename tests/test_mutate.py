@@ -44,9 +44,12 @@ def test_each_kind_of_place_is_changed_once():
     assert changed == sorted(expected)
 
 
-def test_mutants_of_the_package_are_python():
+def test_mutants_of_the_package_are_python(monkeypatch):
+    # Of a fifth of the files: a walk over all of them takes seconds.
+    rglob = Path.rglob
+    monkeypatch.setattr(Path, "rglob", lambda path, pattern: sorted(rglob(path, pattern))[::5])
     mutants = mutate.python_mutants()
-    assert len(mutants) > 20_000
+    assert len(mutants) > 4000
     for mutant in random.Random(0).sample(mutants, 40):
         source = (ROOT / mutant.path).read_text()
         assert mutant.apply(source) != source
