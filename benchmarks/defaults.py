@@ -273,7 +273,7 @@ def segments(small: bool) -> None:
     table("Segmenter: F1 of spans (corpora), own score (others), %", ["Tagger()", "Segmenter()", 'loss="hinge"'])
     many = 8 if small else sized(3, 2)
     for emissions in ("gaussian", "histogram"):
-        task = make_actions(n_sequences=many, emissions=emissions, random_state=21)
+        task = make_actions(many, sized(150, 50), emissions=emissions, random_state=21)
         n = len(task.X) // 2
         half = task.X[:n], task.y[:n], task.X[n:], task.y[n:]
         frames = [np.asarray(x) for x in task.X]
@@ -284,7 +284,7 @@ def segments(small: bool) -> None:
                 for o in ({}, {"loss": "hinge"})
             ),
         ])  # fmt: skip
-    text = make_paragraphs(20 if small else 6, random_state=22)
+    text = make_paragraphs(20 if small else sized(6, 4), random_state=22)
     n = len(text) // 2
     line("paragraphs", [
         None,
@@ -513,7 +513,7 @@ def strength(small: bool) -> None:
             continue
         table(title, ["C=1", rule, "cross-validated"])
         for name, (X, y) in chosen.items():
-            order = np.random.default_rng(1).permutation(len(y))[:1200]
+            order = np.random.default_rng(1).permutation(len(y))[: sized(1200, 150)]
             n = 2 * len(order) // 3
             X, y = X[order], y[order]
             X = StandardScaler().fit(X[:n]).transform(X)
@@ -540,7 +540,7 @@ def right(model: Any, X: np.ndarray, y: np.ndarray, X_test: np.ndarray, y_test: 
 def folded(machine: Any, X: np.ndarray, y: np.ndarray) -> float:
     """Return the best of a few C by three folds of the rows."""
     fold = np.arange(len(y)) % 3
-    grid = (0.01, 0.1, 1.0, 10.0)
+    grid = sized((0.01, 0.1, 1.0, 10.0), (0.1, 1.0))
     scores = [
         np.mean([right(machine(C=C), X[fold != k], y[fold != k], X[fold == k], y[fold == k]) for k in range(3)])
         for C in grid

@@ -127,7 +127,10 @@ def own_rates(name: str, graphs: Graphs) -> None:
 
 
 def accuracy(arguments: argparse.Namespace) -> None:
-    print(f"{arguments.repeats} x 10-fold cross-validation: accuracy in %, deviation over repetitions; C chosen inside")
+    print(
+        f"{arguments.repeats} x {FOLDS}-fold cross-validation: accuracy in %, deviation over repetitions; "
+        "C chosen inside"
+    )
     print(f"graphlets of {arguments.sizes} nodes, {arguments.n_samples} samples a size where a graph has more")
     print("the thesis' third set, DD, is not at hand and was not run")
     for name in arguments.sets:
@@ -187,7 +190,8 @@ def peers() -> list[tuple[str, Callable[[], Any], bool]]:
     ]
 
 
-PENALTIES = (0.01, 0.1, 1.0, 10.0)
+PENALTIES = sized((0.01, 0.1, 1.0, 10.0), (0.1, 1.0))
+FOLDS = sized(10, 3)
 Fold = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
@@ -286,14 +290,14 @@ class Scores:
 
     def record(self) -> None:
         """Add the accuracies of the set to the results."""
-        record("accuracy", self.key[0], values=self.row, sizes=f"{len(self.y)} graphs, {self.repeats} x 10 folds")
+        record("accuracy", self.key[0], values=self.row, sizes=f"{len(self.y)} graphs, {self.repeats} x {FOLDS} folds")
 
     def one(self, title: str, fold: Fold, repeat: int) -> tuple[float, float]:
         key = [*self.key, title, repeat]
         if (found := self.known.get(json.dumps(key))) is not None:
             return found
         start, y = time.process_time(), self.y
-        folds = StratifiedKFold(10, shuffle=True, random_state=repeat).split(y, y)
+        folds = StratifiedKFold(FOLDS, shuffle=True, random_state=repeat).split(y, y)
         value = float(np.mean([(fold(train, test) == y[test]).mean() for train, test in folds]))
         result = (value, time.process_time() - start)
         if self.path:

@@ -72,7 +72,7 @@ def meshes() -> dict[str, PointCloud]:
     """The meshes of the four objects; none where the data are not there."""
     try:
         folder = data_home() / "pointclouds"
-        return {name: read_cloud(folder / file) for name, file in FILES.items()}
+        return {name: read_cloud(folder / file) for name, file in list(FILES.items())[: sized(None, 1)]}
     except FileNotFoundError as error:
         print(f"the generated mug stands for all objects: {error}")
         return {}
