@@ -140,10 +140,10 @@ def test_expected_counts_are_the_gradient_of_log_partition(local):
 
 @modes
 def test_pairs_too_long_for_a_whole_traceback_have_the_same_answers(local):
-    # 9,000 × 9,000 cells are above the limit for a traceback in one piece.
+    # 8,300 × 8,240 cells are above the limit for a traceback in one piece.
     rng = np.random.default_rng(0)
-    core = rng.integers(0, 4, 9000).astype(np.int32)
-    s, t = core, np.delete(core, rng.choice(9000, 60, replace=False))
+    core = rng.integers(0, 4, 8300).astype(np.int32)
+    s, t = core, np.delete(core, rng.choice(8300, 60, replace=False))
     scores = Scores(np.where(np.eye(4), 2.0, -3.0), -5.0, -1.0)
     batch = compile_batch([Coded(s, t)], scores, local)
     (found,) = k_best(batch, 1)

@@ -176,7 +176,7 @@ def test_a_star_with_edges_of_half_the_margin_is_the_flat_margin():
 @pytest.mark.parametrize("loss", ["hinge", "squared-hinge"])
 @pytest.mark.parametrize("sparse", [False, True])
 def test_weights_do_not_depend_on_the_number_of_threads(loss, sparse):
-    X, y = problem(6000, 12, 4, seed=9)
+    X, y = problem(2500, 12, 4, seed=9)
     X = csr_array(np.where(np.abs(X) > 1.2, X, 0.0)) if sparse else X
     one, two, four = (LinearClassifier(loss, C=0.1, random_state=0, n_jobs=j).fit(X, y) for j in (1, 2, 4))
     np.testing.assert_array_equal(one.coef_, two.coef_)

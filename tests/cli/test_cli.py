@@ -353,7 +353,7 @@ def test_inspect_shows_models_of_other_kinds(mercer, tmp_path) -> None:
 
 def test_standard_input_and_output(files) -> None:
     with open(files["bare"], "rb") as file:
-        process = spawn("predict", files["model"], "-", stdin=file)
+        process = popen(COMMAND, "predict", files["model"], "-", stdin=file)
         out, err = process.communicate()
     assert (process.returncode, err) == (0, b"")
     assert len(read_conll(io.BytesIO(out))) == 15

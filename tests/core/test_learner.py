@@ -13,7 +13,7 @@ RATES = {"adagrad": 1.0, "ftrl": 0.3, "sgd": 0.5}
 N_CLASSES = 5
 
 
-def problem(seed=0, n=30, n_features=12, target="sign"):
+def problem(seed=0, n=20, n_features=12, target="sign"):
     """Sparse examples with values, as dictionaries, targets and weights."""
     random = np.random.default_rng(seed)
     X = (

@@ -77,7 +77,7 @@ def check(kind, sparse, width, dtype, threads=1, n=9, n_features=13, row=0, coun
 @kinds
 @dtypes
 def test_products_equal_dense_ones_for_every_width(kind, sparse, dtype, instruction_set):
-    for width in range(1, 71):
+    for width in (*range(1, 36), 47, 48, 49, 63, 64, 65, 70):
         check(kind, sparse, width, dtype)
 
 

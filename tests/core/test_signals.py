@@ -24,7 +24,7 @@ calls = {
     "alignments": lambda: aligner.score_pairs([(pair * 20, pair * 20)]),
 }
 for name, call in calls.items():
-    timer = threading.Timer(0.3, signal.raise_signal, [signal.SIGINT])
+    timer = threading.Timer(0.1, signal.raise_signal, [signal.SIGINT])
     timer.start()
     try:
         call()

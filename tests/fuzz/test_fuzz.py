@@ -20,8 +20,8 @@ from fuzz.values import Builder, GuardedPages, encode, plain
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork") or sys.platform != "linux", reason="needs fork and guard pages")
 
-SECONDS = float(os.environ.get("FUZZ_SECONDS", "6"))
-SEED, CASES = 18, 6_000  # a run that was clean; `make fuzz` draws others
+SECONDS = float(os.environ.get("FUZZ_SECONDS", "4"))
+SEED, CASES = 18, 3_000  # a run that was clean; `make fuzz` draws others
 
 
 @pytest.mark.parametrize("target", ["core", "readers", "models"])

@@ -232,7 +232,7 @@ def test_metropolis_hastings_has_its_transition_matrix():
         ratio = np.log(q[y[1], x[1]] / q[x[1], y[1]]) if i == 1 else 0.0
         return y, float(ratio)
 
-    drawn = metropolis_hastings(graph, propose, n_samples=15_000, start=[1, 0, 0], random_state=0)["samples"]
+    drawn = metropolis_hastings(graph, propose, n_samples=8_000, start=[1, 0, 0], random_state=0)["samples"]
     assert_transitions(np.ravel_multi_index(drawn.T, graph.cardinalities)[None], T, p)
 
 
@@ -262,8 +262,8 @@ def test_a_grid_of_spins_agrees_with_exact_marginals():
     )  # fmt: skip
     exact = np.asarray(infer(graph, "elimination").marginals)
     for schedule in ("chromatic", "sequential"):
-        result = infer(graph, "gibbs", schedule=schedule, n_samples=20_000, random_state=1)
-        np.testing.assert_allclose(np.asarray(result.marginals), exact, atol=0.015)
+        result = infer(graph, "gibbs", schedule=schedule, n_samples=8_000, random_state=1)
+        np.testing.assert_allclose(np.asarray(result.marginals), exact, atol=0.025)
 
 
 def test_colours_on_a_graph_without_order():
@@ -275,10 +275,10 @@ def test_colours_on_a_graph_without_order():
         pairwise=random.normal(size=(len(edges), 2, 2)) * 0.3, log=True,
     )  # fmt: skip
     both = [
-        np.asarray(infer(graph, "gibbs", schedule=s, n_samples=20_000, random_state=1).marginals)
+        np.asarray(infer(graph, "gibbs", schedule=s, n_samples=8_000, random_state=1).marginals)
         for s in ("chromatic", "sequential")
     ]
-    np.testing.assert_allclose(both[0], both[1], atol=0.02)
+    np.testing.assert_allclose(both[0], both[1], atol=0.035)
 
 
 def test_the_same_seed_gives_the_same_samples_for_any_number_of_threads():

@@ -324,7 +324,7 @@ def test_pseudo_likelihood_finds_the_weights_that_labels_were_drawn_with():
     random = np.random.default_rng(0)
     edges, structure = grid_edges((4, 4)), Graph(2, 2, edge_weights="potts")
     truth = np.array([0.5, -0.5, -0.3, 0.3, 0.8])
-    X = GraphInputs.from_list([(random.normal(size=(16, 2)), edges) for _ in range(1500)])
+    X = GraphInputs.from_list([(random.normal(size=(16, 2)), edges) for _ in range(1000)])
     y = TagSequences(structure.sample(structure.scores(truth, X), 1, random)[0], X.offsets)
     error = {
         loss.name: np.abs(train(Risk(structure, loss, X, y), solver="lbfgs", C=1e4, tol=1e-5)[0].w - truth).max()

@@ -96,8 +96,8 @@ def test_the_gradient_of_the_kernel_is_that_of_the_catalogue():
 
 @pytest.mark.parametrize(("k", "gain"), [(8, 0.25), (16, 0.15)])
 def test_a_few_learnt_features_beat_as_many_random_ones(k, gain):
-    X, y = strokes(3000)
-    held, truth = strokes(1000, seed=1)
+    X, y = strokes(1500)
+    held, truth = strokes(600, seed=1)
     learnt = accuracy(CompactNonlinearMap(k, max_iter=30, random_state=0).fit(X, y), held, truth)
     random = accuracy(CompactNonlinearMap(k, learning_rate=0, max_iter=30, random_state=0).fit(X, y), held, truth)
     assert learnt > random + gain

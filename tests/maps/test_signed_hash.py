@@ -48,7 +48,7 @@ def test_the_implicit_product_equals_the_explicit_matrix(n, d, k, S, dtype, monk
 def test_inner_products_are_kept_on_average_for_even_and_odd_sizes(k, S):
     # Positive rows have a large sum: signs that agree within a bucket would add (1/k) Σu Σv to the inner product.
     u, v = np.abs(rows(2, 400))
-    maps = (SignedHashProjection(k, n_hashes=S, random_state=seed).fit(u[None]) for seed in range(400))
+    maps = (SignedHashProjection(k, n_hashes=S, random_state=seed).fit(u[None]) for seed in range(200))
     draws = np.array([np.prod(map_.transform(np.stack([u, v])), axis=0).sum() for map_ in maps])
     error = draws.std() / np.sqrt(len(draws))
     assert abs(draws.mean() - u @ v) <= 3 * error

@@ -47,7 +47,7 @@ def test_the_mean_over_draws_is_the_kernel(degree, coef0):
     draws = np.array(
         [
             (lambda Z: Z @ Z.T)(PolynomialSketch(64, degree, coef0=coef0, random_state=seed).fit_transform(X))
-            for seed in range(300)
+            for seed in range(120)
         ]
     )
     deviation = draws.std(axis=0) / np.sqrt(len(draws))

@@ -155,8 +155,7 @@ def write_file_of(kind, path):
     return target
 
 
-@pytest.mark.parametrize("n_jobs", [1, 2])
-@pytest.mark.parametrize("after", [2, 20, 30])
+@pytest.mark.parametrize(("after", "n_jobs"), [(2, 2), (20, 1), (30, 2)])
 @pytest.mark.parametrize("kind", ["text", "packed", "svmlight"])
 def test_a_file_that_was_half_learnt_goes_on_to_the_same_model(kind, after, n_jobs, tmp_path):
     data, path = write_file_of(kind, tmp_path), tmp_path / "run.checkpoint"

@@ -55,7 +55,7 @@ def test_sgd_reaches_the_exact_optimum_of_the_support_vector_machine() -> None:
 
 @pytest.fixture(scope="module")
 def news():
-    return make_zipf_corpus(12_000, 60_000, random_state=0).split()
+    return make_zipf_corpus(6_000, 30_000, random_state=0).split()
 
 
 def test_errors_with_few_bits_are_those_without_hashing(news) -> None:
@@ -74,7 +74,7 @@ def test_errors_with_few_bits_are_those_without_hashing(news) -> None:
 
 def test_projected_rows_are_dense_and_hashed_ones_are_not(news) -> None:
     """S18: the work and the memory of a projection grow with the dimension, those of hashing do not."""
-    X_train = news[0][:1000]
+    X_train = news[0][:300]
     counts = CountVectorizer().fit_transform(X_train)
     hashed = {n_bits: TextHasher(n_bits).transform(X_train) for n_bits in (10, 20)}
     projected = RandomProjection(2**10, random_state=0).fit(counts)
@@ -90,9 +90,9 @@ def test_projected_rows_are_dense_and_hashed_ones_are_not(news) -> None:
 
 @pytest.fixture(scope="module")
 def topics():
-    """500 classes; training and test documents with their classes."""
-    tree = make_topic_tree(500, 24_000, random_state=0)
-    return tree, tree.texts[:20_000], tree.texts[20_000:], tree.y[:20_000], tree.y[20_000:]
+    """250 classes; training and test documents with their classes."""
+    tree = make_topic_tree(250, 12_000, random_state=0)
+    return tree, tree.texts[:10_000], tree.texts[10_000:], tree.y[:10_000], tree.y[10_000:]
 
 
 @pytest.fixture(scope="module")
@@ -123,15 +123,15 @@ def test_errors_are_not_those_of_rare_classes_alone(topics, joint) -> None:
 
 
 def test_hashing_costs_little_against_a_vector_for_each_class() -> None:
-    """S09: 1,000 classes; 2^22 weights within a point of weights for every pair, two stages within two points.
+    """S09: 400 classes; 2^22 weights within a point of weights for every pair, two stages within two points.
 
     The classes are well marked: half of the words are those of the leaf, and no document could stand elsewhere. In the
     default tree, where a class shows in few words, weights that meet by chance count for more: there the log loss
     still loses nothing to hashing, as its steps are small, but the hinge loses 2 to 3 points with 2^22 weights, 1 to
     1.5 with 2^24 and none with 2^26; benchmarks/hash_kernels.py shows both.
     """
-    tree = make_topic_tree(1000, 24_000, signal=(0.1, 0.2, 0.5), ambiguity=0.0, random_state=1)
-    X, X_test, y, y_test = tree.texts[:20_000], tree.texts[20_000:], tree.y[:20_000], tree.y[20_000:]
+    tree = make_topic_tree(400, 10_000, signal=(0.1, 0.2, 0.5), ambiguity=0.0, random_state=1)
+    X, X_test, y, y_test = tree.texts[:8000], tree.texts[8000:], tree.y[:8000], tree.y[8000:]
     without = error_without_hashing(X, X_test, y, y_test)
     assert without < 0.1
     assert error(HashedClassifier("hinge", n_bits=22).fit(X, y), X_test, y_test) <= without + 0.01
@@ -140,8 +140,8 @@ def test_hashing_costs_little_against_a_vector_for_each_class() -> None:
 
 
 def test_with_log_loss_hashing_costs_little_even_where_classes_are_faint() -> None:
-    tree = make_topic_tree(1000, 10_000, random_state=0)
-    X, X_test, y, y_test = tree.texts[:8000], tree.texts[8000:], tree.y[:8000], tree.y[8000:]
+    tree = make_topic_tree(400, 6_000, random_state=0)
+    X, X_test, y, y_test = tree.texts[:4500], tree.texts[4500:], tree.y[:4500], tree.y[4500:]
     without = error_without_hashing(X, X_test, y, y_test, "log")
     assert error(HashedClassifier("log", n_bits=22).fit(X, y), X_test, y_test) <= without + 0.01
     two_stage = HashedClassifier("log", n_bits=22, label_hashing="two-stage").fit(X, y)

@@ -26,7 +26,7 @@ def listed(seed, length):
     return grammar, words, all_trees(grammar, words)
 
 
-CASES = [(seed, length) for seed in range(9) for length in (3, 5) if 1 < len(listed(seed, length)[2]) < 400]
+CASES = [(seed, length) for seed in range(7) for length in (3, 5) if 1 < len(listed(seed, length)[2]) < 400]
 
 
 def vector(row):
@@ -84,7 +84,7 @@ def test_searches_equal_enumeration(case, cost, preterminals, features):
     random = np.random.default_rng(case)
     phi = np.array([plain_features(structure, words, tree) for tree in trees])
     np.testing.assert_array_equal(phi, [vector(structure.features(words, tree)) for tree in trees])
-    for scale in (0.0, 0.1, 1.0):
+    for scale in (0.0, 1.0):
         w = scale * random.normal(size=structure.n_weights)
         true = trees[random.integers(len(trees))]
         delta = np.array([plain_cost(cost, true, tree, preterminals) for tree in trees])

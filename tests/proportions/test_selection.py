@@ -195,7 +195,7 @@ def test_threads_and_runs_change_nothing(estimator):
     X, y = task()
     bags = make_bags(y, 5, random_state=0)
     grid = {"alpha": [0.01, 1.0]} if isinstance(estimator, MeanMap) else {"shift": [0.0, 1.0]}
-    runs = [BagCV(estimator, grid, n_jobs=n, random_state=3).fit(X, bags=bags) for n in (1, 2, None)]
+    runs = [BagCV(estimator, grid, n_jobs=n, random_state=3).fit(X, bags=bags) for n in (1, 2)]
     for run in runs[1:]:
         np.testing.assert_array_equal(run.cv_results_["mean_test_score"], runs[0].cv_results_["mean_test_score"])
 
