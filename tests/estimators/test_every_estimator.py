@@ -468,13 +468,11 @@ def test_memory_stays_flat_over_fits(case: Case) -> None:
         gc.collect()
         return heap_in_use(), sys.getallocatedblocks()
 
-    gc.freeze()  # what other tests keep need not be looked through again
-    heap, blocks = round_of(2)
+    round_of(2)
     growth = []
     for n in (min(2, fits), fits, fits, fits):  # a cache that fills once is no leak: the least of the rounds counts
-        heap_after, blocks_after = round_of(n)
+        (heap, blocks), (heap_after, blocks_after) = round_of(0), round_of(n)
         growth.append(((heap_after - heap) / n, (blocks_after - blocks) / n))
-        heap, blocks = heap_after, blocks_after
         if growth[-1][0] < 512 and growth[-1][1] < 24:
             return
     raise AssertionError(f"bytes of the heap and Python objects more after each fit: {growth}")
