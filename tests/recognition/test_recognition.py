@@ -106,6 +106,16 @@ def test_people_who_are_not_in_the_gallery_have_spread_codes(faces):
     assert roc_auc_score(inside, concentration) > 0.85
 
 
+def test_fit_warns_where_rows_of_a_class_do_not_span_each_other(faces):
+    A, names, _, _ = faces
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        SparseRepresentationClassifier(SignedHashProjection(100, random_state=0)).fit(A, names)
+    rng = np.random.default_rng(0)
+    with pytest.warns(UserWarning, match="spread over the classes"):
+        SparseRepresentationClassifier().fit(rng.normal(size=(200, 30)), np.arange(200) % 20)
+
+
 def test_queries_with_a_spread_code_get_the_label_unknown(faces):
     A, names, X, _ = faces
     plain = SparseRepresentationClassifier().fit(A, names)
