@@ -1,12 +1,14 @@
 """CRF layers for PyTorch beside pytorch-crf, torch-struct and flash-semicrf, on a GPU or on one thread of the CPU.
 
-    python benchmarks/layers.py [--parts check chain segments long cpu tagger] [--repeats 30]
+    python benchmarks/layers.py [--parts check chain segments long cpu conll] [--repeats 30]
 
 check     largest errors of loss and gradients in float32 and bfloat16 against float64, 512 and 100,000 positions (GPU)
 chain     training steps (loss and gradients) and decoding of 64 × 512 positions, 10, 50 and 128 labels; memory (GPU)
 segments  training steps of semi-Markov layers, 8 × 4,096 positions, 32 lengths, 24 labels (GPU)
 long      the same with 2 × 50,000 positions, 100 lengths, 12 labels: flash-semicrf takes most of a minute (GPU)
 cpu       steps of 64 × 512 positions with 50 labels on one thread; semi-Markov steps
+conll     chunks of CoNLL-2000 on one thread: embeddings, a convolution and `ChainCRF` by `NeuralTagger`, beside
+          `Tagger`; a tenth of the training sentences is held out to choose the epoch
 
 Times are medians of wall-clock seconds that wait for the device; peers and ours take turns. Parts for a GPU are left
 out where there is none, parts for the CPU where the compiled core is missing. Needs PyTorch, without which the script
@@ -16,6 +18,7 @@ only says so.
 from __future__ import annotations
 
 import argparse
+import gc
 import statistics
 import sys
 import time
@@ -23,7 +26,7 @@ from collections.abc import Callable
 from typing import Any
 from unittest.mock import MagicMock
 
-from _timing import SMOKE, parse, peer, record, required, sized
+from _timing import SMOKE, from_data, parse, peer, record, required, sized
 
 torch = required("torch")
 try:
@@ -56,6 +59,8 @@ def medians(repeats: int, calls: dict[str, Callable[[], Any]], slow: int = 3) ->
         first[name] = time.perf_counter() - start
         if first[name] > 10:  # seconds: once will do
             taken[name].append(first[name])
+    gc.collect()
+    gc.disable()
     for round_ in range(repeats):
         for name, call in calls.items():
             if first[name] > 10 or (first[name] > 0.1 and round_ >= slow):
@@ -65,6 +70,7 @@ def medians(repeats: int, calls: dict[str, Callable[[], Any]], slow: int = 3) ->
             call()
             wait()
             taken[name].append(time.perf_counter() - start)
+    gc.enable()
     return {name: statistics.median(times) for name, times in taken.items()}
 
 
@@ -360,16 +366,86 @@ def on_cpu(repeats: int) -> None:
     shown("cpu", f"step on one thread, segments, {name}", "mercer", medians(repeats, {"mercer": step}, slow=3))
 
 
+def described(sentence: Any) -> list[tuple[str, ...]]:
+    """Tokens as tuples: word, part of speech, suffix, what its characters are."""
+
+    def shape(word: str) -> str:
+        kinds = "".join("9" if c.isdigit() else "A" if c.isupper() else "a" if c.islower() else "-" for c in word)
+        return "".join(c for c, before in zip(kinds, " " + kinds, strict=False) if c != before)
+
+    return [(word.lower(), pos, word[-3:].lower(), shape(word)) for word, pos, _ in sentence]
+
+
+def network(sizes: tuple[int, ...], n_labels: int) -> Any:
+    """Embeddings of the four fields, a window of five tokens, emissions."""
+    widths = (64, 24, 24, 8)
+
+    class Window(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.fields = torch.nn.ModuleList(
+                torch.nn.Embedding(size, width) for size, width in zip(sizes, widths, strict=True)
+            )
+            self.mix = torch.nn.Conv1d(sum(widths), 128, 5, padding=2)
+            self.drop, self.out = torch.nn.Dropout(0.3), torch.nn.Linear(128, n_labels)
+
+        def forward(self, x: Any) -> Any:
+            embedded = torch.cat([field(x[..., k]) for k, field in enumerate(self.fields)], dim=-1)
+            mixed = self.mix(self.drop(embedded).transpose(1, 2)).relu().transpose(1, 2)
+            return self.out(self.drop(mixed))
+
+    return Window()
+
+
+def conll() -> None:
+    """F1 of chunks and seconds of training: a small network with a chain on top, and the tagger with its template."""
+    from mercer.data import Template
+    from mercer.datasets import load_conll2000
+    from mercer.metrics import span_f1
+    from mercer.tagging import Constraints, NeuralTagger, Tagger
+
+    torch.set_num_threads(1)
+    with from_data("conll"):
+        train, test = load_conll2000("train")[: sized(None, 40)], load_conll2000("test")[: sized(None, 20)]
+        tags = [[token[2] for token in sentence] for sentence in train]
+        truth = [[token[2] for token in sentence] for sentence in test]
+        labels = sorted({tag for row in tags for tag in row})
+        rules = Constraints.bio(labels)
+        held = [k for k in range(len(train)) if k % 10 == 9]
+        kept = [k for k in range(len(train)) if k % 10 != 9]
+        inputs, others = [described(s) for s in train], [described(s) for s in test]
+        neural = NeuralTagger(
+            network, constraints=rules, epochs=sized(12, 1), learning_rate=2e-3, min_count=2, random_state=0
+        )
+        start = time.perf_counter()
+        neural.fit(
+            [inputs[k] for k in kept], [tags[k] for k in kept],
+            dev=([inputs[k] for k in held], [tags[k] for k in held]),
+        )  # fmt: skip
+        taken = time.perf_counter() - start
+        rows = {"NeuralTagger": (span_f1(truth, neural.predict(others)), taken, neural.n_iter_)}
+        tagger = Tagger(template=Template.load("words+pos"), constraints=rules, max_iter=sized(None, 3))
+        start = time.perf_counter()
+        tagger.fit([[token[:2] for token in s] for s in train], tags)
+        taken = time.perf_counter() - start
+        found = tagger.predict([[token[:2] for token in s] for s in test])
+        rows["Tagger"] = span_f1(truth, found), taken, tagger.n_iter_
+        for name, (score, taken, rounds) in rows.items():
+            print(f"{name}: F1 {100 * score:.2f}, {taken:.1f} s, {rounds} epochs or iterations", flush=True)
+            values = {"F1": round(100 * score, 2), "seconds": taken, "epochs or iterations": rounds}
+            record("conll", name, values=values)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--parts", nargs="+", default=["check", "chain", "segments", "long", "cpu"])
+    parser.add_argument("--parts", nargs="+", default=["check", "chain", "segments", "long", "cpu", "conll"])
     parser.add_argument("--repeats", type=int, default=30)
     options = parse(parser, repeats=1)
     here = GPU or SMOKE
     for part in options.parts:
         if part in ("check", "chain", "segments", "long") and not here:
             print(f"{part}: left out, there is no GPU", flush=True)
-        elif (part == "cpu" or not GPU) and not HAS_CORE:
+        elif (part in ("cpu", "conll") or not GPU) and not HAS_CORE:
             print(f"{part}: left out, the compiled core is missing", flush=True)
         elif part == "check":
             checks()
@@ -381,6 +457,8 @@ def main() -> None:
             segments(min(options.repeats, 5), sized((2, 50_000, 100, 12), (1, 20, 4, 3)), True)
         elif part == "cpu":
             on_cpu(options.repeats)
+        elif part == "conll":
+            conll()
 
 
 if __name__ == "__main__":

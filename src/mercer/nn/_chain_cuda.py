@@ -32,7 +32,7 @@ Shared = tuple[Tensor, Tensor, Tensor]
 MOST_LABELS = 1500  # three rows of doubles in shared memory
 _NAMES = ("prepare", "truth", "sweep", "rows", "again", "finish", "summed", "viterbi")
 _ROWS = 8  # warps of a block of `prepare` and `rows`
-_NOT_FINITE, _UNKNOWN, _OUT_OF_RANGE = 1, 2, 4
+_NOT_FINITE, _UNKNOWN, _OUT_OF_RANGE, _LOOK = 1, 2, 4, 1 << 20
 
 
 _POINTERS = (
@@ -91,13 +91,26 @@ class _Batch:
         self.groups = self.g.groups = max(1, min(B, 32, (1 << 22) // C**2))
         ints = (B + self.groups + 1) // 2
         zeros = torch.zeros(2 * B + ints + C * C, dtype=torch.float64, device=self.device)
-        self.results, self.log_z, self.score = zeros[: 2 * B + ints], zeros[:B], zeros[B : 2 * B]
-        self.status = zeros[2 * B : 2 * B + ints].view(torch.int32)[:B]
-        self.kept.append(zeros)
+        self.zeros, self.read_size = zeros, 2 * B + ints
         place = zeros.data_ptr()
         self.g.log_z, self.g.score, self.g.status = place, place + 8 * B, place + 16 * B
         self.g.used, self.counts = place + 20 * B, place + 8 * (2 * B + ints)
         self.stream = None if self.device.type == "cpu" else ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
+
+    @property
+    def log_z(self) -> Tensor:
+        """log Z, or the best scores."""
+        return self.zeros[: self.batch]
+
+    @property
+    def score(self) -> Tensor:
+        """Scores of the tags."""
+        return self.zeros[self.batch : 2 * self.batch]
+
+    @property
+    def status(self) -> Tensor:
+        """What was found wrong with each sequence."""
+        return self.zeros[2 * self.batch : self.read_size].view(torch.int32)[: self.batch]
 
     def give(self, **tensors: Tensor | None) -> None:
         """Set arguments, and keep their memory."""
@@ -112,7 +125,7 @@ class _Batch:
     def start(self, name: str, blocks: int, threads: int) -> None:
         self.kernels[name].start((blocks, 1), threads, self.g, self.stream)
 
-    def sweeps(self, gradient: Tensor | None, weights: Tensor | None, tags: Tensor | None) -> None:
+    def sweeps(self, gradient: Tensor | None, weights: Tensor | None, tags: Tensor | None, truth: bool = False) -> None:
         """log Z; with room for a gradient also weights · (μ − 1_y), and a and U for the sums over pairs."""
         B, T, C, unit = self.batch, self.time, self.C, self.unit
         n, has = B * T * C, gradient is not None
@@ -132,7 +145,7 @@ class _Batch:
             self.give(gradient=gradient, weights=weights, tags=tags)
         blocks = -(-B * T // _ROWS)
         self.start("prepare", blocks, 32 * _ROWS)
-        self.start("sweep", 2 * B, self.layout.threads)
+        self.start("sweep", (2 + truth) * B, self.layout.threads)
         self.start("rows", blocks, 32 * _ROWS)
         self.start("again", self.groups, 256)
 
@@ -147,16 +160,17 @@ class _Batch:
 
     def check(self, tags: bool) -> int:
         """Wait, raise where scores are not finite or tags out of range; return the status of all together."""
-        read = self.results.cpu().numpy()
+        self.read = read = self.zeros[: self.read_size].cpu().numpy()
         status = read[2 * self.batch :].view(np.int32)[: self.batch]
+        if not status.any() and np.isfinite(read[: 2 * self.batch]).all():
+            return 0
         for bit, text in ((_NOT_FINITE, "the emissions of sequence {} are NaN or +inf"), (_OUT_OF_RANGE, "")):
             if (status & bit).any() and (text or tags):
                 i = int(np.flatnonzero(status & bit)[0])
                 raise ValueError(text.format(i) or f"a tag of sequence {i} must be 0 to {self.C - 1} or {UNKNOWN}")
         if np.isnan(read[: self.batch]).any() or np.isposinf(read[: self.batch]).any():
             raise ValueError("transitions, start or end hold NaN or +inf, or scores are too large")
-        self.read = read
-        return int(np.bitwise_or.reduce(status))
+        return int(np.bitwise_or.reduce(status)) | _LOOK
 
 
 def _on_device(function: Any) -> Any:
@@ -177,7 +191,7 @@ def _product(a: Tensor, u: Tensor) -> Tensor:
     """Σ_t a_t ⊗ u_t with all digits, whatever torch may do elsewhere."""
     if a.dtype == torch.float32 and torch.get_float32_matmul_precision() != "highest":
         return (a.double().T @ u.double()).float().contiguous()
-    return (a.T @ u).contiguous()
+    return torch.mm(a.t(), u)
 
 
 @_on_device
@@ -224,7 +238,6 @@ def log_loss(
         x.g.factor = float(weights)
     x.give(tags=tags.contiguous(), weights=own, total=(total := x.room()))
     x.g.counts = x.counts if gradient else None
-    x.start("truth", x.batch, 256)
     parts, flat = [], None
     if gradient:
         n, C = emissions.numel(), x.C
@@ -234,11 +247,11 @@ def log_loss(
         else:
             slope, own_room = torch.empty_like(x.emissions), x.room(C * C + 2 * C)
         made = own_room[: C * C].view(C, C), own_room[C * C : C * C + C], own_room[C * C + C :]
-        x.sweeps(slope, own, tags)
+        x.sweeps(slope, own, tags, truth=True)
         parts = [slope, *x.shared_gradients(made)]
     else:
-        x.sweeps(None, own, tags)
-    x.start("summed", 1, 256)
+        x.sweeps(None, own, tags, truth=True)
+        x.start("summed", 1, 256)
     if check:
         status = x.check(tags=True)
         if status & _UNKNOWN:
@@ -246,7 +259,9 @@ def log_loss(
                 raise ValueError(ops.UNKNOWN_TAGS)
             here = ops.backend(emissions)
             return ops.log_loss_by_verbs(here, emissions, shared, tags, lengths, weights, gradient, True, check)
-        for values, text in ((x.read[: x.batch], ops.NO_LABELLING), (x.read[x.batch :][: x.batch], ops.FORBIDDEN)):
+        for values, text in (
+            () if not status else ((x.read[: x.batch], ops.NO_LABELLING), (x.read[x.batch :][: x.batch], ops.FORBIDDEN))
+        ):
             if np.isneginf(values).any():
                 raise ValueError(text.format(int(np.flatnonzero(np.isneginf(values))[0])))
     return total, parts, flat

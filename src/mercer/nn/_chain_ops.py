@@ -300,8 +300,8 @@ class DirectLogLoss(torch.autograd.Function):
         given, parts = ctx.saved_tensors[:4], ctx.saved_tensors[4:]
         scaled = [(gradients[0] * part).to(part.dtype) for part in parts]
         if ctx.in_one:
-            pieces = scaled[0].split([shape.numel() for shape in ctx.shapes])
-            scaled = [piece.view(shape) for piece, shape in zip(pieces, ctx.shapes, strict=True)]
+            emissions, transitions, start, end = scaled[0].split_with_sizes([shape.numel() for shape in ctx.shapes])
+            scaled = [emissions.view(ctx.shapes[0]), transitions.view(ctx.shapes[1]), start, end]
         if torch.is_grad_enabled():
             scaled = [_Once.apply(part, *given) for part in scaled]
         return *scaled, None, None, None, None, None

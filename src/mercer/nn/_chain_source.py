@@ -1,13 +1,13 @@
 """The text of the kernels of chains, for NVRTC.
 
     prepare    e_t = exp(θ_t − max θ_t) of every position, a warp each
-    truth      score(y) and counts of label pairs, a block for each sequence
+    truth      score(y) and counts of label pairs, a block for each sequence (of `sweep`, where both are needed)
     sweep      a_t = 2^k (a_{t−1} E) ∘ e_t and b_t = 2^k E (e_{t+1} ∘ b_{t+1}), E = exp(M − max M), a block for each
                sequence and direction: a thread keeps a column (row) of E in registers, a_{t−1} lies in shared memory
     rows       μ_t = a_t ∘ b_t / ⟨a_t, b_t⟩ minus the truth, and U_t with  Σ_t ξ_t = E ∘ Σ_t a_{t−1} ⊗ U_t, a warp each
     again      the same in the log domain and double precision, for sequences where a product underflowed
     finish     gradients of the shared scores, after Σ a ⊗ U was made by one matrix product
-    summed     the weighted sum of the losses, by one block
+    summed     the weighted sum of the losses, by one block (of `finish`, where there is a gradient)
     viterbi    the best labels: δ in shared memory, back-pointers in bytes, walked back through shared memory
 
 Scales are powers of 2 and therefore exact. One more thread of `sweep` sums a_{t−1}; the scale of a_{t+1} is half of
@@ -276,9 +276,8 @@ extern "C" __global__ void prepare(const Arguments g) {
   if (lane == 0) g.shifts[row] = shift;
 }
 
-extern "C" __global__ void truth(const Arguments g) {
-  __shared__ double memory[32];
-  const i64 b = blockIdx.x, n = length_of(g, b), first = b * g.time;
+__device__ void truth_of(const Arguments& g, i64 b, double* memory) {
+  const i64 n = length_of(g, b), first = b * g.time;
   const int lane = threadIdx.x & 31;
   const u64 weight = g.counts ? (u64)llrint(weight_of(g, b) / unit_of(g, memory)) : 0ull;
   double total = 0.0;
@@ -307,6 +306,11 @@ extern "C" __global__ void truth(const Arguments g) {
   total = block_sum(total, memory);
   if (seen) atomicOr(g.status + b, seen);
   if (threadIdx.x == 0) g.score[b] = total;
+}
+
+extern "C" __global__ void truth(const Arguments g) {
+  __shared__ double memory[32];
+  truth_of(g, blockIdx.x, memory);
 }
 
 __device__ real shift_of(const real* x, int n, double* memory) {
@@ -343,6 +347,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) sweep(const Arguments g
   alignas(16) __shared__ real x[2][PAD];
   __shared__ int scale[2];
   __shared__ double memory[32];
+  if (blockIdx.x >= 2 * g.batch) {
+    truth_of(g, blockIdx.x - 2 * g.batch, memory);
+    return;
+  }
   const bool backward = blockIdx.x >= g.batch;
   const i64 b = backward ? blockIdx.x - g.batch : blockIdx.x, n = length_of(g, b), first = b * g.time;
   const int j = threadIdx.x;
@@ -598,8 +606,17 @@ extern "C" __global__ void again(const Arguments g) {
   }
 }
 
+// The weighted sum of the losses, by one block.
+__device__ void sum_losses(const Arguments& g, double* memory) {
+  double total = 0.0;
+  for (i64 b = threadIdx.x; b < g.batch; b += blockDim.x) total += weight_of(g, b) * (g.log_z[b] - g.score[b]);
+  total = block_sum(total, memory);
+  if (threadIdx.x == 0) *g.total = (real)total;
+}
+
 extern "C" __global__ void finish(const Arguments g) {
   __shared__ double memory[32];
+  if (g.total && blockIdx.x == 0) sum_losses(g, memory);
   const real shift = shift_of(g.transitions, NL * NL, memory);
   const double unit = g.counts ? unit_of(g, memory) : 1.0;
   for (int k = blockIdx.x * blockDim.x + threadIdx.x; k < NL * NL + 2 * NL; k += gridDim.x * blockDim.x) {
@@ -619,10 +636,7 @@ extern "C" __global__ void finish(const Arguments g) {
 
 extern "C" __global__ void summed(const Arguments g) {
   __shared__ double memory[32];
-  double total = 0.0;
-  for (i64 b = threadIdx.x; b < g.batch; b += blockDim.x) total += weight_of(g, b) * (g.log_z[b] - g.score[b]);
-  total = block_sum(total, memory);
-  if (threadIdx.x == 0) *g.total = (real)total;
+  sum_losses(g, memory);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1) viterbi(const Arguments g) {
