@@ -10,7 +10,8 @@ cpu       steps of 64 × 512 positions with 50 labels on one thread; semi-Markov
 conll     chunks of CoNLL-2000 on one thread: embeddings, a convolution and `ChainCRF` by `NeuralTagger`, beside
           `Tagger`; a tenth of the training sentences is held out to choose the epoch
 
-Times are medians of wall-clock seconds that wait for the device; peers and ours take turns. Parts for a GPU are left
+Times are medians of wall-clock seconds that wait for the device, of seconds of the processor for cpu; peers and ours
+take turns. Parts for a GPU are left
 out where there is none, parts for the CPU where the compiled core is missing. Needs PyTorch, without which the script
 only says so.
 """
@@ -46,17 +47,19 @@ def wait() -> None:
         torch.cuda.synchronize()
 
 
-def medians(repeats: int, calls: dict[str, Callable[[], Any]], slow: int = 3) -> dict[str, float]:
-    """Median wall-clock seconds of calls in turn; what takes more than a tenth of a second is done ``slow`` times."""
+def medians(
+    repeats: int, calls: dict[str, Callable[[], Any]], slow: int = 3, clock: Callable[[], float] = time.perf_counter
+) -> dict[str, float]:
+    """Median seconds of calls in turn; what takes more than a tenth of a second is done ``slow`` times."""
     first: dict[str, float] = {}
     taken: dict[str, list[float]] = {name: [] for name in calls}
     for name, call in calls.items():  # warm up: compilers, memory
         call()
         wait()
-        start = time.perf_counter()
+        start = clock()
         call()
         wait()
-        first[name] = time.perf_counter() - start
+        first[name] = clock() - start
         if first[name] > 10:  # seconds: once will do
             taken[name].append(first[name])
     gc.collect()
@@ -66,10 +69,10 @@ def medians(repeats: int, calls: dict[str, Callable[[], Any]], slow: int = 3) ->
             if first[name] > 10 or (first[name] > 0.1 and round_ >= slow):
                 continue
             wait()
-            start = time.perf_counter()
+            start = clock()
             call()
             wait()
-            taken[name].append(time.perf_counter() - start)
+            taken[name].append(clock() - start)
     gc.enable()
     return {name: statistics.median(times) for name, times in taken.items()}
 
@@ -349,21 +352,27 @@ def segments(repeats: int, size: tuple[int, int, int, int], with_peer: bool) -> 
 
 
 def on_cpu(repeats: int) -> None:
+    """One thread, seconds of the processor. torch-struct has fewer sequences: 64 of them would need 33 GB."""
     torch.set_num_threads(1)
-    problem = chain_problem(*sized((64, 512, 50), (2, 12, 3)), "cpu")
-    batch, steps, labels = problem[0].shape
-    calls: dict[str, Callable[[], Any]] = {"mercer": our_step(*problem)[0]}
-    other, struct = pytorch_crf_step(*problem), torch_struct_step(*problem)
-    if other is not None:
-        calls["pytorch-crf"] = other[0]
-    if struct is not None:
-        calls["torch-struct"] = struct
-    found = medians(repeats, calls, slow=3)
-    shown("cpu", f"step on one thread, {batch} × {steps} positions, {labels} labels", "mercer", found)
+    batch, steps, labels = sized((64, 512, 50), (2, 12, 3))
+    fewer = sized(4, 1)
+    problem = chain_problem(batch, steps, labels, "cpu")
+    small = problem[0][:fewer], problem[1][:fewer], problem[2]
+    other, struct = pytorch_crf_step(*problem), torch_struct_step(*small)
+    for name, call, given in (
+        ("pytorch-crf", None if other is None else other[0], problem),
+        ("torch-struct", struct, small),
+    ):
+        calls: dict[str, Callable[[], Any]] = {"mercer": our_step(*given)[0]}
+        if call is not None:
+            calls[name] = call
+        found = medians(repeats, calls, slow=2, clock=time.process_time)
+        shown("cpu", f"step on one thread, {len(given[0])} × {steps} positions, {labels} labels", "mercer", found)
     size = sized((8, 4096, 32, 24), (1, 20, 4, 3))
     step, _ = segment_step(*segment_problem(*size, "cpu"))
     name = f"{size[0]} × {size[1]:,} positions, {size[2]} lengths, {size[3]} labels"
-    shown("cpu", f"step on one thread, segments, {name}", "mercer", medians(repeats, {"mercer": step}, slow=3))
+    found = medians(repeats, {"mercer": step}, slow=3, clock=time.process_time)
+    shown("cpu", f"step on one thread, segments, {name}", "mercer", found)
 
 
 def described(sentence: Any) -> list[tuple[str, ...]]:
