@@ -72,6 +72,7 @@ CLAIMS: dict[str, list[str]] = {
     ],
     "labeling": [r"\n +50 +\d\.\d+ \("],
     "logistic": [r"digits: 200 x 64, 10 classes", r"mercer +\d", r"newton-cholesky +\d.*x"],
+    "layers": [],
     "maps": [r"RBFSampler +\d", r"structured +\d.*ratio", r"PolynomialCountSketch +\d", r"\n +64 +0\.\d", r"exponent"],
     "margin": [
         r"One pass of bcfw", r"peak memory of the process \d+ MiB", r"subgradient +\d", r"compiled chain, bmrm +\d",

@@ -133,7 +133,8 @@ def _(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     kind = computed_in(emissions, transitions)
     parts = [torch.empty(x.shape, dtype=kind, device=x.device) for x in (emissions, transitions, start, end)]
-    return emissions.new_empty(emissions.shape[:1], dtype=torch.float64), *parts  # type: ignore[return-value]
+    returned: Any = (emissions.new_empty(emissions.shape[:1], dtype=torch.float64), *parts)
+    return returned
 
 
 chain_marginals.register_autograd(_refuse("the marginals of a chain"), setup_context=_no_context)
@@ -236,7 +237,8 @@ def chain_counts(tags: Tensor, lengths: Tensor, weights: Tensor, like: Tensor) -
 def _(tags: Tensor, lengths: Tensor, weights: Tensor, like: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     kind, C = torch.float64 if like.dtype == torch.float64 else torch.float32, like.shape[2]
     shapes = like.shape, (C, C), (C,), (C,)
-    return tuple(like.new_empty(shape, dtype=kind) for shape in shapes)  # type: ignore[return-value]
+    returned: Any = tuple(like.new_empty(shape, dtype=kind) for shape in shapes)
+    return returned
 
 
 # ---------------------------------------------------------------------- the log loss with its gradient, in one pass
@@ -261,9 +263,9 @@ def chain_log_loss(
     """
     given = emissions, transitions, start, end
     total, parts, _ = log_loss(given, tags, lengths, weights, gradient, partial, check)
-    if not gradient:
-        return total, *(x.new_empty(0) for x in given)  # type: ignore[return-value]
-    return total, *(part.clone() for part in parts)  # type: ignore[return-value]
+    made: Any = parts if gradient else [x[:0].flatten() for x in given]
+    returned: Any = (total, *(part.detach().clone() for part in made))
+    return returned
 
 
 def log_loss(
@@ -343,7 +345,7 @@ def log_loss_by_verbs(
         _named(torch.isneginf(all_of), NO_LABELLING)
         _named(torch.isneginf(truth), FORBIDDEN)
     total = (weights.double() * (all_of - truth)).sum().to(shared[0].dtype)
-    return total, [a - b for a, b in zip(parts, less, strict=True)] if gradient else [], None
+    return total, [a - b for a, b in zip(parts, less or (), strict=True)] if gradient else [], None
 
 
 def _summed(module: Any, theta: Tensor, shared: Any, lengths: Tensor, weights: Tensor, gradient: bool) -> Any:
@@ -368,7 +370,8 @@ def _(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
     kind = computed_in(emissions, transitions)
     parts = [x.new_empty(x.shape if gradient else (0,)) for x in (emissions, transitions, start, end)]
-    return emissions.new_empty((), dtype=kind), *parts  # type: ignore[return-value]
+    returned: Any = (emissions.new_empty((), dtype=kind), *parts)
+    return returned
 
 
 def _keep_gradient(ctx: Any, inputs: Any, output: Any) -> None:

@@ -79,7 +79,7 @@ def segment_marginals(
     module, theta, shared = _prepared(emissions, durations, transitions, start, end)
     log_z, *parts = module.marginals(theta, shared, lengths, weights)
     kind = computed_in(emissions, transitions)
-    return log_z, *(part.to(kind).contiguous() for part in parts)  # type: ignore[return-value]
+    return log_z, *(part.to(kind).contiguous() for part in parts)
 
 
 @segment_marginals.register_fake
@@ -89,7 +89,8 @@ def _(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
     kind, given = computed_in(emissions, transitions), (emissions, durations, transitions, start, end)
     parts = [torch.empty(x.shape, dtype=kind, device=x.device) for x in given]
-    return emissions.new_empty(emissions.shape[:1], dtype=torch.float64), *parts  # type: ignore[return-value]
+    returned: Any = (emissions.new_empty(emissions.shape[:1], dtype=torch.float64), *parts)
+    return returned
 
 
 segment_marginals.register_autograd(_refuse("the marginals of segments"), setup_context=_no_context)
@@ -161,7 +162,8 @@ def segment_counts(
     """Σ weights · 1_y in the form of the marginals."""
     kind = torch.float64 if like.dtype == torch.float64 else torch.float32
     parts = _segment_cuda.counts(tags, lengths, weights, like.to(kind), max_length)
-    return tuple(part.to(kind).contiguous() for part in parts)  # type: ignore[return-value]
+    returned: Any = tuple(part.to(kind).contiguous() for part in parts)
+    return returned
 
 
 @segment_counts.register_fake
@@ -170,7 +172,8 @@ def _(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     kind, C = torch.float64 if like.dtype == torch.float64 else torch.float32, like.shape[2]
     shapes = like.shape, (max_length, C), (C, C), (C,), (C,)
-    return tuple(like.new_empty(shape, dtype=kind) for shape in shapes)  # type: ignore[return-value]
+    returned: Any = tuple(like.new_empty(shape, dtype=kind) for shape in shapes)
+    return returned
 
 
 # ---------------------------------------------------------------------- the log loss with its gradient
@@ -199,10 +202,10 @@ def segment_log_loss(
         _named(torch.isneginf(truth), _FORBIDDEN)
     total = (weights.double() * (log_z - truth)).sum().to(kind)
     if not gradient:
-        return total, *(x.new_empty(0) for x in given)  # type: ignore[return-value]
+        return total, *(x.new_empty(0) for x in given)
     less = _segment_cuda.counts(tags, lengths, weights, theta.to(kind), durations.shape[0])
     made = ((a - b).to(x.dtype).contiguous() for a, b, x in zip(parts, less, given, strict=True))
-    return total, *made  # type: ignore[return-value]
+    return total, *made
 
 
 @segment_log_loss.register_fake
@@ -212,7 +215,8 @@ def _(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
     kind, given = computed_in(emissions, transitions), (emissions, durations, transitions, start, end)
     parts = [x.new_empty(x.shape if gradient else (0,)) for x in given]
-    return emissions.new_empty((), dtype=kind), *parts  # type: ignore[return-value]
+    returned: Any = (emissions.new_empty((), dtype=kind), *parts)
+    return returned
 
 
 def _keep_gradient(ctx: Any, inputs: Any, output: Any) -> None:

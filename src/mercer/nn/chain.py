@@ -383,8 +383,9 @@ class ChainCRF(nn.Module):
         parts = self.transitions, self.start, self.end
         if self._forbidden_transitions is None:
             return parts
-        masks = self._forbidden_transitions, self._forbidden_start, self._forbidden_end
-        return tuple(p.masked_fill(m, -torch.inf) for p, m in zip(parts, masks, strict=True))  # type: ignore
+        masks: Any = (self._forbidden_transitions, self._forbidden_start, self._forbidden_end)
+        returned: Any = tuple(p.masked_fill(m, -torch.inf) for p, m in zip(parts, masks, strict=True))
+        return returned
 
     def extra_repr(self) -> str:
         """What ``print(layer)`` says."""

@@ -286,8 +286,10 @@ class SemiMarkovCRF(nn.Module):
         if self._forbidden_transitions is None:
             return self.durations, *parts
         masks = self._forbidden_transitions, self._forbidden_start, self._forbidden_end
-        made = (p.masked_fill(m, -torch.inf) for p, m in zip(parts, masks, strict=True))  # type: ignore
-        return self.durations, *made  # type: ignore[return-value]
+        given: Any = zip(parts, masks, strict=True)
+        made = (p.masked_fill(m, -torch.inf) for p, m in given)
+        returned: Any = (self.durations, *made)
+        return returned
 
     def extra_repr(self) -> str:
         """What ``print(layer)`` says."""

@@ -29,7 +29,7 @@ _KIND = "neural-tagger"
 _PADDING, _UNSEEN = 0, 1
 
 
-class NeuralTagger(BaseEstimator):  # type: ignore[misc]
+class NeuralTagger(BaseEstimator):
     """Label sequences with a PyTorch module and a chain CRF on top of it.
 
     Parameters
@@ -160,8 +160,9 @@ class NeuralTagger(BaseEstimator):  # type: ignore[misc]
             parameters = [*self.module_.parameters(), *self.crf_.parameters()]
             make = self.optimizer or (lambda given: torch.optim.AdamW(given, lr=self.learning_rate))
             optimizer = make([p for p in parameters if p.requires_grad])
-            self.history_ = {"loss": [], "score": []} if dev is not None else {"loss": []}
-            best, waited = (-np.inf, None), 0
+            self.history_: dict[str, list[float]] = {"loss": [], **({} if dev is None else {"score": []})}
+            best: tuple[float, Any] = (-np.inf, None)
+            waited = 0
             for epoch in range(self.epochs):
                 self.history_["loss"].append(self._epoch(X, rows, optimizer, random))
                 if dev is not None:
