@@ -140,7 +140,7 @@ SANITIZED := LD_PRELOAD="$$($${CXX:-c++} -print-file-name=libasan.so) $$($${CXX:
 
 sanitize: $(SANITIZE)/.stamp
 	$(SANITIZED) PYTHONPATH=tests $(SANITIZE)/bin/python -u -m fuzz --target core --target readers --seconds $(SANITIZE_SECONDS) --seed 18
-	$(SANITIZED) $(SANITIZE)/bin/python -m pytest $(COMPILED_TESTS)
+	$(SANITIZED) $(SANITIZE)/bin/python -m pytest -n 2 --dist worksteal $(COMPILED_TESTS)
 
 clean:
 	rm -rf $(VENV) $(BENCH) $(SANITIZE) build docs/_build docs/gallery docs/api/generated .mypy_cache .ruff_cache .hypothesis mercer-demo.html

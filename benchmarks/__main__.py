@@ -37,6 +37,7 @@ FOLDER = Path(__file__).resolve().parent
 RESULTS = FOLDER / "results.jsonl"
 ROWS = "MERCER_BENCHMARK_ROWS"  # as in _timing.py
 MISSING = re.compile(r"^(\S+): not installed")
+INSTALL_SECONDS = 600  # for one peer: some are compiled
 KEY = ("script", "table", "measure", "peer")
 
 
@@ -55,7 +56,11 @@ def install() -> None:
     project = tomllib.loads((FOLDER.parent / "pyproject.toml").read_text())["project"]
     for requirement in project["optional-dependencies"]["bench"]:
         command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", requirement]
-        if subprocess.run(command, capture_output=True, check=False).returncode:
+        try:
+            subprocess.run(command, capture_output=True, check=True, timeout=INSTALL_SECONDS)
+        except subprocess.TimeoutExpired:
+            print(f"{requirement}: not installed within {INSTALL_SECONDS} s", flush=True)
+        except subprocess.CalledProcessError:
             print(f"{requirement}: could not be installed", flush=True)
 
 

@@ -12,6 +12,7 @@ import pytest
 
 import mercer as package
 from mercer.cli import main
+from mercer.cli.tasks import SegmenterTask
 from mercer.datasets import make_paragraphs
 from mercer.online import HashedClassifier, HashedRegressor
 from mercer.segmentation import Segmenter, join_paragraphs
@@ -228,3 +229,16 @@ def test_killed_predictions_leave_nothing_that_piles_up(tmp_path):
     assert len(left) <= 1
     package.load(tmp_path / "m").predict_file(tmp_path / "a.txt", tmp_path / "out")
     assert not [name for name in os.listdir(tmp_path) if name.endswith(".tmp")]
+
+
+def test_paragraph_starts_are_judged_by_those_that_are_both_true_and_predicted():
+    task = SegmenterTask.__new__(SegmenterTask)
+    task.X, task.y = [["a", "b", "c", "d", "e"]], [[0, 2, 4]]
+
+    class Model:
+        def predict(self, X):
+            return [[0, 2, 3]]
+
+    verdict = task.judge(Model(), np.array([0]))
+    assert verdict.figures[0] == ("F1 of paragraph starts", "0.5000")  # one of two found, one of two right
+    assert verdict.figures[1][1] == "0.6667"

@@ -141,6 +141,12 @@ def test_roc_area_is_the_mean_of_the_pairs_hinges():
     assert losses(s, y, measure="roc-area")[0].sum() == pytest.approx(pairs, rel=1e-12)
 
 
+def test_the_roc_area_of_one_pair_is_its_hinge():
+    values, gradient = losses([0.25, 0.5], [1, 0], measure="roc-area")
+    assert values.tolist() == [1.25]
+    assert gradient.tolist() == [-1.0, 1.0]
+
+
 @pytest.mark.parametrize("measure", ["pairs", "roc-area", "average-precision"])
 def test_groups_without_a_pair_cost_nothing(measure):
     values, gradient = losses([3.0, 1.0, 2.0], [1, 1, 0], groups=[0, 0, 1], measure=measure)
