@@ -306,6 +306,19 @@ def test_mean_field_refuses_zeros_and_names_the_factor():
         infer(graph, "mean-field")
 
 
+def test_marginals_of_factors_are_in_the_order_of_the_graph_also_behind_the_first_block():
+    tables = np.array([[[2.0, 1.0], [1.0, 4.0]], [[1.0, 3.0], [5.0, 1.0]]])
+    graph = FactorGraph([2, 2, 2], unary=[[1.0, 2.0], [3.0, 1.0], [1.0, 1.0]], edges=[[0, 1], [1, 2]], pairwise=tables)
+    joint = np.einsum("a,b,ab,bc->abc", [1.0, 2.0], [3.0, 1.0], *tables)
+    joint /= joint.sum()
+    found = infer(graph).factor_marginals
+    expected = [*(joint.sum(axis=tuple({0, 1, 2} - {v})) for v in range(3)), joint.sum(axis=2), joint.sum(axis=0)]
+    assert len(found) == len(expected)
+    for i, table in enumerate(expected):
+        np.testing.assert_allclose(found[i], table)
+    np.testing.assert_allclose(found[-1], expected[-1])
+
+
 def test_methods_without_marginals_say_so():
     result = infer(FactorGraph([2], unary=[[1, 2]]), "icm", task="map")
     with pytest.raises(AttributeError, match="icm gives no marginals"):

@@ -13,7 +13,7 @@ from mercer.inference import TreewidthError
 from mercer.learning import Risk
 from mercer.learning.losses import LOSSES
 from mercer.structures import Graph, GraphInputs, GraphScores, Hamming
-from mercer.structures.graph import EDGE_WEIGHTS
+from mercer.structures.graph import EDGE_WEIGHTS, _log_losses
 
 KINDS = {
     "trees": lambda n: [(i // 2, i) for i in range(1, n)],
@@ -396,3 +396,11 @@ def test_messages_kept_from_strong_weights_do_not_underflow_under_weak_ones():
         structure.marginals(scores(2000.0, 120.0))
         again = structure.marginals(scores(0.1, 0.1))
     np.testing.assert_allclose(again.nodes, alone.nodes, atol=1e-4)
+
+
+def test_rows_that_do_not_count_have_neither_loss_nor_slope():
+    scores, labels = np.array([[1.0, 2.0], [3.0, 0.0]]), np.array([0, 1])
+    values, slopes = _log_losses(scores, labels, np.array([True, False]))
+    p = np.exp(scores[0]) / np.exp(scores[0]).sum()
+    np.testing.assert_allclose(values, [-np.log(p[0]), 0.0])
+    np.testing.assert_allclose(slopes, [p - [1.0, 0.0], [0.0, 0.0]])

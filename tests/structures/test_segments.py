@@ -641,3 +641,9 @@ def test_variances_of_sparse_features_are_refused():
 def test_every_segmentation_is_met_once_by_the_oracle():
     assert len(segmentations(4, 1)) == 8
     assert len({y for y in segmentations(4, 3)}) == 3 * 4**3
+
+
+def test_batches_are_whole_sequences_of_about_as_many_positions_as_asked():
+    X = Sequences(np.zeros((10, 0)), np.array([0, 6, 7, 9, 10]))
+    slices = list(Segments(3, 0, max_length=2).batches(X, 3))
+    assert [(part.start, part.stop) for part in slices] == [(0, 1), (1, 3), (3, 4)]
