@@ -95,6 +95,14 @@ def test_broken_sparse_matrices_raise(kind, case):
         check_sparse("X", _broken(kind, case))
 
 
+@pytest.mark.parametrize("kind", ["csr", "csc", "coo"])
+def test_sparse_matrices_with_fewer_values_than_indices_raise(kind):
+    matrix = sp.random_array((12, 5), density=0.5, rng=np.random.default_rng(0), format=kind)
+    matrix.data = matrix.data[:-1]
+    with pytest.raises(ValueError, match="integers, one for each value"):
+        check_sparse("X", matrix)
+
+
 def test_sound_sparse_matrices_and_other_things_pass():
     for kind in ("csr", "csc", "coo", "bsr", "lil", "dok", "dia"):
         for make in (sp.random(6, 4, 0.5, format=kind, random_state=0), sp.random_array((6, 4), format=kind)):

@@ -150,6 +150,14 @@ def test_nu_of_one_with_balanced_classes_is_the_mean_classifier_up_to_the_offset
     np.testing.assert_allclose(f / np.linalg.norm(f), g / np.linalg.norm(g), atol=1e-9)
 
 
+def test_the_gap_of_the_nu_machine_is_that_of_its_program():
+    random = np.random.default_rng(0)
+    X, y = random.normal(size=(40, 2)), np.arange(40) % 2
+    for tol in (1e-1, 1e-8):
+        gap = KernelNuSVC(nu=0.5, tol=tol).fit(X + 0.7 * y[:, None], y).duality_gap_[0]
+        assert -1e-9 < gap < 3 * tol
+
+
 def test_nu_that_the_sizes_do_not_allow_is_named_with_the_most_they_do():
     X, y = blobs(0, n=40)
     keep = np.flatnonzero((y == 0) | (np.arange(40) < 20))

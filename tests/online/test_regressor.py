@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from sklearn.linear_model import LinearRegression, PoissonRegressor
+from sklearn.metrics import r2_score
 
 import mercer
 from mercer.online import HashedRegressor
@@ -148,3 +149,14 @@ def test_targets_must_be_finite():
             HashedRegressor(n_bits=8).fit(X, np.where(np.arange(20) == 3, wrong, y))
         with pytest.raises(ValueError):
             HashedRegressor(n_bits=8).fit(["a text"] * 20, np.where(np.arange(20) == 3, wrong, y))
+
+
+def test_the_score_of_a_file_is_r2(tmp_path):
+    random = np.random.default_rng(0)
+    x = random.uniform(0, 10, 80)
+    y = 3 * x + random.normal(size=80)
+    path = tmp_path / "p.csv"
+    path.write_text("x,y\n" + "".join(f"{a:.6f},{b:.6f}\n" for a, b in zip(x, y, strict=True)))
+    model = HashedRegressor(passes=20).fit_file(path, label="y")
+    predicted = np.array(list(model.predict_file(path)), float)
+    assert model.score_file(path) == pytest.approx(r2_score(y, predicted), rel=1e-4)

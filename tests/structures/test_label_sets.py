@@ -13,7 +13,7 @@ from mercer.learning import Log, Risk, resolve_loss
 from mercer.learning.monitor import Monitor
 from mercer.learning.penalties import Penalty
 from mercer.learning.solvers import resolve_solver
-from mercer.structures import LabelSets, ZeroOne, dependent_pairs, label_sets
+from mercer.structures import Hamming, LabelSets, ZeroOne, dependent_pairs, label_sets
 
 PAIRS = {"all": "all", "some": [(0, 1), (3, 2)], "none": []}
 every = pytest.mark.parametrize("pairs", PAIRS)
@@ -265,3 +265,10 @@ def test_dependent_pairs_find_planted_trees():
 def test_wrong_arguments_are_named(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_a_weighted_cost_is_the_sum_of_the_weights_of_wrong_labels():
+    structure = LabelSets(3, 1, [])
+    y, z = np.array([[1, 0, 1], [0, 0, 0]]), np.array([[0, 0, 0], [0, 1, 1]])
+    assert structure.cost_between(y, z, Hamming([1.0, 2.0, 4.0])).tolist() == [5.0, 6.0]
+    assert structure.cost_between(y, z, Hamming()).tolist() == structure.cost_between(y, z).tolist() == [2.0, 2.0]

@@ -647,3 +647,8 @@ def test_batches_are_whole_sequences_of_about_as_many_positions_as_asked():
     X = Sequences(np.zeros((10, 0)), np.array([0, 6, 7, 9, 10]))
     slices = list(Segments(3, 0, max_length=2).batches(X, 3))
     assert [(part.start, part.stop) for part in slices] == [(0, 1), (1, 3), (3, 4)]
+
+
+def test_iterating_gives_one_sequence_at_a_time():
+    y = Segmentations.from_segments([[(0, 4, 0)], [(0, 1, 1), (1, 5, 1)]], [4, 5], [0, 1])
+    assert [(len(one), one.lengths.tolist()) for one in y] == [(1, [4]), (1, [1, 4])]
