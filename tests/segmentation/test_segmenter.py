@@ -502,12 +502,12 @@ def test_cloning_keeps_parameters_and_nothing_else():
 
 def test_model_selection_works_on_lists_and_on_sequences():
     X, y = small(12, seed=3)
-    scores = cross_val_score(Segmenter(random_state=0, tol=0.05), X, y, cv=3)
-    stacked = cross_val_score(Segmenter(random_state=0, tol=0.05), Sequences.from_matrices(X), y, cv=3)
+    scores = cross_val_score(Segmenter(random_state=0, tol=0.2), X, y, cv=2)
+    stacked = cross_val_score(Segmenter(random_state=0, tol=0.2), Sequences.from_matrices(X), y, cv=2)
     assert scores.tolist() == stacked.tolist()
     assert scores.mean() > 0.6
     grid = {"C": [1e-3, 1.0], "length_model": ["poisson"], "features__contrast": [0, 2]}
-    search = GridSearchCV(Segmenter(features=PACK, random_state=0, tol=0.05), grid, cv=2).fit(X, y)
+    search = GridSearchCV(Segmenter(features=PACK, random_state=0, tol=0.2), grid, cv=2).fit(X, y)
     assert search.best_params_["C"] == 1.0
     assert search.best_estimator_.features_.contrast == search.best_params_["features__contrast"]
 
