@@ -51,7 +51,14 @@ def test_conjugate_gradients_keep_what_they_have_where_curvature_vanishes():
     assert np.isfinite(found).all()
     assert found @ np.array([2.0, 3.0, 1.0]) > 0
     flat = np.array([0.0, 0.0, 1.0])
-    np.testing.assert_array_equal(_linalg.conjugate_gradients(lambda z: H @ z, flat, 1e-9), flat)
+    np.testing.assert_array_equal(_linalg.conjugate_gradients(lambda z: H @ z, flat, 1e-9), np.zeros(3))
+
+
+@pytest.mark.parametrize("scale", [1e-12, 1e12])
+def test_conjugate_gradients_do_not_depend_on_the_unit(scale):
+    H, right = low_rank(20, 30), np.random.default_rng(1).normal(size=20)
+    found = _linalg.conjugate_gradients(lambda z: scale * (H @ z), right, 1e-12)
+    np.testing.assert_allclose(scale * found, np.linalg.solve(H, right), rtol=1e-6)
 
 
 @pytest.mark.parametrize("n", [0, 1, 255, 256, 600])

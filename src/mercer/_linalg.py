@@ -4,7 +4,7 @@
                           low_rank_factor
     pivoted_cholesky_of   of a whole matrix, by LAPACK: coordinates of proportions
     low_rank_factor       relative margins, permutation tests: only if the rank is low
-    conjugate_gradients   Newton directions of the mean map
+    conjugate_gradients   Newton directions of the mean map, circulant codes with fewer outputs than inputs
     asymmetry             matrices from users: kernels, kernel_methods, classification
 
 K ≈ L Lᵀ: the next pivot is the object with the largest residual K_ii − Σ_c L_ic², and its column
@@ -17,16 +17,15 @@ is Gram-Schmidt in feature space. A matrix of rank r is met exactly after r pivo
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
+from typing import Any
 
 import numpy as np
 from scipy.linalg.lapack import dpstrf
-from scipy.sparse.linalg import LinearOperator, cg
 
 __all__ = ["asymmetry", "conjugate_gradients", "low_rank_factor", "pivoted_cholesky", "pivoted_cholesky_of"]
 
 _TILE = 256
-_FLAT = 1e-14  # curvature, relative to the square of a direction, that counts as none
+_FLAT = 1e-14  # curvature, relative to the largest met, that counts as none
 
 
 # ---------------------------------------------------------------------------------------------------- Cholesky
@@ -84,30 +83,28 @@ def low_rank_factor(K: np.ndarray, most: int, enough: Callable[[float, float], b
 # ---------------------------------------------------------------------------------------------------- linear systems
 
 
-class _FlatDirectionError(Exception):
-    """Curvature vanishes along a direction."""
+def conjugate_gradients(product: Callable[[Any], Any], right: Any, tol: float, most: int | None = None) -> Any:
+    """The solution of a positive semi-definite system, from 0 on, up to ``tol`` of the right side.
 
-
-def conjugate_gradients(product: Callable[[np.ndarray], np.ndarray], right: np.ndarray, tol: float) -> np.ndarray:
-    """A direction of descent: the solution of a positive semi-definite system up to ``tol`` of the right side.
-
-    What has been found when curvature vanishes, or the right side itself if that is nothing.
+    Stops earlier after ``most`` steps (twice as many as there are unknowns, and 20), or where curvature vanishes along
+    a direction. ``right`` is a vector of NumPy or of another library of the array API; so is what ``product`` returns.
     """
-    found = np.zeros_like(right)
-
-    def keep(x: np.ndarray) -> None:
-        found[:] = x
-
-    def curved(direction: np.ndarray) -> np.ndarray:
+    solution, rest, direction = 0.0 * right, right, right
+    size = float((rest * rest).sum())
+    enough, largest = tol**2 * size, 0.0
+    for _ in range(2 * len(right) + 20 if most is None else most):
+        if size <= enough:
+            break
         image = product(direction)
-        if float(direction @ image) <= _FLAT * float(direction @ direction):
-            raise _FlatDirectionError
-        return image
-
-    n = len(right)
-    with suppress(_FlatDirectionError):
-        cg(LinearOperator((n, n), curved, dtype=right.dtype), right, rtol=tol, maxiter=2 * n + 20, callback=keep)
-    return found if found.any() else right
+        curve, square = float((direction * image).sum()), float((direction * direction).sum())
+        largest = max(largest, curve / square)
+        if curve <= _FLAT * largest * square:
+            break
+        solution = solution + (size / curve) * direction
+        rest = rest - (size / curve) * image
+        before, size = size, float((rest * rest).sum())
+        direction = rest + (size / before) * direction
+    return solution
 
 
 # ---------------------------------------------------------------------------------------------------- symmetry

@@ -24,6 +24,7 @@ from mercer._state.saved import Count, Fields, Flag, Floats, LabelValues, Option
 from mercer._validation import check_choice, check_count, check_positive
 from mercer.kernel_methods._base import KernelMethod, class_codes, real_targets, weights_of
 from mercer.kernel_methods.losses import LOSSES, LogisticLoss, ScoreLoss, _sigmoid
+from mercer.learning.newton import minimize_by_newton
 from mercer.learning.solvers import ConvergenceWarning
 
 __all__ = ["RepresenterEstimator"]
@@ -388,7 +389,7 @@ class _Problem:
                 H[np.diag_indices(len(H))] += 1e-12 + abs(float(np.trace(H))) / len(H)
         return -g
 
-    def length(self, u: np.ndarray, direction: np.ndarray) -> float:
+    def length(self, u: np.ndarray, gradient: np.ndarray, direction: np.ndarray) -> float:
         """Where along a direction of descent the derivative of the risk is 0, by halving.
 
         Derivatives show a gain where values are equal but for rounding. Where a loss has kinks, rounded off or not, the
@@ -416,18 +417,9 @@ class _Problem:
 
 
 def _newton(problem: _Problem, u: np.ndarray, tol: float, max_iter: int) -> tuple[np.ndarray, int, bool]:
-    """Newton's method for convex losses; each step goes to the least value on its line."""
     enough = tol * max(1.0, float(np.linalg.norm(problem.gradient(problem.start()))))
-    for step in range(max_iter):
-        g = problem.gradient(u)
-        if np.linalg.norm(g) <= enough:
-            return u, step, True
-        direction = problem.direction(u, g)
-        t = problem.length(u, direction)
-        if t * np.linalg.norm(direction) <= 1e-15 * np.linalg.norm(u):  # the rest is rounding
-            return u, step, bool(-float(g @ direction) <= 1e-9 * max(1.0, problem.value(u)))
-        u = u + t * direction
-    return u, max_iter, bool(np.linalg.norm(problem.gradient(u)) <= enough)
+    u, steps, norm, gain = minimize_by_newton(problem, u, enough, max_iter)
+    return u, steps, norm <= enough or (gain > 0 and gain <= 1e-9 * max(1.0, problem.value(u)))
 
 
 def _lbfgs(problem: _Problem, u: np.ndarray, tol: float, max_iter: int) -> tuple[np.ndarray, int, bool]:

@@ -30,6 +30,7 @@ from mercer._arrays import (
     to_numpy,
 )
 from mercer._estimator import Estimator
+from mercer._linalg import conjugate_gradients
 from mercer._state.saved import Count, Fields, Floats, Saved, check_shapes
 from mercer._validation import check_choice, check_count
 from mercer.maps.fourier import padded_to
@@ -253,25 +254,4 @@ def _least_squares(spectrum: Any, target: Any, length: int) -> Any:
         cross = fft.rfft(adjoint(target), n=length)
         ones = xp.ones_like(power)
         return fft.irfft(xp.where(seen, cross, 0 * cross) / xp.where(seen, power, ones), n=length)
-    return _conjugate_gradients(xp, outputs, adjoint, target, length)
-
-
-def _conjugate_gradients(xp: Any, outputs: Any, adjoint: Any, target: Any, length: int) -> Any:
-    """Least squares by conjugate gradients on the normal equations, from zero."""
-    errors = xp.asarray(target, copy=True)
-    gradient = adjoint(errors)
-    solution, direction = xp.zeros_like(gradient), gradient
-    size = first = float(xp.sum(gradient**2))
-    for _ in range(10 * length):
-        if size <= 1e-24 * first:
-            break
-        image = outputs(direction)
-        curve = float(xp.sum(image**2))
-        if curve == 0:
-            break
-        solution = solution + (size / curve) * direction
-        errors = errors - (size / curve) * image
-        gradient, before = adjoint(errors), size
-        size = float(xp.sum(gradient**2))
-        direction = gradient + (size / before) * direction
-    return solution
+    return conjugate_gradients(lambda r: adjoint(outputs(r)), adjoint(target), 1e-12, 10 * length)

@@ -28,6 +28,7 @@ from scipy.spatial.distance import cdist
 from mercer._linalg import conjugate_gradients
 from mercer._state.saved import Fields, Objects, Optional
 from mercer._validation import check_choice, check_count, check_positive
+from mercer.learning.newton import minimize_by_newton
 from mercer.learning.solvers import ConvergenceWarning
 from mercer.proportions._base import IllPosedWarning, Problem, ProportionEstimator, Solution, Space
 from mercer.proportions._means import BagMeans, bag_means
@@ -270,50 +271,63 @@ class MeanMap(ProportionEstimator):
 
         The offset is the weight, without a penalty, of a feature that is ``one`` everywhere: 1, or 0 for no offset.
         """
-        alpha, d = float(self.alpha), X.shape[1]
-        towards = np.append(mu, one * (2.0 * share - 1.0))
-
-        def outputs(v: np.ndarray) -> np.ndarray:
-            return np.asarray(X @ v[:d]).ravel() + one * v[d]
-
-        def adjoint(values: np.ndarray) -> np.ndarray:
-            return np.append(np.asarray(X.T @ values).ravel(), one * values.sum())
-
-        def value(v: np.ndarray, f: np.ndarray) -> float:
-            return float(u @ np.logaddexp(f, -f) - v @ towards + alpha * (v[:d] @ v[:d]))
-
-        v, f = np.zeros(d + 1), np.zeros(X.shape[0])
-        first, steps = None, 0
-        while True:
-            tanh = np.tanh(f)
-            gradient = adjoint(u * tanh) - towards
-            gradient[:d] += 2.0 * alpha * v[:d]
-            norm = float(np.linalg.norm(gradient))
-            first = norm if first is None else first
-            if norm <= self.tol * max(first, 1.0) or steps == self.max_iter:
-                break
-            curvature = u * (1.0 - tanh**2)
-
-            def product(z: np.ndarray, curvature: np.ndarray = curvature) -> np.ndarray:
-                found = adjoint(curvature * outputs(z))
-                found[:d] += 2.0 * alpha * z[:d]
-                return found
-
-            step = conjugate_gradients(product, -gradient, min(0.1, np.sqrt(norm / max(first, 1.0))))
-            moved = outputs(step)
-            now, slope, length = value(v, f), float(gradient @ step), 1.0
-            while length > 1e-12 and value(v + length * step, f + length * moved) > (
-                now + _ARMIJO * length * slope + 1e-14 * abs(now)
-            ):
-                length *= 0.5
-            steps += 1
-            if length <= 1e-12:
-                break
-            v, f = v + length * step, f + length * moved
-        if norm > self.tol * max(first, 1.0):
+        problem = _MeanProblem(X, u, np.append(mu, one * (2.0 * share - 1.0)), float(self.alpha), one)
+        enough = self.tol * max(problem.first, 1.0)
+        v, steps, norm, _ = minimize_by_newton(problem, np.zeros(problem.d + 1), enough, self.max_iter)
+        if norm > enough:
             message = f"stopped after {steps} steps at a gradient of {norm:.2g}: scale the features, or raise tol"
             warnings.warn(message, ConvergenceWarning, stacklevel=5)
-        return v[:d], float(v[d]), norm, steps
+        return v[:-1], float(v[-1]), norm, steps
+
+
+class _MeanProblem:
+    """Σ_i u_i log(2 cosh f_i) − ⟨v, towards⟩ + α ‖w‖² with f = X w + one · b and v = (w, b), from v = 0 on."""
+
+    def __init__(self, X: Any, u: np.ndarray, towards: np.ndarray, alpha: float, one: float) -> None:
+        self.X, self.u, self.towards, self.alpha, self.one = X, u, towards, alpha, one
+        self.d = X.shape[1]
+        self.f, self.tanh = np.zeros(X.shape[0]), np.zeros(X.shape[0])  # follow v
+        self.norm = self.first = float(np.linalg.norm(self.gradient(np.zeros(self.d + 1))))
+
+    def outputs(self, v: np.ndarray) -> np.ndarray:
+        return np.asarray(self.X @ v[: self.d]).ravel() + self.one * v[self.d]
+
+    def adjoint(self, values: np.ndarray) -> np.ndarray:
+        return np.append(np.asarray(self.X.T @ values).ravel(), self.one * values.sum())
+
+    def value(self, v: np.ndarray, f: np.ndarray) -> float:
+        w = v[: self.d]
+        return float(self.u @ np.logaddexp(f, -f) - v @ self.towards + self.alpha * (w @ w))
+
+    def gradient(self, v: np.ndarray) -> np.ndarray:
+        self.tanh = np.tanh(self.f)
+        gradient = self.adjoint(self.u * self.tanh) - self.towards
+        gradient[: self.d] += 2.0 * self.alpha * v[: self.d]
+        self.norm = float(np.linalg.norm(gradient))
+        return gradient
+
+    def direction(self, v: np.ndarray, gradient: np.ndarray) -> np.ndarray:
+        curvature = self.u * (1.0 - self.tanh**2)
+
+        def product(z: np.ndarray) -> np.ndarray:
+            image = self.adjoint(curvature * self.outputs(z))
+            image[: self.d] += 2.0 * self.alpha * z[: self.d]
+            return image
+
+        step = conjugate_gradients(product, -gradient, min(0.1, np.sqrt(self.norm / max(self.first, 1.0))))
+        return step if step.any() else -gradient
+
+    def length(self, v: np.ndarray, gradient: np.ndarray, direction: np.ndarray) -> float:
+        moved = self.outputs(direction)
+        now, slope, length = self.value(v, self.f), float(gradient @ direction), 1.0
+        while self.value(v + length * direction, self.f + length * moved) > (
+            now + _ARMIJO * length * slope + 1e-14 * abs(now)
+        ):
+            length *= 0.5
+            if length <= 1e-12:
+                return 0.0
+        self.f = self.f + length * moved
+        return length
 
 
 def _parts(problem: Problem) -> np.ndarray:
