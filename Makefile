@@ -25,6 +25,10 @@ define require_compiler
   echo "error: no C++ compiler found: install one, for example 'apt-get install g++' (Debian, Ubuntu), 'dnf install gcc-c++' (Fedora) or 'xcode-select --install' (macOS)" >&2; exit 1; }
 endef
 
+# Says how far the compiler is, every ten steps; what pip says otherwise goes to a file, and is shown where it fails.
+STEPS := while IFS= read -r line; do if [[ $$line =~ \[([0-9]+)/([0-9]+)\] ]]; then \
+	done=$${BASH_REMATCH[1]} all=$${BASH_REMATCH[2]}; if ((done % 10 == 0 || done == all)); then echo "  compiled $$done of $$all"; fi; fi; done
+
 # $(1) environment, $(2) extras, $(3) further arguments of the last pip call
 define install_into
 $(require_compiler)
@@ -32,7 +36,8 @@ $(require_compiler)
 @touch $(1)/.begun
 @echo "installing mercer into $(1) (compiles the core)"
 @$(1)/bin/python $(PIP) $(BUILD_REQUIRES) $(QUIET)
-@$(1)/bin/python $(PIP) --no-build-isolation $(3) -e ".[$(2)]" $(QUIET)
+@mkdir -p build; $(1)/bin/python -m pip install -v --disable-pip-version-check --no-build-isolation $(3) -e ".[$(2)]" 2>&1 \
+	| tee build/install.log | { $(STEPS); } || { tail -n 80 build/install.log >&2; exit 1; }
 @echo '$(SOURCES)' > $(1)/.sources; mv $(1)/.begun $(1)/.stamp  # what changed meanwhile is newer
 endef
 

@@ -29,7 +29,9 @@ template <class T> using Out1 = Array<T, 1>;
 template <class T> using Out2 = Array<T, 2>;
 template <class T> using Out3 = Array<T, 3>;
 
-[[noreturn]] inline void fail(const std::string& what) { throw std::invalid_argument(what); }
+// Compiled once: a thousand checks would each make a string and clean up after it.
+[[noreturn, gnu::cold]] void fail(const char* what);
+[[noreturn, gnu::cold]] void fail(const std::string& what);
 inline void require(bool condition, const char* what) {
   if (!condition) fail(what);
 }

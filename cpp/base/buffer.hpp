@@ -71,4 +71,32 @@ template <class T> class Buffer {
   size_t size_ = 0, capacity_ = 0;
 };
 
+// Rows end to end: a CSR matrix that grows.
+template <class T> struct GrowingRows {
+  Buffer<int64_t> ends;  // 0 in front
+  Buffer<int32_t> indices;
+  Buffer<T> values;
+
+  GrowingRows() { ends.push(0); }
+  // Room for more rows with so many values in all.
+  void reserve(size_t rows, size_t size) {
+    ends.reserve(ends.size() + rows);
+    indices.reserve(indices.size() + size);
+    values.reserve(values.size() + size);
+  }
+  // The next row is what was written behind the end of indices and values.
+  void close(size_t size) {
+    indices.advance(size);
+    values.advance(size);
+    ends.push(int64_t(indices.size()));
+  }
+  void append(const GrowingRows& other) {
+    const auto before = int64_t(indices.size());
+    indices.append(other.indices.data(), other.indices.size());
+    values.append(other.values.data(), other.values.size());
+    for (size_t i = 1; i < other.ends.size(); ++i) ends.push(before + other.ends.data()[i]);
+  }
+  nb::tuple release() { return nb::make_tuple(ends.release(), indices.release(), values.release()); }
+};
+
 }  // namespace mercer

@@ -9,6 +9,9 @@
 
 #include "base/aligned.hpp"
 
+// What is called from several places, and is better compiled once than once for each of them.
+#define MERCER_APART __attribute__((noinline))
+
 namespace mercer::MERCER_ARCH {
 
 #if defined(__AVX512F__)

@@ -36,19 +36,22 @@ struct Documents {
 };
 
 // The rows of documents first .. last.
-template <class T, class Item, class Row>
-GrowingRows<T> hash_range(const Documents& documents, int64_t first, int64_t last, RowMerger<Item>& merger, Row& row) {
-  GrowingRows<T> out;
-  out.ends.reserve(size_t(last - first) + 1);
+template <class Item, class Row>
+HashedRows hash_range(const Documents& documents, int64_t first, int64_t last, bool single, RowMerger<Item>& merger,
+                      Row& row) {
+  HashedRows out(single);
+  out.visit([&](auto& own) { own.ends.reserve(size_t(last - first) + 1); });
   const int64_t begin = documents.offset(first), bytes = documents.offset(last) - begin;
   bool foreseen = bytes < 65536;
   for (int64_t i = first; i < last; ++i) {
     row(documents[i], merger);
-    merger.finish(out);
+    out.visit([&](auto& own) { merger.finish(own); });
     const int64_t done = documents.offset(i + 1) - begin;
     if (!foreseen && done >= bytes / 32) {
-      out.indices.foresee(double(done) / double(bytes));
-      out.values.foresee(double(done) / double(bytes));
+      out.visit([&](auto& own) {
+        own.indices.foresee(double(done) / double(bytes));
+        own.values.foresee(double(done) / double(bytes));
+      });
       foreseen = true;
     }
   }
@@ -56,28 +59,29 @@ GrowingRows<T> hash_range(const Documents& documents, int64_t first, int64_t las
 }
 
 // One row a document: make_row() gives, for each thread, a function row(document, merger) that adds its features.
-template <class T, class Item, class MakeRow>
-GrowingRows<T> hash_documents(const Documents& documents, int n_bits, bool with_signs, Item item, int threads,
-                              MakeRow make_row) {
+template <class Item, class MakeRow>
+HashedRows hash_documents(const Documents& documents, int n_bits, bool with_signs, bool single, Item item, int threads,
+                          MakeRow make_row) {
   const int64_t begin = documents.offset(0), bytes = documents.offset(documents.n) - begin;
   const int64_t parts = threads <= 1 ? 1 : std::max<int64_t>(1, std::min<int64_t>(4 * threads, bytes / 65536));
-  std::vector<GrowingRows<T>> found(static_cast<size_t>(parts));
+  std::vector<HashedRows> found;
+  for (int64_t part = 0; part < parts; ++part) found.emplace_back(single);
   in_parallel(parts, threads, [&](int64_t part) {
     auto row = make_row();
     RowMerger<Item> merger(n_bits, with_signs, item);
     // Empty documents at a boundary belong to the part that begins there.
     const int64_t first = part == 0 ? 0 : documents.at(begin + bytes * part / parts);
     const int64_t last = part == parts - 1 ? documents.n : documents.at(begin + bytes * (part + 1) / parts);
-    found[size_t(part)] = hash_range<T>(documents, first, last, merger, row);
+    found[size_t(part)] = hash_range(documents, first, last, single, merger, row);
   });
   if (parts == 1) return std::move(found[0]);
   size_t size = 0;
-  for (const GrowingRows<T>& part : found) size += part.indices.size();
-  GrowingRows<T> all;
+  for (HashedRows& part : found) size += part.visit([](auto& own) { return own.indices.size(); });
+  HashedRows all(single);
   all.reserve(size_t(documents.n), size);
-  for (GrowingRows<T>& part : found) {
+  for (HashedRows& part : found) {
     all.append(part);
-    GrowingRows<T> done = std::move(part);  // its memory goes here
+    HashedRows done = std::move(part);  // its memory goes here
   }
   return all;
 }

@@ -25,32 +25,28 @@
 
 namespace mercer {
 
-// Rows end to end: a CSR matrix that grows.
-template <class T> struct GrowingRows {
-  Buffer<int64_t> ends;  // 0 in front
-  Buffer<int32_t> indices;
-  Buffer<T> values;
+// Rows with values of float or of double: which, is asked once a row, so that all that comes before is compiled once.
+struct HashedRows {
+  explicit HashedRows(bool is_single) : single(is_single) {}
+  // Calls work with the rows at hand.
+  template <class Work> auto visit(Work work) { return single ? work(floats) : work(doubles); }
 
-  GrowingRows() { ends.push(0); }
-  // Room for more rows with so many values in all.
   void reserve(size_t rows, size_t size) {
-    ends.reserve(ends.size() + rows);
-    indices.reserve(indices.size() + size);
-    values.reserve(values.size() + size);
+    visit([&](auto& own) { own.reserve(rows, size); });
   }
-  // The next row is what was written behind the end of indices and values.
-  void close(size_t size) {
-    indices.advance(size);
-    values.advance(size);
-    ends.push(int64_t(indices.size()));
+  void append(const HashedRows& other) {
+    if (single)
+      floats.append(other.floats);
+    else
+      doubles.append(other.doubles);
   }
-  void append(const GrowingRows& other) {
-    const auto before = int64_t(indices.size());
-    indices.append(other.indices.data(), other.indices.size());
-    values.append(other.values.data(), other.values.size());
-    for (size_t i = 1; i < other.ends.size(); ++i) ends.push(before + other.ends.data()[i]);
+  nb::tuple release() {
+    return visit([](auto& own) { return own.release(); });
   }
-  nb::tuple release() { return nb::make_tuple(ends.release(), indices.release(), values.release()); }
+
+  bool single;
+  GrowingRows<float> floats;
+  GrowingRows<double> doubles;
 };
 
 // ---------------------------------------------------------------------------------------------- sorting
@@ -417,10 +413,10 @@ template <class Item> class RowMerger {
 
 // Rows of features with values of their own. A row does not depend on the order in which its features come: those of
 // one bucket are added in the order of their hashes.
-template <class T> class RowWriter {
+class RowWriter {
  public:
-  RowWriter(int n_bits, bool is_signed)
-      : mask_(bucket_mask(n_bits)), sign_(is_signed ? uint64_t(1) << 63 : 0), sort_(n_bits, 32) {}
+  RowWriter(int n_bits, bool is_signed, bool single)
+      : rows(single), mask_(bucket_mask(n_bits)), sign_(is_signed ? uint64_t(1) << 63 : 0), sort_(n_bits, 32) {}
 
   // A feature of the row at hand; the value is finite and not 0.
   void push(uint64_t hash, double value) {
@@ -471,27 +467,7 @@ template <class T> class RowWriter {
     uint32_t shared = 0;
     for (size_t c = 1; c < columns; ++c)
       for (size_t r = 0; r < count; ++r) shared |= uint32_t((keys[c][r] ^ keys[c - 1][r]) < 2);
-    int32_t* column = rows.indices.room(count * columns);
-    T* value = rows.values.room(count * columns);
-    rows.ends.room(count);
-    const T ones[2] = {T(1), T(-1)};
-    for (size_t r = 0; r < count; ++r) {
-      if (missing | shared) {
-        const size_t size = write_sums(keys, r, columns, column, value);
-        column += size;
-        value += size;
-        rows.close(size);
-        continue;
-      }
-      for (size_t c = 0; c < columns; ++c) {
-        const uint32_t key = keys[c][r];
-        column[c] = int32_t(key >> 1);
-        value[c] = ones[key & 1];
-      }
-      column += columns;
-      value += columns;
-      rows.close(columns);
-    }
+    rows.visit([&](auto& own) { write_ones(keys, columns, count, missing | shared, own); });
     return true;
   }
 
@@ -509,17 +485,42 @@ template <class T> class RowWriter {
     keys = keys_.data();
     uint64_t shared = 0;
     for (size_t k = 1; k < n; ++k) shared |= uint64_t((keys[k] ^ keys[k - 1]) >> 32 == 0);
-    if (shared || !(ones_ ? write_ones() : write_values())) write_sums(row);
+    rows.visit([&](auto& own) {
+      if (shared || !(ones_ ? write_ones(own) : write_values(own))) write_sums(row, own);
+    });
     n_ = 0;
     ones_ = true;
   }
 
-  GrowingRows<T> rows;
+  HashedRows rows;
 
  private:
   static constexpr uint64_t kPlace = (uint64_t(1) << 31) - 1;
   static constexpr uint32_t NONE = ~uint32_t(0);  // behind all keys
 
+  template <class T>
+  static void write_ones(const KeyColumns& keys, size_t columns, size_t count, bool sums, GrowingRows<T>& rows) {
+    int32_t* column = rows.indices.room(count * columns);
+    T* value = rows.values.room(count * columns);
+    rows.ends.room(count);
+    const T ones[2] = {T(1), T(-1)};
+    for (size_t r = 0; r < count; ++r) {
+      size_t size = columns;
+      if (sums) {
+        size = write_sums(keys, r, columns, column, value);
+      } else {
+        for (size_t c = 0; c < columns; ++c) {
+          const uint32_t key = keys[c][r];
+          column[c] = int32_t(key >> 1);
+          value[c] = ones[key & 1];
+        }
+      }
+      column += size;
+      value += size;
+      rows.close(size);
+    }
+  }
+  template <class T>
   static size_t write_sums(const KeyColumns& keys, size_t row, size_t columns, int32_t* column, T* value) {
     size_t size = 0;
     for (size_t c = 0; c < columns && keys[c][row] != NONE;) {
@@ -539,7 +540,7 @@ template <class T> class RowWriter {
     values_.resize(larger);
     keys_.resize(larger);
   }
-  bool write_ones() {
+  template <class T> bool write_ones(GrowingRows<T>& rows) const {
     const size_t n = n_;
     int32_t* const column = rows.indices.room(n);
     T* const value = rows.values.room(n);
@@ -552,7 +553,7 @@ template <class T> class RowWriter {
     return true;
   }
   // False, with nothing written, where a value is 0 or infinite in T.
-  bool write_values() {
+  template <class T> bool write_values(GrowingRows<T>& rows) const {
     int32_t* const column = rows.indices.room(n_);
     T* const value = rows.values.room(n_);
     bool good = true;
@@ -565,7 +566,7 @@ template <class T> class RowWriter {
     rows.close(n_);
     return true;
   }
-  void write_sums(int64_t row) {
+  template <class T> void write_sums(int64_t row, GrowingRows<T>& rows) {
     int32_t* const column = rows.indices.room(n_);
     T* const value = rows.values.room(n_);
     size_t size = 0;

@@ -417,11 +417,14 @@ template <class Work> void for_each_row(nb::handle rows, const char* expected, W
 
 void check_bits(int n_bits) { require(n_bits >= 1 && n_bits <= 30, "n_bits must be between 1 and 30"); }
 
-template <class T>
-nb::object hash_records(nb::handle rows, int n_bits, uint64_t seed, bool is_signed, bool categories,
+double largest(bool single) {
+  return single ? double(std::numeric_limits<float>::max()) : std::numeric_limits<double>::max();
+}
+
+nb::object hash_records(nb::handle rows, int n_bits, uint64_t seed, bool is_signed, bool single, bool categories,
                         const Crosses& crosses, bool pairs) {
-  const FieldReader fields(seed, categories, double(std::numeric_limits<T>::max()));
-  RowWriter<T> out(n_bits, is_signed);
+  const FieldReader fields(seed, categories, largest(single));
+  RowWriter out(n_bits, is_signed, single);
   if (crosses.empty() && !pairs) {
     for_each_row(rows, "expected a list of records", [&](PyObject* record, int64_t row) {
       fields.read_record(record, row,
@@ -843,12 +846,10 @@ class RecordColumns {
   void add_objects(std::string name, nb::handle objects, bool single) {
     auto strings = std::make_unique<StringsColumn>(name, seed_);
     if (strings->read(Objects(objects))) return take(std::move(strings));
-    const double limit = single ? double(std::numeric_limits<float>::max()) : std::numeric_limits<double>::max();
-    add<ListColumn>(std::move(name), objects, categories_, limit);
+    add<ListColumn>(std::move(name), objects, categories_, largest(single));
   }
 
-  template <class T>
-  nb::object transform(int n_bits, bool is_signed, const std::vector<std::vector<int64_t>>& crosses,
+  nb::object transform(int n_bits, bool is_signed, bool single, const std::vector<std::vector<int64_t>>& crosses,
                        int threads) const {
     check_bits(n_bits);
     threads = thread_count(threads);
@@ -860,12 +861,12 @@ class RecordColumns {
     require(rows_ == 0 || !columns_.empty(), "a table with rows needs at least one column");
     const int64_t part_rows = threads == 1 ? std::max<int64_t>(rows_, 1) : 1 << 16;
     const int64_t parts = std::max<int64_t>(1, (rows_ + part_rows - 1) / part_rows);
-    std::vector<std::unique_ptr<RowWriter<T>>> written(static_cast<size_t>(parts));
+    std::vector<std::unique_ptr<RowWriter>> written(static_cast<size_t>(parts));
     {
       nb::gil_scoped_release released;
-      for (const NumberColumn* column : numbers_) column->check_limit(double(std::numeric_limits<T>::max()));
+      for (const NumberColumn* column : numbers_) column->check_limit(largest(single));
       in_parallel(parts, threads, [&](int64_t part) {
-        auto out = std::make_unique<RowWriter<T>>(n_bits, is_signed);
+        auto out = std::make_unique<RowWriter>(n_bits, is_signed, single);
         write_rows(part * part_rows, std::min(rows_, (part + 1) * part_rows), crosses, *out);
         written[size_t(part)] = std::move(out);
       });
@@ -889,9 +890,7 @@ class RecordColumns {
     columns_.push_back(std::move(column));
   }
 
-  template <class T>
-  void write_rows(int64_t begin, int64_t end, const std::vector<std::vector<int64_t>>& crosses,
-                  RowWriter<T>& out) const {
+  void write_rows(int64_t begin, int64_t end, const std::vector<std::vector<int64_t>>& crosses, RowWriter& out) const {
     const size_t n = columns_.size(), all = n + crosses.size();
     std::vector<uint64_t> hashes(all * kStride);
     std::vector<double> values(all * kStride);
@@ -1189,8 +1188,7 @@ void bind_records(nb::module_& m) {
       [](nb::object rows, int n_bits, uint64_t seed, bool is_signed, bool categories, const Crosses& crosses,
          bool pairs, bool single) {
         check_bits(n_bits);
-        return single ? hash_records<float>(rows, n_bits, seed, is_signed, categories, crosses, pairs)
-                      : hash_records<double>(rows, n_bits, seed, is_signed, categories, crosses, pairs);
+        return hash_records(rows, n_bits, seed, is_signed, single, categories, crosses, pairs);
       },
       "rows"_a, "n_bits"_a, "seed"_a, "signed"_a, "categories"_a, "crosses"_a, "pairs"_a, "single"_a,
       "Records (dicts, lists of pairs) to (indptr, indices, values).");
@@ -1262,10 +1260,7 @@ void bind_records(nb::module_& m) {
       .def(
           "transform",
           [](const RecordColumns& self, int n_bits, bool is_signed, const std::vector<std::vector<int64_t>>& crosses,
-             bool single, int threads) {
-            return single ? self.transform<float>(n_bits, is_signed, crosses, threads)
-                          : self.transform<double>(n_bits, is_signed, crosses, threads);
-          },
+             bool single, int threads) { return self.transform(n_bits, is_signed, single, crosses, threads); },
           "n_bits"_a, "signed"_a, "crosses"_a, "single"_a, "threads"_a, "(indptr, indices, values).");
 
   m.def("hash_utf8", &hash_utf8<int32_t>, "bytes"_a, "offsets"_a, "seed"_a,

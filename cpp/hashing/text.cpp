@@ -441,9 +441,8 @@ struct SingleRow {
   void operator()(const uint64_t* hashes, size_t count) { row.add(hashes, count); }
 };
 
-template <class T>
-nb::tuple text_rows(const Documents& documents, const TextSettings& settings, int n_bits, bool with_signs, int copies,
-                    int threads) {
+nb::tuple text_rows(const Documents& documents, const TextSettings& settings, int n_bits, bool with_signs, bool single,
+                    int copies, int threads) {
   const auto all = [&] {
     return
         [analyzer = TextAnalyzer(settings), copies](std::string_view document, RowMerger<CountItem>& merger) mutable {
@@ -461,24 +460,23 @@ nb::tuple text_rows(const Documents& documents, const TextSettings& settings, in
       analyzer.by_words(document, memo, CopiedRow(merger, copies));
     };
   };
-  GrowingRows<T> rows;
+  HashedRows rows(single);
   {
     nb::gil_scoped_release released;
     const CountItem item(n_bits);
     rows = settings.analyzer == Analyzer::char_wb
-               ? hash_documents<T>(documents, n_bits, with_signs, item, threads, by_words)
-               : hash_documents<T>(documents, n_bits, with_signs, item, threads, all);
+               ? hash_documents(documents, n_bits, with_signs, single, item, threads, by_words)
+               : hash_documents(documents, n_bits, with_signs, single, item, threads, all);
   }
   return rows.release();
 }
 
-template <class T>
 nb::tuple string_rows(const Documents& documents, const StringSettings& settings, const double* weights, int n_bits,
-                      bool with_signs, int threads) {
-  GrowingRows<T> rows;
+                      bool with_signs, bool single, int threads) {
+  HashedRows rows(single);
   {
     nb::gil_scoped_release released;
-    rows = hash_documents<T>(documents, n_bits, with_signs, WeightedItem(n_bits, weights), threads, [&] {
+    rows = hash_documents(documents, n_bits, with_signs, single, WeightedItem(n_bits, weights), threads, [&] {
       return [analyzer = StringAnalyzer(settings)](std::string_view document, RowMerger<WeightedItem>& row) mutable {
         analyzer(document, [&](uint64_t hash, int weight, auto) { row.add(hash, weight); });
       };
@@ -732,8 +730,7 @@ void bind_text(nb::module_& m) {
         require_bits(n_bits);
         require(copies >= 1, "copies must be at least 1");
         threads = thread_count(threads);
-        return single ? text_rows<float>(documents, settings, n_bits, with_signs, copies, threads)
-                      : text_rows<double>(documents, settings, n_bits, with_signs, copies, threads);
+        return text_rows(documents, settings, n_bits, with_signs, single, copies, threads);
       },
       "data"_a, "offsets"_a, "analyzer"_a, "min_n"_a, "max_n"_a, "lowercase"_a, "seed"_a, "n_bits"_a, "with_signs"_a,
       "copies"_a, "single"_a, "threads"_a);
@@ -769,8 +766,7 @@ void bind_text(nb::module_& m) {
         require_weights(weights, settings);
         require_bits(n_bits);
         threads = thread_count(threads);
-        return single ? string_rows<float>(documents, settings, weights.data(), n_bits, with_signs, threads)
-                      : string_rows<double>(documents, settings, weights.data(), n_bits, with_signs, threads);
+        return string_rows(documents, settings, weights.data(), n_bits, with_signs, single, threads);
       },
       "data"_a, "offsets"_a, "kernel"_a, "length"_a, "mismatches"_a, "gap"_a, "shift"_a, "binary"_a, "seed"_a,
       "alphabet"_a, "weights"_a, "n_bits"_a, "with_signs"_a, "single"_a, "threads"_a);

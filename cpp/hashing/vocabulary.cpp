@@ -76,10 +76,10 @@ std::vector<int32_t> Vocabulary::sort() {
 }
 
 // Writes the row in the order known; false, with nothing written, where that does not sort it or a column stands twice.
-bool RowsBuilder::take_in_order(size_t size) {
+bool TokenRows::take_in_order() {
   if (order_.size() != row_.size()) return false;
-  indices.resize(size + row_.size());
-  int32_t* out = indices.data() + size;
+  int32_t* out = rows.indices.room(row_.size());
+  size_t size = 0;
   int32_t last = -1;
   bool ascending = true, ones = all_ones;
   for (const uint32_t k : order_) {
@@ -88,20 +88,19 @@ bool RowsBuilder::take_in_order(size_t size) {
     ascending &= !kept || e.column > last;
     ones &= !kept || e.value == 1.0;
     last = kept ? e.column : last;
-    *out = e.column;
-    out += kept;
+    out[size] = e.column;
+    size += kept;
   }
-  const bool good = ascending && ones == all_ones;
-  indices.resize(good ? size_t(out - indices.data()) : size);
-  if (!good) return false;
+  if (!ascending || ones != all_ones) return false;
+  rows.indices.advance(size);
   if (!all_ones)
     for (const uint32_t k : order_)
-      if (row_[k].column >= 0) values.push_back(row_[k].value);
+      if (row_[k].column >= 0) rows.values.push(row_[k].value);
   return true;
 }
 
-void RowsBuilder::close_row() {
-  if (!take_in_order(indices.size())) {
+void TokenRows::close_row() {
+  if (!take_in_order()) {
     std::vector<uint32_t>& order = sorted_;
     order.resize(row_.size());
     std::iota(order.begin(), order.end(), 0u);
@@ -115,17 +114,18 @@ void RowsBuilder::close_row() {
       if (column < 0) continue;
       if (value != 1.0 && all_ones) {
         all_ones = false;
-        values.assign(indices.size(), 1.0);
+        std::fill_n(rows.values.room(rows.indices.size()), rows.indices.size(), 1.0);
+        rows.values.advance(rows.indices.size());
       }
-      indices.push_back(column);
-      if (!all_ones) values.push_back(value);
+      rows.indices.push(column);
+      if (!all_ones) rows.values.push(value);
     }
     // A row with names left out says nothing about where they belong.
     const bool complete = order.empty() || row_[order[0]].column >= 0;
     if (complete || order.size() != order_.size()) order_.swap(order);
   }
   row_.clear();
-  indptr.push_back(int64_t(indices.size()));
+  rows.ends.push(int64_t(rows.indices.size()));
 }
 
 void NameBatch::add(std::string_view name, double value) {
@@ -306,7 +306,7 @@ PyObject* items_of(PyObject* object, const char* message) { return PySequence_Fa
 
 }  // namespace
 
-bool read_tokens(PyObject* sequences, Vocabulary& vocabulary, bool grow, RowsBuilder& out) {
+bool read_tokens(PyObject* sequences, Vocabulary& vocabulary, bool grow, TokenRows& out) {
   NameBatch batch(vocabulary, grow, out);
   TokenReader reader(batch);
   PyObject* outer = items_of(sequences, "expected a list of sequences");
@@ -342,7 +342,7 @@ bool read_tokens(PyObject* sequences, Vocabulary& vocabulary, bool grow, RowsBui
 }
 
 bool read_columns(PyObject* sentences, const std::vector<TemplatePattern>& patterns, Vocabulary& vocabulary, bool grow,
-                  RowsBuilder& out) {
+                  TokenRows& out) {
   PyObject* outer = items_of(sentences, "expected a list of sentences");
   if (!outer) return false;
   bool good = true;
@@ -424,14 +424,13 @@ bool read_columns(PyObject* sentences, const std::vector<TemplatePattern>& patte
 
 namespace {
 
-nb::tuple built(RowsBuilder&& rows) {
-  nb::object values = rows.all_ones ? nb::none() : to_numpy(std::move(rows.values));
-  return nb::make_tuple(to_numpy(std::move(rows.offsets)), to_numpy(std::move(rows.indptr)),
-                        to_numpy(std::move(rows.indices)), values);
+nb::tuple built(TokenRows&& read) {
+  nb::object values = read.all_ones ? nb::none() : read.rows.values.release();
+  return nb::make_tuple(read.offsets.release(), read.rows.ends.release(), read.rows.indices.release(), values);
 }
 
 nb::tuple encode_tokens(Vocabulary& v, nb::handle sequences, bool grow) {
-  RowsBuilder rows;
+  TokenRows rows;
   if (!read_tokens(sequences.ptr(), v, grow, rows)) throw nb::python_error();
   return built(std::move(rows));
 }
@@ -453,7 +452,7 @@ nb::tuple encode_columns(Vocabulary& v, nb::handle sentences, const std::vector<
     }
     compiled.push_back(std::move(pieces));
   }
-  RowsBuilder rows;
+  TokenRows rows;
   if (!read_columns(sentences.ptr(), compiled, v, grow, rows)) throw nb::python_error();
   return built(std::move(rows));
 }
@@ -468,7 +467,7 @@ nb::tuple encode_utf8(Vocabulary& v, In1<uint8_t> bytes, In1<int64_t> string_off
   };
   check(string_offsets, int64_t(bytes.shape(0)), "string offsets must not decrease nor leave the bytes");
   check(token_offsets, int64_t(string_offsets.shape(0)) - 1, "token offsets must not decrease nor leave the strings");
-  RowsBuilder rows;
+  TokenRows rows;
   const char* data = reinterpret_cast<const char*>(bytes.data());
   for (size_t t = 0; t + 1 < token_offsets.shape(0); ++t) {
     for (int64_t s = token_offsets.data()[t]; s < token_offsets.data()[t + 1]; ++s) {

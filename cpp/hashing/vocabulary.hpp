@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/buffer.hpp"
 #include "base/memory.hpp"
 #include "hashing/hash.hpp"
 
@@ -78,26 +79,26 @@ class Vocabulary {
 };
 
 // Stacked rows as they are read. A row is sorted by column when it is closed; equal columns are added.
-struct RowsBuilder {
-  std::vector<int64_t> offsets{0}, indptr{0};
-  std::vector<int32_t> indices;
-  std::vector<double> values;  // kept only once a value other than 1 was met
+struct TokenRows {
+  Buffer<int64_t> offsets;   // of sequences
+  GrowingRows<double> rows;  // values are kept only once one other than 1 was met
   bool all_ones = true;
 
+  TokenRows() { offsets.push(0); }
   void add(int64_t column, double value) {
     row_.emplace_back();  // filled in place: a copy of what was just written in parts would wait for all of them
     row_.back().column = value == 0.0 ? -1 : int32_t(column);
     row_.back().value = value;
   }
   void close_row();
-  void close_sequence() { offsets.push_back(int64_t(indptr.size()) - 1); }
+  void close_sequence() { offsets.push(int64_t(rows.ends.size()) - 1); }
 
  private:
   struct Entry {
     int32_t column;  // -1: to be left out
     double value;
   };
-  bool take_in_order(size_t size);
+  bool take_in_order();
   std::vector<Entry> row_;
   // Names made by one template stand in one order in every row: the order that sorted the last row is tried first.
   std::vector<uint32_t> order_, sorted_;
@@ -107,7 +108,7 @@ struct RowsBuilder {
 // look-up touches are on their way for all of them.
 class NameBatch {
  public:
-  NameBatch(Vocabulary& vocabulary, bool grow, RowsBuilder& out) : v_(vocabulary), grow_(grow), out_(out) {
+  NameBatch(Vocabulary& vocabulary, bool grow, TokenRows& out) : v_(vocabulary), grow_(grow), out_(out) {
     v_.prepare();
   }
   void add(std::string_view name, double value);
@@ -124,7 +125,7 @@ class NameBatch {
   void finish(size_t begin, double value);
   Vocabulary& v_;
   const bool grow_;
-  RowsBuilder& out_;
+  TokenRows& out_;
   std::string text_;
   std::vector<Item> items_;
   std::vector<size_t> row_ends_;
@@ -139,9 +140,9 @@ using TemplatePattern = std::vector<TemplatePiece>;
 
 // Each returns false with a Python exception set. The message names the sequence and the token.
 // Tokens: dict {name: str | number | bool | None | list of str}, list / tuple of str, or one str.
-bool read_tokens(PyObject* sequences, Vocabulary& vocabulary, bool grow, RowsBuilder& out);
+bool read_tokens(PyObject* sequences, Vocabulary& vocabulary, bool grow, TokenRows& out);
 // Sentences of tuples of columns, expanded by the patterns.
 bool read_columns(PyObject* sentences, const std::vector<TemplatePattern>& patterns, Vocabulary& vocabulary, bool grow,
-                  RowsBuilder& out);
+                  TokenRows& out);
 
 }  // namespace mercer

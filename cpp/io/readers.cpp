@@ -202,8 +202,8 @@ int32_t LabelTable::number(std::string_view name, std::vector<std::string>& name
 
 // ---------------------------------------------------------------------------------------------- sets of hashes
 
-void HashSet::insert(uint64_t hash) {
-  if (full_ || (hash ? contains(hash) : has_zero_)) return;
+void HashSet::add(uint64_t hash) {
+  if (contains(hash)) return;
   if (size_ >= most) {
     full_ = true;
     std::vector<uint64_t>().swap(slots_);

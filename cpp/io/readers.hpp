@@ -83,12 +83,17 @@ struct ReaderSettings {
 class HashSet {
  public:
   static constexpr size_t most = size_t(1) << 17;
-  void insert(uint64_t hash);
+  // Most are there already, and at their own place.
+  void insert(uint64_t hash) {
+    if (!full_ && (slots_.empty() || slots_[hash & (slots_.size() - 1)] != hash || !hash)) add(hash);
+  }
   bool contains(uint64_t hash) const;
   bool full() const { return full_; }
   std::vector<uint64_t> sorted() const;
 
  private:
+  void add(uint64_t hash);
+
   std::vector<uint64_t> slots_;
   size_t size_ = 0;
   bool full_ = false, has_zero_ = false;

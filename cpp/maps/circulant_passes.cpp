@@ -15,6 +15,7 @@
 #endif
 
 #define INLINE inline __attribute__((always_inline))
+#define APART __attribute__((noinline, noclone))  // one copy, called from several places
 
 namespace mercer {
 namespace MERCER_ARCH {
@@ -101,8 +102,7 @@ template <class V, class T> INLINE void store(T* p, V v) { std::memcpy(p, &v, si
 // Entries of the P sub-blocks, q apart, as are their twiddles, n vectors of them: butterfly and twiddles (forwards), or
 // twiddles and butterfly (backwards).
 template <int P, bool Back, class T>
-__attribute__((noinline)) void steps(const T* roots, int64_t q, int64_t n, const T* cosines, const T* sines, T* re,
-                                     T* im) {
+APART void steps(const T* roots, int64_t q, int64_t n, const T* cosines, const T* sines, T* re, T* im) {
   using V = Part<T>;
   for (int64_t j = 0; j < n * kPartLanes<T>; j += kPartLanes<T>) {
     Complex<V> a[P];
@@ -119,11 +119,11 @@ __attribute__((noinline)) void steps(const T* roots, int64_t q, int64_t n, const
   }
 }
 
-template <class T> void copy_rows(int64_t rows, int64_t n, const T* from, int64_t stride, T* to, int64_t apart) {
+template <class T> APART void copy_rows(int64_t rows, int64_t n, const T* from, int64_t stride, T* to, int64_t apart) {
   for (int64_t t = 0; t < rows; ++t) std::memcpy(to + t * apart, from + t * stride, size_t(n) * sizeof(T));
 }
 
-template <int P, bool Back, class T> void head_pass(const typename ConvolutionPlan<T>::Pass& pass, T* re, T* im) {
+template <int P, bool Back, class T> APART void head_pass(const typename ConvolutionPlan<T>::Pass& pass, T* re, T* im) {
   constexpr int64_t L = kPartLanes<T>;
   const int64_t q = pass.size / P, whole = q / L, j = whole * L;
   const T *roots = pass.roots.data(), *cosines = pass.cosines.data(), *sines = pass.sines.data();
@@ -141,7 +141,7 @@ template <int P, bool Back, class T> void head_pass(const typename ConvolutionPl
 
 // A pass over blocks of vectors: every lane its own block.
 template <int P, bool Back, class T>
-void tail_pass(const typename ConvolutionPlan<T>::Pass& pass, int64_t m, Vector<T>* re, Vector<T>* im) {
+APART void tail_pass(const typename ConvolutionPlan<T>::Pass& pass, int64_t m, Vector<T>* re, Vector<T>* im) {
   using V = Part<T>;
   constexpr int64_t parts = kVectorBytes / kPartBytes;
   const int64_t q = pass.size / P;
@@ -167,7 +167,7 @@ void tail_pass(const typename ConvolutionPlan<T>::Pass& pass, int64_t m, Vector<
   }
 }
 
-template <bool Back, class T> void head_pass_of(const typename ConvolutionPlan<T>::Pass& pass, T* re, T* im) {
+template <bool Back, class T> APART void head_pass_of(const typename ConvolutionPlan<T>::Pass& pass, T* re, T* im) {
   switch (pass.radix) {
     case 2: return head_pass<2, Back, T>(pass, re, im);
     case 3: return head_pass<3, Back, T>(pass, re, im);
@@ -180,7 +180,7 @@ template <bool Back, class T> void head_pass_of(const typename ConvolutionPlan<T
 }
 
 template <bool Back, class T>
-void tail_pass_of(const typename ConvolutionPlan<T>::Pass& pass, int64_t m, Vector<T>* re, Vector<T>* im) {
+APART void tail_pass_of(const typename ConvolutionPlan<T>::Pass& pass, int64_t m, Vector<T>* re, Vector<T>* im) {
   switch (pass.radix) {
     case 2: return tail_pass<2, Back, T>(pass, m, re, im);
     case 3: return tail_pass<3, Back, T>(pass, m, re, im);
@@ -204,7 +204,7 @@ template <class T, bool Forward> class Walk {
   void vector(T* re, T* im) { block(0, 0, re, im); }
 
   // All tail: the vectors of the tile are already in place, one in each lane.
-  void lanes() {
+  APART void lanes() {
     V *re = tile(), *im = tile() + plan_.m;
     for (const auto& pass : plan_.tail) tail_pass_of<false, T>(pass, plan_.m, re, im);
     if constexpr (Forward) {
@@ -222,7 +222,7 @@ template <class T, bool Forward> class Walk {
   V* tile() { return reinterpret_cast<V*>(tile_.data()); }
 
  private:
-  void block(size_t level, int64_t offset, T* re, T* im) {
+  APART void block(size_t level, int64_t offset, T* re, T* im) {
     if (level == plan_.cached) return cached_block(offset, re, im);
     const auto& pass = plan_.head[level];
     head_pass_of<false, T>(pass, re, im);
@@ -246,7 +246,7 @@ template <class T, bool Forward> class Walk {
   }
 
   // Up to a vector's lanes of blocks of the tail.
-  void group(int64_t count, T* re, T* im, Spectrum spectrum) {
+  APART void group(int64_t count, T* re, T* im, Spectrum spectrum) {
     const int64_t m = plan_.m;
     V *x = tile(), *y = tile() + m;
     if (count < Plan::lanes) std::memset(x, 0, size_t(2 * m) * sizeof(V));
@@ -294,7 +294,7 @@ template <class T, bool Forward> class Walk {
     if constexpr (H > 1) swap_halves<H / 2>(rows);
   }
   static INLINE void transpose(P* rows) { swap_halves<int(kLanes) / 2>(rows); }
-  void gather(const T* from, int64_t count, V* to) const {
+  APART void gather(const T* from, int64_t count, V* to) const {
     const int64_t m = plan_.m, whole = count == Plan::lanes ? m / kLanes * kLanes : 0;
     T* out = reinterpret_cast<T*>(to);
     for (int64_t i = 0; i < whole; i += kLanes)
@@ -307,7 +307,7 @@ template <class T, bool Forward> class Walk {
     for (int64_t i = whole; i < m; ++i)
       for (int64_t l = 0; l < count; ++l) out[i * Plan::lanes + l] = from[l * m + i];
   }
-  void scatter(const V* from, int64_t count, T* to) const {
+  APART void scatter(const V* from, int64_t count, T* to) const {
     const int64_t m = plan_.m, whole = count == Plan::lanes ? m / kLanes * kLanes : 0;
     const T* in = reinterpret_cast<const T*>(from);
     for (int64_t i = 0; i < whole; i += kLanes)
@@ -363,7 +363,7 @@ template <class T> INLINE uint64_t eight_signs(const T* x) {
 }
 
 // Bits of x >= 0, the first in the highest bit of a byte, as in numpy.packbits. Eight bytes are mirrored at a time.
-template <class T> void pack(const T* x, int64_t n, uint8_t* out) {
+template <class T> APART void pack(const T* x, int64_t n, uint8_t* out) {
   int64_t i = 0;
   for (; i + 64 <= n; i += 64, out += 8) {
     uint64_t bytes = 0;
@@ -381,7 +381,7 @@ template <class T> void pack(const T* x, int64_t n, uint8_t* out) {
 
 // Rows are scaled to a length between 1 and 2 by a power of two, which is exact: what the partner of a row leaves
 // behind in rounding is then no more than the row's own rounding. A row of zeros stays one.
-template <class T> int exponent(const T* x, int64_t n) {
+template <class T> APART int exponent(const T* x, int64_t n) {
   typedef T Eight __attribute__((vector_size(8 * sizeof(T))));
   typedef double Doubles __attribute__((vector_size(64)));
   Doubles sums = {};
@@ -406,7 +406,7 @@ template <class T> struct Output {
   int64_t n_bits;
   T* real;
   uint8_t* packed;
-  void put(int64_t row, int exponent, T* values) const {
+  APART void put(int64_t row, int exponent, T* values) const {
     if (exponent == kZero) {
       std::memset(values, 0, size_t(n_bits) * sizeof(T));
       exponent = 0;
@@ -419,7 +419,7 @@ template <class T> struct Output {
 };
 
 // Row x, with its signs, scaled, into every stride-th place.
-template <class T> void fill(const T* x, const T* signs, int64_t n, int exponent, T* out, int64_t stride) {
+template <class T> APART void fill(const T* x, const T* signs, int64_t n, int exponent, T* out, int64_t stride) {
   if (exponent == kZero) exponent = 0;
   const T half = T(std::ldexp(1.0, -exponent / 2)), rest = T(std::ldexp(1.0, -exponent - (-exponent / 2)));
   if (stride == 1 && signs)

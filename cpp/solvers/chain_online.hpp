@@ -11,11 +11,15 @@
 // Labels of -1 are unknown: the loss is then against all labellings that agree with the known ones.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <utility>
 #include <vector>
 
 #include "solvers/chain_online_loops.hpp"
 #include "structures/chain.hpp"
+#include "structures/chain_paths.hpp"
+#include "structures/linear.hpp"
 
 namespace mercer::MERCER_ARCH {
 
@@ -114,7 +118,7 @@ template <class T> class OnlineLearner {
         for (size_t k = 0; k < mu_edges_.size(); ++k) mu_edges_[k] -= nu_edges_[k];
     } else {
       double truth = 0;
-      score<double>(chains_, y_, &truth);
+      chain_score<double>(chains_, y_, &truth);
       loss -= truth;
       for (int64_t t = 0; t < steps_; ++t) {
         mu_[t * C + y_[t]] -= 1.0;
@@ -265,7 +269,7 @@ template <class T> class OnlineLearner {
     if (errors == 0) return 0.0;
     *mistakes += errors;
     double truth = 0;
-    score<double>(chains_, truth_.data(), &truth);
+    chain_score<double>(chains_, truth_.data(), &truth);
     if (!(truth > kNegInf<double>)) return std::numeric_limits<double>::infinity();
     double loss = best - truth, tau = 1.0;
     if (o_.rule == Rule::passive_aggressive) {
@@ -328,7 +332,7 @@ template <class T> class MarginLearner : public OnlineLearner<T> {
     const int C = this->C;
     this->truth_.assign(this->y_, this->y_ + this->steps_);
     double truth = 0;
-    score<double>(this->chains_, this->truth_.data(), &truth);
+    chain_score<double>(this->chains_, this->truth_.data(), &truth);
     for (int64_t t = 0; t < this->steps_; ++t)
       for (int b = 0; b < C; ++b) this->nodes_[t * C + b] += cost[this->y_[t] * C + b];
     this->guess_.resize(this->steps_);

@@ -26,6 +26,7 @@
 #include <vector>
 
 #include "solvers/multiclass_step.hpp"
+#include "base/parallel.hpp"
 #include "base/pipeline_pool.hpp"
 
 namespace mercer::MERCER_ARCH {
@@ -154,7 +155,7 @@ template <class T> class StripVisits {
     AlignedVector<double> parts, deltas;                // scores by strip; δ
     std::vector<double> slope, curvature, along, gaps;  // along: ⟨z_k, δ_k⟩
     std::vector<double> crossing;                       // Σ_k ⟨z'_k, δ_k⟩ of each strip
-    std::vector<MarginShard<T>> shards;
+    std::vector<MarginShard> shards;
   };
   int64_t size(int64_t batch) const { return std::min(batch_, int64_t(s_.active.size()) - batch * batch_); }
   int64_t example(int64_t batch, int64_t k) const { return s_.active[batch * batch_ + k]; }
@@ -198,7 +199,7 @@ template <class T> class StripVisits {
   void solve(int64_t b, int a) {
     constexpr int L = kLanes<double>;
     Slots& slots = slots_[b % 2];
-    MarginShard<T>& shard = slots.shards[a];
+    MarginShard& shard = slots.shards[a];
     const int64_t count = size(b), end = count * (a + 1) / strips_;
     double* z = scratch_[a].data();
     shard.forget();
@@ -292,8 +293,7 @@ double visit_by_strips(const MarginProblem<T>& p, MarginState& s, std::vector<ui
 
 // shards[0] has the weights that go on; the α are split over as many shards as there are strips.
 template <class T>
-void extrapolate_by_strips(const MarginProblem<T>& p, MarginState& s, std::vector<MarginShard<T>>& shards,
-                           int threads) {
+void extrapolate_by_strips(const MarginProblem<T>& p, MarginState& s, std::vector<MarginShard>& shards, int threads) {
   constexpr int64_t kChunk = 2048;
   const int64_t n = p.rows.n_rows, width = padded(p.C);
   const int strips = s.strips.count();

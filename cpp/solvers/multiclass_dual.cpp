@@ -184,7 +184,7 @@ class MulticlassDual {
     }
   }
   template <class T> MarginProblem<T> problem() const {
-    return {rows_.view<T>(), labels_.data(), upper_.data(), int(n_labels_), squared_};
+    return {{labels_.data(), upper_.data(), int(n_labels_), squared_}, rows_.view<T>()};
   }
 
   FeatureRows rows_;

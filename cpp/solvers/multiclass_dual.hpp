@@ -53,16 +53,16 @@ inline uint64_t next_random(uint64_t& state) {
 inline int64_t below(uint64_t random, int64_t n) { return int64_t(((random >> 32) * uint64_t(n)) >> 32); }
 
 // W += step Σ_s (W_s - W) with the step that is best for D; all copies are equal again afterwards.
-template <class T>
-double merge_shards(const MarginProblem<T>& p, MarginState& s, std::vector<MarginShard<T>>& shards, int threads) {
+MERCER_APART inline double merge_shards(bool sparse, int64_t n_columns, MarginState& s,
+                                        std::vector<MarginShard>& shards, int threads) {
   constexpr int64_t kParts = 16;
-  const int64_t n_columns = p.rows.n_columns, width = s.stride;
+  const int64_t width = s.stride;
   if (n_columns * width < kSmallWork) threads = 1;
   // Calls work(where, Σ_s (W_s - W) there) for the weights of the changed features of a part, a vector at a time. Rows
   // shorter than a vector are taken with what follows them: all features are walked then, or the vector reaches into
   // unchanged ones.
   constexpr int L = kLanes<double>;
-  const bool all = !p.rows.indptr || width % L != 0;
+  const bool all = !sparse || width % L != 0;
   const int64_t rows = all ? (n_columns * width + L - 1) / L : n_columns, row = all ? L : width;
   auto walk = [&](int64_t part, auto work) {
     for (int64_t f = rows * part / kParts; f < rows * (part + 1) / kParts; ++f) {
@@ -103,6 +103,17 @@ double merge_shards(const MarginProblem<T>& p, MarginState& s, std::vector<Margi
   return step;
 }
 
+// α as of now is what the next extrapolation starts from.
+MERCER_APART inline void remember(MarginState& s) {
+  s.since = 0;
+  s.old.clear();
+  s.old_starts.assign(1, 0);
+  for (const auto& block : s.alpha) {
+    s.old.insert(s.old.end(), block.begin(), block.end());
+    s.old_starts.push_back(int64_t(s.old.size()));
+  }
+}
+
 template <class T> void extrapolate(const MarginProblem<T>& p, MarginState& s, int threads) {
   constexpr int kEpochs = 8;
   const int64_t n = p.rows.n_rows;
@@ -113,28 +124,22 @@ template <class T> void extrapolate(const MarginProblem<T>& p, MarginState& s, i
     in_parallel(parts, threads, [&](int64_t a) {
       std::copy(s.w[0] + size * a / parts, s.w[0] + size * (a + 1) / parts, s.w[1] + size * a / parts);
     });
-    std::vector<MarginShard<T>> shards;
+    std::vector<MarginShard> shards;
     for (int a = 0; a < s.shards; ++a) shards.emplace_back(p, s, s.w[a + 1], true);
     if (s.strips.count() > 1) {
       extrapolate_by_strips(p, s, shards, threads);
     } else {
       in_parallel(s.shards, threads, [&](int64_t a) {
-        for (int64_t i = n * a / s.shards; i < n * (a + 1) / s.shards; ++i) shards[a].extrapolate(i, s.reach);
+        for (int64_t i = n * a / s.shards; i < n * (a + 1) / s.shards; ++i) shards[a].extrapolate(p.rows, i, s.reach);
       });
     }
-    const double step = merge_shards(p, s, shards, threads);
+    const double step = merge_shards(p.rows.indptr, p.rows.n_columns, s, shards, threads);
     if (step >= 1)
       s.reach = std::min(2 * s.reach, 1024.0);
     else if (step < 0.5)
       s.reach = std::max(0.5 * s.reach, 1.0);
   }
-  s.since = 0;
-  s.old.clear();
-  s.old_starts.assign(1, 0);
-  for (const auto& block : s.alpha) {
-    s.old.insert(s.old.end(), block.begin(), block.end());
-    s.old_starts.push_back(int64_t(s.old.size()));
-  }
+  remember(s);
 }
 
 // Room for the weights and the norms of the examples; α = the truth, W = 0.
@@ -162,10 +167,10 @@ template <class T> void multiclass_prepare(const MarginProblem<T>& p, const doub
 }
 
 // W after an epoch goes into the average, which is steadier than its last value.
-template <class T> void average_weights(const MarginProblem<T>& p, MarginState& s, int threads) {
+inline void average_weights(int64_t n_columns, MarginState& s, int threads) {
   constexpr int L = kLanes<double>;
   const double share = 2.0 / double(++s.averaged + 1);
-  const int64_t size = (p.rows.n_columns * s.stride + L - 1) / L, parts = 16;
+  const int64_t size = (n_columns * s.stride + L - 1) / L, parts = 16;
   in_parallel(parts, size * L < kSmallWork ? 1 : threads, [&](int64_t part) {
     for (int64_t k = size * part / parts * L; k < size * (part + 1) / parts * L; k += L) {
       const Vec<double> average = load(s.average + k);
@@ -178,14 +183,14 @@ template <class T> void average_weights(const MarginProblem<T>& p, MarginState& 
 template <class T>
 double visit_by_shards(const MarginProblem<T>& p, MarginState& s, std::vector<uint8_t>& rests, int threads) {
   const int64_t m = int64_t(s.active.size());
-  std::vector<MarginShard<T>> shards;
+  std::vector<MarginShard> shards;
   for (int a = 0; a < s.shards; ++a) shards.emplace_back(p, s, s.w[s.shards > 1 ? a + 1 : 0], s.shards > 1);
   std::vector<double> gaps(s.shards, 0.0);
   auto go = [&](int64_t a, int64_t begin, int64_t end) {
     const double* w = s.w[s.shards > 1 ? a + 1 : 0];
     for (int64_t k = begin; k < end; ++k) {
       if (k + 1 < end) fetch_row(p.rows, s.active[k + 1], w, s.stride);
-      const double gap = shards[a].visit(s.active[k]);
+      const double gap = shards[a].visit(p.rows, s.active[k]);
       gaps[a] += gap;
       rests[k] = shards[a].at_rest(s.active[k], gap);
     }
@@ -196,7 +201,7 @@ double visit_by_shards(const MarginProblem<T>& p, MarginState& s, std::vector<ui
     const int64_t size = std::min(step, m - begin);
     in_parallel(s.shards, threads,
                 [&](int64_t a) { go(a, begin + size * a / s.shards, begin + size * (a + 1) / s.shards); });
-    merge_shards(p, s, shards, threads);
+    merge_shards(p.rows.indptr, p.rows.n_columns, s, shards, threads);
   }
   double total = 0;
   for (double gap : gaps) total += gap;
@@ -216,7 +221,7 @@ template <class T> double multiclass_epoch(const MarginProblem<T>& p, MarginStat
   for (int64_t k = 0; k < m; ++k)
     if (!rests[k]) s.active[kept++] = s.active[k];
   s.active.resize(kept);
-  average_weights(p, s, threads);
+  average_weights(p.rows.n_columns, s, threads);
   return total;
 }
 
@@ -227,11 +232,11 @@ template <class T> void multiclass_check(const MarginProblem<T>& p, MarginState&
   std::vector<double> gaps(n, 0.0), losses(parts, 0.0), primal_squares(parts, 0.0), dual_squares(parts, 0.0);
   std::vector<uint8_t> rests(n, 1);
   in_parallel(parts, threads, [&](int64_t part) {
-    MarginShard<T> shard(p, s, s.average, false);
+    MarginShard shard(p, s, s.average, false);
     for (int64_t i = n * part / parts; i < n * (part + 1) / parts; ++i) {
       if (!(p.upper[i] > 0)) continue;
       if (i + 1 < n) fetch_row(p.rows, i + 1, s.average, s.stride);
-      gaps[i] = shard.gap(i);
+      gaps[i] = shard.gap(p.rows, i);
       rests[i] = shard.at_rest(i, gaps[i]);
       losses[part] += p.upper[i] * shard.violation() * (p.squared ? shard.violation() : 1.0);
     }

@@ -11,12 +11,14 @@ namespace mercer {
 
 // Multiclass margins (solvers/multiclass_dual.hpp): min ½‖W‖² + Σ_i U_i max_c [Δ(y_i, c) + ⟨w_c - w_{y_i}, x_i⟩], or the square of
 // the maximum.
-template <class T> struct MarginProblem {
-  Rows<T> rows;
+struct MarginTerms {
   const int32_t* labels;
   const double* upper;  // U_i = C times the weight of the example
   int C;
   bool squared;
+};
+template <class T> struct MarginProblem : MarginTerms {
+  Rows<T> rows;
 };
 // Strips of features, each with about as many stored values, for wide sparse rows (solvers/feature_partition.hpp).
 struct MarginStrips {

@@ -63,25 +63,28 @@ template <class T> inline void fetch_row(const Rows<T>& rows, int64_t i, const d
 }
 
 // The work of one shard (or of one thread of a check): visits examples on its own weights.
-template <class T> class MarginShard {
+class MarginShard {
  public:
   // A shard without weights of its own is given scores, and gives the change of W as a factor of x_i.
+  template <class T>
   MarginShard(const MarginProblem<T>& problem, MarginState& state, double* w, bool merges)
-      : p_(problem),
+      : MarginShard(static_cast<const MarginTerms&>(problem), state, w, merges,
+                    merges && w && problem.rows.indptr ? problem.rows.n_columns : 0) {}
+  MarginShard(const MarginTerms& terms, MarginState& state, double* w, bool merges, int64_t marks)
+      : p_(terms),
         s_(state),
         w_(w),
-        width_(padded(problem.C)),
+        width_(padded(terms.C)),
         merges_(merges),
         scores_(width_),
         gains_(width_, -std::numeric_limits<double>::infinity()),
         before_(width_, 0.0),
-        after_(width_, 0.0) {
-    if (merges_ && w_ && p_.rows.indptr) marks_.assign(p_.rows.n_columns, 0);
-  }
+        after_(width_, 0.0),
+        marks_(size_t(marks), 0) {}
 
   // gap_i at these weights.
-  double gap(int64_t i) {
-    label_scores(row_of(p_.rows, i), w_, s_.stride, width_, scores_.data());
+  template <class T> double gap(const Rows<T>& rows, int64_t i) {
+    label_scores(row_of(rows, i), w_, s_.stride, width_, scores_.data());
     return gap(i, scores_.data());
   }
   // The same for scores that are known.
@@ -114,11 +117,11 @@ template <class T> class MarginShard {
   double violation() const { return violation_; }
 
   // Maximises D over α_i; the gap before.
-  double visit(int64_t i) {
-    const double before = gap(i);
+  template <class T> double visit(const Rows<T>& rows, int64_t i) {
+    const double before = gap(rows, i);
     if (!(before > 0)) return 0.0;
     maximise(i);
-    write(i);
+    write(row_of(rows, i));
     return before;
   }
   // The same with W's change left as x_i ⊗ delta; delta is not touched where there is no change.
@@ -131,8 +134,8 @@ template <class T> class MarginShard {
   }
 
   // α_i goes on by `reach` times its change since the last extrapolation.
-  void extrapolate(int64_t i, double reach) {
-    if (move_on(i, reach)) write(i);
+  template <class T> void extrapolate(const Rows<T>& rows, int64_t i, double reach) {
+    if (move_on(i, reach)) write(row_of(rows, i));
   }
   bool extrapolate(int64_t i, double reach, double* delta) {
     if (!move_on(i, reach)) return false;
@@ -144,7 +147,7 @@ template <class T> class MarginShard {
   double slope = 0, curvature = 0;
 
   bool marked(int32_t f) const { return marks_[f]; }
-  void mark(const Row<T>& x) {
+  template <class T> void mark(const Row<T>& x) {
     if (marks_.empty()) return;
     for (int64_t k = 0; k < x.size; ++k) marks_[x.indices[k]] = 1;
   }
@@ -209,8 +212,7 @@ template <class T> class MarginShard {
     return true;
   }
   // The change of W is in `before`.
-  void write(int64_t i) {
-    const Row<T> x = row_of(p_.rows, i);
+  template <class T> void write(const Row<T>& x) {
     label_update(x, w_, s_.stride, width_, before_.data());
     std::fill(before_.begin(), before_.end(), 0.0);
     mark(x);
@@ -298,7 +300,7 @@ template <class T> class MarginShard {
     curvature += change * change / (2 * p_.upper[i]);
   }
 
-  const MarginProblem<T>& p_;
+  const MarginTerms p_;
   MarginState& s_;
   double* w_;
   const int64_t width_;

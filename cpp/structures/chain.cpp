@@ -4,7 +4,7 @@
 
 #include "base/csr_rows.hpp"
 #include "base/vector_loops.hpp"
-#include "structures/chain_loops.hpp"
+#include "structures/chain_paths.hpp"
 
 namespace mercer {
 
@@ -127,8 +127,8 @@ void chain_viterbi(In2<T> nodes, In2<T> transitions, In1<T> start, In1<T> end, s
 }
 
 template <class T>
-void chain_k_best(In2<T> nodes, In2<T> transitions, In1<T> start, In1<T> end, std::optional<In3<T>> edges,
-                  In1<int64_t> offsets, Out2<int32_t> labels, Out2<double> score, int threads) {
+void k_best_of_chains(In2<T> nodes, In2<T> transitions, In1<T> start, In1<T> end, std::optional<In3<T>> edges,
+                      In1<int64_t> offsets, Out2<int32_t> labels, Out2<double> score, int threads) {
   const Chains<T> chains = chains_of<T>(nodes, transitions, start, end, edges, offsets);
   const int64_t k = int64_t(score.shape(1));
   require(k >= 1 && k <= 1000000, "k must be at least 1");
@@ -138,28 +138,28 @@ void chain_k_best(In2<T> nodes, In2<T> transitions, In1<T> start, In1<T> end, st
   bool sound;
   {
     nb::gil_scoped_release release;
-    sound = loops<ChainLoops<T>>().k_best(chains, int(k), labels.data(), score.data(), n_threads);
+    sound = chain_k_best<T>(chains, int(k), labels.data(), score.data(), n_threads);
   }
   require(sound, kNotFinite);
 }
 
 template <class T>
-void chain_sample(In2<T> nodes, In2<T> transitions, In1<T> start, In1<T> end, std::optional<In3<T>> edges,
-                  In1<int64_t> offsets, uint64_t seed, Out2<int32_t> labels, int threads) {
+void sample_of_chains(In2<T> nodes, In2<T> transitions, In1<T> start, In1<T> end, std::optional<In3<T>> edges,
+                      In1<int64_t> offsets, uint64_t seed, Out2<int32_t> labels, int threads) {
   const Chains<T> chains = chains_of<T>(nodes, transitions, start, end, edges, offsets);
   require(labels.shape(1) == nodes.shape(0), "labels has the wrong shape");
   const int draws = int(labels.shape(0)), n_threads = thread_count(threads);
   bool sound;
   {
     nb::gil_scoped_release release;
-    sound = loops<ChainLoops<T>>().sample(chains, draws, seed, labels.data(), n_threads);
+    sound = chain_sample<T>(chains, draws, seed, labels.data(), n_threads);
   }
   require(sound, kNotFinite);
 }
 
 template <class T>
-void chain_score(In2<T> nodes, In2<T> transitions, In1<T> start, In1<T> end, std::optional<In3<T>> edges,
-                 In1<int64_t> offsets, In1<int32_t> labels, Out1<double> score) {
+void score_of_chains(In2<T> nodes, In2<T> transitions, In1<T> start, In1<T> end, std::optional<In3<T>> edges,
+                     In1<int64_t> offsets, In1<int32_t> labels, Out1<double> score) {
   const Chains<T> chains = chains_of<T>(nodes, transitions, start, end, edges, offsets);
   require(labels.shape(0) == nodes.shape(0) && int64_t(score.shape(0)) == chains.n,
           "labels or score has the wrong shape");
@@ -168,7 +168,7 @@ void chain_score(In2<T> nodes, In2<T> transitions, In1<T> start, In1<T> end, std
   bool sound;
   {
     nb::gil_scoped_release release;
-    sound = loops<ChainLoops<T>>().score(chains, labels.data(), score.data());
+    sound = chain_score<T>(chains, labels.data(), score.data());
   }
   require(sound, kNotFinite);
 }
@@ -294,25 +294,25 @@ void bind_chain(nb::module_& m) {
 #define MERCER_CHAIN_ARGUMENTS                                                                    \
   "nodes"_a.noconvert(), "transitions"_a.noconvert(), "start"_a.noconvert(), "end"_a.noconvert(), \
       "edges"_a.noconvert().none(), "offsets"_a.noconvert()
-#define MERCER_BIND(T)                                                                                            \
-  m.def("marginals", &chain_marginals<T>, MERCER_CHAIN_ARGUMENTS, "out_nodes"_a.noconvert().none(),               \
-        "out_transitions"_a.noconvert().none(), "out_start"_a.noconvert().none(), "out_end"_a.noconvert().none(), \
-        "out_edges"_a.noconvert().none(), "log_partition"_a.noconvert(), "entropy"_a.noconvert().none(),          \
-        "threads"_a = 1, "weights"_a.noconvert() = nb::none());                                                   \
-  m.def("viterbi", &chain_viterbi<T>, MERCER_CHAIN_ARGUMENTS, "labels"_a.noconvert(), "score"_a.noconvert(),      \
-        "threads"_a = 1);                                                                                         \
-  m.def("k_best", &chain_k_best<T>, MERCER_CHAIN_ARGUMENTS, "labels"_a.noconvert(), "score"_a.noconvert(),        \
-        "threads"_a = 1);                                                                                         \
-  m.def("sample", &chain_sample<T>, MERCER_CHAIN_ARGUMENTS, "seed"_a, "labels"_a.noconvert(), "threads"_a = 1);   \
-  m.def("decode", &chain_decode<T>, "rows"_a, "pattern"_a, "w"_a.noconvert(), "transitions"_a.noconvert(),        \
-        "start"_a.noconvert(), "end"_a.noconvert(), "offsets"_a.noconvert(), "labels"_a.noconvert(),              \
-        "score"_a.noconvert(), "threads"_a = 1);                                                                  \
-  m.def("log_loss", &chain_log_loss<T>, "rows"_a, "pattern"_a, "w"_a.noconvert(), "transitions"_a.noconvert(),    \
-        "start"_a.noconvert(), "end"_a.noconvert(), "offsets"_a.noconvert(), "labels"_a.noconvert(),              \
-        "loss"_a.noconvert(), "out_nodes"_a.noconvert(), "out_shared"_a.noconvert(), "threads"_a = 1);            \
-  m.def("score", &chain_score<T>, MERCER_CHAIN_ARGUMENTS, "labels"_a.noconvert(), "score"_a.noconvert());         \
-  m.def("add", &chain_add<T>, "labels"_a.noconvert(), "offsets"_a.noconvert(), "weights"_a.noconvert(),           \
-        "nodes"_a.noconvert(), "transitions"_a.noconvert(), "start"_a.noconvert(), "end"_a.noconvert(),           \
+#define MERCER_BIND(T)                                                                                              \
+  m.def("marginals", &chain_marginals<T>, MERCER_CHAIN_ARGUMENTS, "out_nodes"_a.noconvert().none(),                 \
+        "out_transitions"_a.noconvert().none(), "out_start"_a.noconvert().none(), "out_end"_a.noconvert().none(),   \
+        "out_edges"_a.noconvert().none(), "log_partition"_a.noconvert(), "entropy"_a.noconvert().none(),            \
+        "threads"_a = 1, "weights"_a.noconvert() = nb::none());                                                     \
+  m.def("viterbi", &chain_viterbi<T>, MERCER_CHAIN_ARGUMENTS, "labels"_a.noconvert(), "score"_a.noconvert(),        \
+        "threads"_a = 1);                                                                                           \
+  m.def("k_best", &k_best_of_chains<T>, MERCER_CHAIN_ARGUMENTS, "labels"_a.noconvert(), "score"_a.noconvert(),      \
+        "threads"_a = 1);                                                                                           \
+  m.def("sample", &sample_of_chains<T>, MERCER_CHAIN_ARGUMENTS, "seed"_a, "labels"_a.noconvert(), "threads"_a = 1); \
+  m.def("decode", &chain_decode<T>, "rows"_a, "pattern"_a, "w"_a.noconvert(), "transitions"_a.noconvert(),          \
+        "start"_a.noconvert(), "end"_a.noconvert(), "offsets"_a.noconvert(), "labels"_a.noconvert(),                \
+        "score"_a.noconvert(), "threads"_a = 1);                                                                    \
+  m.def("log_loss", &chain_log_loss<T>, "rows"_a, "pattern"_a, "w"_a.noconvert(), "transitions"_a.noconvert(),      \
+        "start"_a.noconvert(), "end"_a.noconvert(), "offsets"_a.noconvert(), "labels"_a.noconvert(),                \
+        "loss"_a.noconvert(), "out_nodes"_a.noconvert(), "out_shared"_a.noconvert(), "threads"_a = 1);              \
+  m.def("score", &score_of_chains<T>, MERCER_CHAIN_ARGUMENTS, "labels"_a.noconvert(), "score"_a.noconvert());       \
+  m.def("add", &chain_add<T>, "labels"_a.noconvert(), "offsets"_a.noconvert(), "weights"_a.noconvert(),             \
+        "nodes"_a.noconvert(), "transitions"_a.noconvert(), "start"_a.noconvert(), "end"_a.noconvert(),             \
         "edges"_a.noconvert().none());
   MERCER_BIND(double)
   MERCER_BIND(float)

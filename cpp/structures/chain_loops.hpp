@@ -1,4 +1,4 @@
-// Batches of chains and the verbs over them; see structures/chain.hpp.
+// Batches of chains and the verbs over them; see structures/chain.hpp, and structures/chain_paths.hpp for further verbs.
 //
 // Notation: θ part scores, μ marginals. A chain of T positions and C labels scores a labelling y by
 //   start[y_0] + Σ_t nodes[t][y_t] + Σ_{t≥1} (transitions[y_{t-1}][y_t] + edges[t][y_{t-1}][y_t]) + end[y_{T-1}].
@@ -43,9 +43,6 @@ template <class T> struct ChainLoops {
   bool (*viterbi)(const Chains<T>&, int32_t* labels, double* score, int threads);
   bool (*decode)(const Rows<T>&, const Pattern&, const Chains<T>&, const double* w, int32_t* labels, double* score,
                  int threads);
-  bool (*k_best)(const Chains<T>&, int k, int32_t* labels, double* score, int threads);
-  bool (*sample)(const Chains<T>&, int draws, uint64_t seed, int32_t* labels, int threads);
-  bool (*score)(const Chains<T>&, const int32_t* labels, double* score);
 };
 
 MERCER_TABLE(ChainLoops<double>)

@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "structures/chain.hpp"
+#include "structures/chain_paths.hpp"
+#include "structures/linear.hpp"
 #include "structures/segment_loops.hpp"
 
 namespace mercer::MERCER_ARCH {

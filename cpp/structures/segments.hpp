@@ -13,6 +13,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <random>
 #include <tuple>
 
@@ -130,7 +131,7 @@ class SegmentWorkspace : private SegmentRows {
     std::fill(out + begin_ * K * C, out + (begin_ + T_) * K * C, kNegInf<double>);
     for (int64_t s = 0; s < T_; ++s)
       for (int l = 1; l <= std::min<int64_t>(K, T_ - s); ++l) {
-        segment_row(s, l, row_.data());
+        one_segment_row(s, l, row_.data());
         std::copy_n(row_.data(), C, out + ((begin_ + s) * K + (l - 1)) * C);
       }
   }
@@ -146,7 +147,7 @@ class SegmentWorkspace : private SegmentRows {
       const int c = labels[k];
       if (lengths[k] > K) return kNegInf<double>;
       const int l = int(lengths[k]);
-      segment_row(s, l, row_.data());
+      one_segment_row(s, l, row_.data());
       total += row_[c] + start_score(s, c);
       if (k > 0) total += edge_score(s, labels[k - 1], c);
       if (pairs_ && k + 1 < n) {
@@ -169,7 +170,7 @@ class SegmentWorkspace : private SegmentRows {
   }
 
   // Prefix sums of sequence i. Where a frame forbids a label its score counts as 0 there, and barrier_ remembers it.
-  void take(int64_t i) {
+  MERCER_APART void take(int64_t i) {
     if (place(i) == 0) return;
     barrier_.clear();
     if (b_.frames) prefix(b_.frames, grown(P_, (T_ + 1) * S), true);
@@ -262,6 +263,9 @@ class SegmentWorkspace : private SegmentRows {
         if (s < barrier_[e * C + c]) out[c] = kNegInf<double>;
   }
 
+  // The same for verbs that ask for few rows.
+  MERCER_APART void one_segment_row(int64_t s, int l, double* out) { segment_row(s, l, out); }
+
   // out += Σ_k x[k] W[k]
   void add_combination(const double* x, const double* W, int64_t stride, double* out) const {
     for (int64_t c = 0; c < S; c += L) {
@@ -277,7 +281,7 @@ class SegmentWorkspace : private SegmentRows {
   }
 
   // pair(s, s + l, ·, next) into a padded row: what a segment scores for the label after it.
-  void pair_row(int64_t s, int l, int next, double* out) {
+  MERCER_APART void pair_row(int64_t s, int l, int next, double* out) {
     std::fill(out, out + S, 0.0);
     if (b_.pair_means) {
       const double *P0 = PM_.data() + (s * C + next) * S, *P1 = PM_.data() + ((s + l) * C + next) * S;
@@ -308,7 +312,7 @@ class SegmentWorkspace : private SegmentRows {
   }
 
   // x_l = B(e - l) + segment(e - l, e)
-  void ending_rows(int64_t e) {
+  MERCER_APART void ending_rows(int64_t e) {
     for (int l = shortest_; l <= longest(e); ++l) {
       double* x = x_.data() + l * S;
       segment_row(e - l, l, x);
@@ -570,12 +574,16 @@ class SegmentWorkspace : private SegmentRows {
     for (int64_t a = C; a < S; ++a) after[a] = kNegInf<double>;
   }
 
+  static MERCER_APART double add_products(const double* mu, const double* theta, int64_t size, double total) {
+    for (int64_t k = 0; k < size; ++k)
+      if (mu[k] > 0) total += mu[k] * theta[k];
+    return total;
+  }
   // Σ μ θ over all parts of the sequence; 0 · (-inf) counts as 0.
   double expected_score(const SegmentMarginals& out) {
     double total = own_marks();
     auto add = [&](const double* mu, const double* theta, int64_t size) {
-      for (int64_t k = 0; mu && theta && k < size; ++k)
-        if (mu[k] > 0) total += mu[k] * theta[k];
+      if (mu && theta) total = add_products(mu, theta, size, total);
     };
     auto here = [&](const double* mu, const double* theta, int64_t width) {
       if (mu && theta) add(mu + begin_ * width, theta + begin_ * width, T_ * width);
@@ -732,7 +740,7 @@ inline void SegmentWorkspace::k_best(int64_t i, int k, int32_t* length, int32_t*
   };
   for (int64_t e = 1; e <= T_; ++e) {
     const int last = longest(e);
-    for (int l = shortest_; l <= last; ++l) segment_row(e - l, l, x_.data() + l * S);
+    for (int l = shortest_; l <= last; ++l) one_segment_row(e - l, l, x_.data() + l * S);
     auto with = [&](int c, int l, int rank, double extra) {
       return RankedSegment{rank < k ? cell(e - l, c)[rank].score + x_[l * S + c] + extra : kNegInf<double>, c, l, rank};
     };
@@ -863,7 +871,8 @@ inline void SegmentWorkspace::sample(int64_t i, int draws, uint64_t seed, int32_
 // Runs work(workspace, group begin, group end, group) over groups of sequences, as for chains. A thread has one
 // workspace and takes the next group when it is done with one; where there is one group, its sequences have all
 // threads.
-template <class Work> void for_segment_groups(const SegmentBatch& batch, int threads, Work work) {
+using SegmentWork = std::function<void(SegmentWorkspace&, int64_t begin, int64_t end, int64_t group)>;
+inline void for_segment_groups(const SegmentBatch& batch, int threads, const SegmentWork& work) {
   const std::vector<int64_t> starts = groups_of(batch.offsets, batch.n);
   const int64_t n_groups = int64_t(starts.size()) - 1;
   const SegmentTables tables(batch);

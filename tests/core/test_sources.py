@@ -10,8 +10,8 @@ ONLY_IN = {
     r"target_clones": set(),
     r"__builtin_cpu_(supports|init|is)": {"base/dispatch.cpp"},
     r"omp parallel|std::thread\b(?!::(hardware|id))|pthread_create|std::async": {
-        "base/parallel.hpp",
-        "base/pipeline_pool.hpp",
+        "base/parallel.cpp",
+        "base/pipeline_pool.cpp",
     },
     r"set_in_use": {"base/dispatch.hpp", "base/dispatch.cpp"},
     r"struct (Sparse|Csr)\w*(Rows|View)": set(),
