@@ -3,7 +3,8 @@
     u ← u + t d        H(u) d = −∇(u),        t from a search along d
 
 Users: ``proportions.MeanMap`` (directions by conjugate gradients, lengths by halving) and
-``kernel_methods.RepresenterEstimator`` (directions by Cholesky, lengths where the slope is 0: its losses may have kinks).
+``kernel_methods.RepresenterEstimator`` (directions by Cholesky, lengths where the slope is 0, since losses may have
+kinks).
 Many machines over the same rows step together in ``learning.weighted_machines``.
 """
 
