@@ -1,7 +1,7 @@
-// The dual of the joint machine: max over 0 <= a <= C of sum_i a_i - 1/2 a'Ga.
+// The dual of the joint machine: max over 0 <= a_i <= C_i of sum_i a_i - 1/2 a'Ga.
 //
 // The sum of a is free, so single coordinates move: that with the largest slope^2 / G_ii goes to its best value. A step
-// costs one row of G, in double or single precision; slopes are summed up in double. A coordinate with G_ii = 0 gains by every step up and goes to C.
+// costs one row of G, in double or single precision; slopes are summed up in double. A coordinate with G_ii = 0 gains by every step up and goes to C_i.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -32,15 +32,16 @@ template <class Number> bool finite_rows(const Number* G, int64_t n) {
 }
 
 template <class Number>
-nb::tuple joint_dual(In2<Number> G, double C, Out1<double> alpha, double tol, int64_t max_iter) {
+nb::tuple joint_dual(In2<Number> G, In1<double> C, Out1<double> alpha, double tol, int64_t max_iter) {
   const int64_t n = int64_t(G.shape(0));
-  require(int64_t(G.shape(1)) == n && int64_t(alpha.shape(0)) == n && n >= 1,
-          "G must be square, with a coefficient for each row");
-  require(C > 0 && std::isfinite(C), "C must be positive");
+  require(int64_t(G.shape(1)) == n && int64_t(alpha.shape(0)) == n && int64_t(C.shape(0)) == n && n >= 1,
+          "G must be square, with a coefficient and a bound for each row");
+  const double* most = C.data();
+  for (int64_t i = 0; i < n; ++i) require(most[i] > 0 && std::isfinite(most[i]), "C must be positive");
   require(tol > 0 && std::isfinite(tol), "tol must be positive");
   require(max_iter >= 1, "max_iter must be at least 1");
   double* a = alpha.data();
-  for (int64_t i = 0; i < n; ++i) require(a[i] >= 0 && a[i] <= C, "alpha must lie between 0 and C");
+  for (int64_t i = 0; i < n; ++i) require(a[i] >= 0 && a[i] <= most[i], "alpha must lie between 0 and C");
   require(finite_rows(G.data(), n), "the product of the kernel matrices is not finite");
   const size_t size = size_t(n);
   std::vector<double> r(size), grows(size), falls(size), inverse(size), diagonal(size);
@@ -53,7 +54,7 @@ nb::tuple joint_dual(In2<Number> G, double C, Out1<double> alpha, double tol, in
     const double flat = largest > 0 ? 1e-12 * largest : 1.0;
     for (int64_t i = 0; i < n; ++i) inverse[size_t(i)] = 1.0 / std::max(diagonal[size_t(i)], flat);
     const auto where = [&](int64_t i) {
-      grows[size_t(i)] = a[i] < C;
+      grows[size_t(i)] = a[i] < most[i];
       falls[size_t(i)] = a[i] > 0;
     };
     for (int64_t i = 0; i < n; ++i) where(i);
@@ -79,7 +80,7 @@ nb::tuple joint_dual(In2<Number> G, double C, Out1<double> alpha, double tol, in
       if (steps >= max_iter) break;
       const int64_t i = step.best(at, found.block);
       const double before = a[i];
-      a[i] = std::clamp(before + r[size_t(i)] * inverse[size_t(i)], 0.0, C);
+      a[i] = std::clamp(before + r[size_t(i)] * inverse[size_t(i)], 0.0, most[i]);
       where(i);
       found = moved(step, at, G.data() + i * n, a[i] - before);
       summed = false;
@@ -94,7 +95,7 @@ nb::tuple joint_dual(In2<Number> G, double C, Out1<double> alpha, double tol, in
 
 void bind_joint_dual(nb::module_& m) {
   const char* about =
-      "max sum(a) - 1/2 a'Ga over 0 <= a <= C from a start, to slopes of tol: (slopes, steps, converged).";
+      "max sum(a) - 1/2 a'Ga over 0 <= a_i <= C_i from a start, to slopes of tol: (slopes, steps, converged).";
   m.def("joint_dual", &joint_dual<double>, "G"_a, "C"_a, "alpha"_a, "tol"_a, "max_iter"_a, about);
   m.def("joint_dual", &joint_dual<float>, "G"_a, "C"_a, "alpha"_a, "tol"_a, "max_iter"_a, about);
 }

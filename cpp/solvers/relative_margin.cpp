@@ -1,14 +1,14 @@
 // The dual of the relative margin machine with kernels, solved two variables at a time.
 //
-// Primal:  min ½‖w‖² + C Σ ξ_i,   y_i f(x_i) ≥ 1 − ξ_i,  ξ_i ≥ 0,  −B ≤ f(x_i) ≤ B,   f(x) = ⟨w, φ(x)⟩ + b.
+// Primal:  min ½‖w‖² + Σ C_i ξ_i,   y_i f(x_i) ≥ 1 − ξ_i,  ξ_i ≥ 0,  −B ≤ f(x_i) ≤ B,   f(x) = ⟨w, φ(x)⟩ + b.
 //
 // With multipliers α of the margins and β, γ of the bounds y f ≤ B and −y f ≤ B, w = Σ s_i φ(x_i) where
 // y_i s_i = δ_i = α_i − β_i + γ_i. For a given δ the best of the three is known in closed form, so the dual has one
 // variable an example and a concave, piecewise linear reward:
 //
 //   max_s Σ_i h(y_i s_i) − ½ sᵀ K s,  Σ_i s_i = 0,      h(δ) = B δ          where δ ≤ 0        (y f = B)
-//                                                              δ            where 0 ≤ δ ≤ C     (y f = 1)
-//                                                              C − B (δ−C)  where δ ≥ C         (y f = −B)
+//                                                              δ            where 0 ≤ δ ≤ C_i   (y f = 1)
+//                                                              C − B (δ−C)  where δ ≥ C = C_i   (y f = −B)
 //
 // B ≥ 1 makes h concave; B = ∞ forbids the outer pieces and leaves the dual of the SVM. It is solved by the ascent of
 // svm_smo.hpp.
@@ -154,27 +154,27 @@ class GramRows {
 // h of the dual, in s = y delta.
 struct RelativeMargin {
   static constexpr bool kCorners = true;
-  std::vector<double> y;
-  double C = 1, B = kInfinity;
+  std::vector<double> y, C;
+  double B = kInfinity;
 
-  double h(double delta) const {
+  double h(size_t i, double delta) const {
     if (delta < 0) return B * delta;
-    return delta <= C ? delta : C - B * (delta - C);
+    return delta <= C[i] ? delta : C[i] - B * (delta - C[i]);
   }
   // Derivatives of h to the right and to the left.
-  double right(double delta) const { return delta < 0 ? B : delta < C ? 1.0 : -B; }
-  double left(double delta) const { return delta <= 0 ? B : delta <= C ? 1.0 : -B; }
-  double corner_above(double delta) const { return delta < 0 ? 0.0 : delta < C ? C : kInfinity; }
-  double corner_below(double delta) const { return delta > C ? C : delta > 0 ? 0.0 : -kInfinity; }
+  double right(size_t i, double delta) const { return delta < 0 ? B : delta < C[i] ? 1.0 : -B; }
+  double left(size_t i, double delta) const { return delta <= 0 ? B : delta <= C[i] ? 1.0 : -B; }
+  double corner_above(size_t i, double delta) const { return delta < 0 ? 0.0 : delta < C[i] ? C[i] : kInfinity; }
+  double corner_below(size_t i, double delta) const { return delta > C[i] ? C[i] : delta > 0 ? 0.0 : -kInfinity; }
 
   double linear(size_t i) const { return y[i]; }
-  double after(size_t i, double s) const { return y[i] > 0 ? right(s) - 1 : 1 - left(-s); }
-  double before(size_t i, double s) const { return y[i] > 0 ? left(s) - 1 : 1 - right(-s); }
-  double next_up(size_t i, double s) const { return y[i] > 0 ? corner_above(s) : -corner_below(-s); }
-  double next_down(size_t i, double s) const { return y[i] > 0 ? corner_below(s) : -corner_above(-s); }
+  double after(size_t i, double s) const { return y[i] > 0 ? right(i, s) - 1 : 1 - left(i, -s); }
+  double before(size_t i, double s) const { return y[i] > 0 ? left(i, s) - 1 : 1 - right(i, -s); }
+  double next_up(size_t i, double s) const { return y[i] > 0 ? corner_above(i, s) : -corner_below(i, -s); }
+  double next_down(size_t i, double s) const { return y[i] > 0 ? corner_below(i, s) : -corner_above(i, -s); }
   // Outputs beyond B have no finite loss: bounds come from `RelativeMarginDual::figures`.
-  double loss(size_t i, double d) const { return C * std::max(0.0, y[i] * d); }
-  double gap(size_t i, double s, double d) const { return loss(i, d) - h(y[i] * s) + s * (y[i] - d); }
+  double loss(size_t i, double d) const { return C[i] * std::max(0.0, y[i] * d); }
+  double gap(size_t i, double s, double d) const { return loss(i, d) - h(i, y[i] * s) + s * (y[i] - d); }
 };
 
 struct Figures {
@@ -183,12 +183,15 @@ struct Figures {
 
 class RelativeMarginDual {
  public:
-  RelativeMarginDual(GramRows rows, In1<double> y, double C, double B)
+  RelativeMarginDual(GramRows rows, In1<double> y, In1<double> C, double B)
       : n_(int64_t(y.shape(0))), ascent_(std::move(rows), n_) {
-    require(std::isfinite(C) && C > 0, "C must be positive and finite");
+    require(int64_t(C.shape(0)) == n_, "C must have one value an example");
+    for (int64_t i = 0; i < n_; ++i)
+      require(std::isfinite(C.data()[i]) && C.data()[i] > 0, "C must be positive and finite");
     require(B >= 1, "B must be at least 1");
     reward_.y.assign(y.data(), y.data() + n_);
-    reward_.C = C;
+    reward_.C.assign(C.data(), C.data() + n_);
+    largest_ = *std::max_element(reward_.C.begin(), reward_.C.end());
     reward_.B = B;
     bool positive = false, negative = false;
     for (double label : reward_.y) {
@@ -215,9 +218,9 @@ class RelativeMarginDual {
       const double delta = reward_.y[size_t(i)] * s.data()[i];
       sum += s.data()[i];
       size += std::abs(delta);
-      value += reward_.h(delta) - 0.5 * s.data()[i] * g.data()[i];  // -inf outside the box of an SVM
+      value += reward_.h(size_t(i), delta) - 0.5 * s.data()[i] * g.data()[i];  // -inf outside the box of an SVM
     }
-    if (std::abs(sum) > 1e-9 * (size + reward_.C) || !(value > figures().dual)) return false;
+    if (std::abs(sum) > 1e-9 * (size + largest_) || !(value > figures().dual)) return false;
     ascent_.s.assign(s.data(), s.data() + n_);
     ascent_.g.assign(g.data(), g.data() + n_);
     return true;
@@ -242,7 +245,7 @@ class RelativeMarginDual {
       most = std::max(most, g);
       least = std::min(least, g);
       square += s * g;
-      value += reward_.h(y * s);
+      value += reward_.h(i, y * s);
     }
     double b = (highest + lowest) / 2, scale = 1;
     if (std::isfinite(B)) {
@@ -253,8 +256,9 @@ class RelativeMarginDual {
       if (size > B) scale = B / size;
     }
     double slack = 0;
-    for (size_t i = 0; i < size_t(n_); ++i) slack += std::max(0.0, 1 - scale * reward_.y[i] * (ascent_.g[i] + b));
-    return {0.5 * scale * scale * square + reward_.C * slack, value - 0.5 * square, highest - lowest, scale, scale * b};
+    for (size_t i = 0; i < size_t(n_); ++i)
+      slack += reward_.C[i] * std::max(0.0, 1 - scale * reward_.y[i] * (ascent_.g[i] + b));
+    return {0.5 * scale * scale * square + slack, value - 0.5 * square, highest - lowest, scale, scale * b};
   }
   void coefficients(Out1<double> out) const {
     require(int64_t(out.shape(0)) == n_, "out must have one value an example");
@@ -264,6 +268,7 @@ class RelativeMarginDual {
 
  private:
   int64_t n_;
+  double largest_ = 1;  // of C
   smo::PairAscent<RelativeMargin, GramRows> ascent_;
   RelativeMargin& reward_ = ascent_.reward;
   std::mutex mutex_;
@@ -293,19 +298,19 @@ void bind_relative(nb::module_& m) {
   nb::class_<RelativeMarginDual>(m, "RelativeMarginDual", "The dual of a binary relative margin machine.")
       .def(
           "__init__",
-          [](RelativeMarginDual* self, In2<double> K, In1<double> y, double C, double B) {
+          [](RelativeMarginDual* self, In2<double> K, In1<double> y, In1<double> C, double B) {
             new (self) RelativeMarginDual(given_rows(K, y), y, C, B);
           },
-          "K"_a.noconvert(), "y"_a.noconvert(), "C"_a, "B"_a, nb::keep_alive<1, 2>())
+          "K"_a.noconvert(), "y"_a.noconvert(), "C"_a.noconvert(), "B"_a, nb::keep_alive<1, 2>())
       .def(
           "__init__",
           [](RelativeMarginDual* self, const FeatureRows& rows, const std::string& kernel, int degree, double gamma,
-             double coef0, In1<double> y, double C, double B, int64_t cache_rows, int threads) {
+             double coef0, In1<double> y, In1<double> C, double B, int64_t cache_rows, int threads) {
             new (self)
                 RelativeMarginDual(computed_rows(rows, kernel, degree, gamma, coef0, y, cache_rows, threads), y, C, B);
           },
-          "rows"_a, "kernel"_a, "degree"_a, "gamma"_a, "coef0"_a, "y"_a.noconvert(), "C"_a, "B"_a, "cache_rows"_a,
-          "threads"_a = 1, nb::keep_alive<1, 2>())
+          "rows"_a, "kernel"_a, "degree"_a, "gamma"_a, "coef0"_a, "y"_a.noconvert(), "C"_a.noconvert(), "B"_a,
+          "cache_rows"_a, "threads"_a = 1, nb::keep_alive<1, 2>())
       .def(
           "start",
           [](RelativeMarginDual& self, In1<double> s, In1<double> g) {

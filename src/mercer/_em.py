@@ -93,13 +93,19 @@ def is_over(objective: list[float], tol: float) -> bool:
     return ratio < 1 and gain * ratio / (1 - ratio) <= tol * (objective[-1] - objective[0])
 
 
-def pair_counts(responsibilities: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return counts of first states, and of states that follow each other, were positions independent."""
+def pair_counts(
+    responsibilities: np.ndarray, offsets: np.ndarray, weights: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return counts of first states, and of states that follow each other, were positions independent.
+
+    ``weights`` are those of positions, the same all along a sequence.
+    """
     first = offsets[:-1][np.diff(offsets) > 0]
     inner = np.ones(len(responsibilities), bool)
     inner[first] = False
     at = np.flatnonzero(inner)
-    return responsibilities[first].sum(axis=0), responsibilities[at - 1].T @ responsibilities[at]
+    weighted = responsibilities if weights is None else weights[:, None] * responsibilities
+    return weighted[first].sum(axis=0), responsibilities[at - 1].T @ weighted[at]
 
 
 def random_counts(total: np.ndarray, k: int, random: np.random.Generator) -> np.ndarray:

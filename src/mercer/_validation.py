@@ -179,3 +179,38 @@ def _check_sparse_indices(name: str, indices: np.ndarray, count: int, size: int)
         raise ValueError(f"{name} must be a 1-D array of {count} integers, one for each value")
     if count and (indices.min() < 0 or indices.max() >= size):
         raise ValueError(f"{name} must lie between 0 and {size - 1}")
+
+
+def check_weights(sample_weight: Any, n: int) -> np.ndarray | None:
+    """Return weights of n examples as float64; None where there are none.
+
+    Raises
+    ------
+    ValueError
+        If they are not n finite numbers of at least 0, or if all are 0.
+    """
+    if sample_weight is None:
+        return None
+    try:
+        weights = np.asarray(sample_weight, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError("sample_weight must hold numbers") from None
+    if weights.shape != (n,):
+        raise ValueError(f"sample_weight must hold a number for each of the {n} examples, got shape {weights.shape}")
+    if not np.isfinite(weights).all() or (weights < 0).any():
+        raise ValueError("sample_weight must hold finite numbers of at least 0")
+    if not weights.any():
+        raise ValueError("sample_weight is zero for all examples: there is nothing to learn from")
+    return weights
+
+
+def used_examples(sample_weight: Any, n: int) -> tuple[np.ndarray | None, np.ndarray | None]:
+    """Return the places of examples with a weight above 0 and their weights; None and None where there are no weights.
+
+    An example of weight 0 is left out before anything is learnt, so that it counts as if it were not there.
+    """
+    weights = check_weights(sample_weight, n)
+    if weights is None:
+        return None, None
+    used = np.flatnonzero(weights)
+    return used, weights[used]

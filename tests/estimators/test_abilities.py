@@ -47,8 +47,6 @@ MAPS = (
     "TextHasher", "TableEncoder", "MinMaxRescaler", "ParagraphFeatures", "SegmentStatistics", "Gram",
     "EmpiricalKernelMap", "IncompleteCholesky", "NystroemMap", "SparseCoder", "PreImage",
 )  # fmt: skip
-MODELS = ("GaussianMixtureModel", "GaussianModel", "HMMModel", "MultinomialModel", "NgramModel", "HiddenMarkovModel")
-SAMPLED = ("RBM", "BoltzmannMachine", "SpatialLDA", "ShapePartModel", "ShapeClassifier")
 INNER = ("AttributeModeler", "BoundaryClassifier", "CategoryAttributes", "ZeroShotClassifier", "CodeClassifier")
 NEIGHBORS = ("SampledKNN", "SparseRepresentationClassifier", "NeighborLabels")
 VIEWS = ("CCA", "KernelCCA", "MultiSetCCA")
@@ -74,32 +72,22 @@ REASONS: dict[str, tuple[tuple[tuple[str, ...], str], ...]] = {
         (MAPS, "it learns nothing that rows are summed for"),
         (PROPORTIONS, "labels or shares of bags are known, not classes of rows: repeat a bag to weigh it"),
         (NEIGHBORS, "rows are looked up, not summed"),
-        (MODELS, "counts of weighted examples are not built yet"),
-        (SAMPLED, "its gradients are means over samples, and weighted ones are not built yet"),
-        (INNER, "the estimator inside it takes weights; they are not passed on yet"),
-        (VIEWS, "covariances of weighted rows are not built yet"),
-        (("KernelPCA", "KernelHomogeneityAnalysis", "DependencyModel", "ChowLiuTree", "LatentTree",
-          "CorrelationSelector", "KernelDependencyEstimation"), "covariances of weighted rows are not built yet"),
-        (("RelativeMarginSVC", "JointSVM", "CompressedLabels"), "its solver has one box for all rows so far"),
-        (("OnlineKernelClassifier", "OnlineJointSVM", "HashedLabelSets", "MultiLabelCRF", "CompactClassifier",
-          "CompactNonlinearMap", "CirculantEmbedding", "BilinearEmbedding"),
-         "its steps take rows one by one or in batches, and weighted steps are not built yet"),
-        (("Ranker",), "an example is a group of rows here"),
-        (("KMeansMajority",), "majorities of weighted rows are not built yet"),
-        (("AttributeRetriever", "WeakAttributes"), "sums of weighted rows are not built yet"),
+        (("SpatialLDA", "ShapePartModel", "ShapeClassifier"),
+         "its parts are drawn from counts of single points: give a cloud twice to weigh it"),
+        (("AttributeModeler",),
+         "labels or shares of bags are known, not classes of rows: repeat a bag to weigh it"),
+        (("AttributeRetriever",), "an example is a query, and its answer a set of all rows"),
     ),
     "class_weight": (
         (LABEL_SETS, "a row has several classes; thresholds are chosen by measure="),
         (PROPORTIONS, "classes of rows are unknown, and the shares say how frequent they are"),
         (STRUCTURED, "an output has many parts, and cost= says how bad a mistake in each is"),
         (NEIGHBORS, "rows are looked up, not summed"),
-        (("KMeansMajority",), "majorities of weighted rows are not built yet"),
+        (("KMeansMajority",), "its clusters know no classes; weigh rows with sample_weight"),
         (INNER, "the estimator inside it takes weights of classes"),
         (("KernelFisher", "KernelMeanClassifier"), "it takes priors from the classes; weigh rows with sample_weight"),
         (("KernelOneClass",), "it has one class"),
-        (("RelativeMarginSVC",), "its solver has one box for all rows so far"),
-        (("OnlineKernelClassifier", "CompactClassifier", "ShapeClassifier"),
-         "its steps take rows one by one or in batches, and weighted steps are not built yet"),
+        (("ShapeClassifier",), "it compares likelihoods, and classes have no priors"),
     ),
     "predict_proba": (
         (("Tagger", "Segmenter", "GraphLabeler", "GridLabeler", "HiddenMarkovModel"),
@@ -111,7 +99,8 @@ REASONS: dict[str, tuple[tuple[tuple[str, ...], str], ...]] = {
         (("ZeroShotClassifier",), "scores of categories can be compared, but are no probabilities"),
         (("CodeClassifier", "BoundaryClassifier", "CategoryAttributes"),
          "so does the estimator inside it, or it has margins only"),
-        (("KernelSVC", "KernelNuSVC", "KernelOneClass", "KernelMeanClassifier", "LinearProgramSVC",
+        (("KernelOneClass",), "it has one class"),
+        (("KernelSVC", "KernelNuSVC", "KernelMeanClassifier", "LinearProgramSVC",
           "RelativeMarginSVC", "OnlineKernelClassifier", "CompactClassifier", "KernelFisher", "LinearClassifier"),
          "margins are no probabilities: scikit-learn's CalibratedClassifierCV makes some of them"),
         (PROPORTIONS, "margins are no probabilities, and there are no labels to calibrate them"),

@@ -21,8 +21,15 @@ from sklearn.preprocessing import StandardScaler
 
 from estimators.cases import CASES, Case
 from estimators.outputs import fitted
-from mercer.classification import LinearClassifier, RelativeMarginSVC
-from mercer.kernel_methods import KernelFisher, KernelNuSVC, KernelSVC, LinearProgramSVC
+from mercer.classification import CompactClassifier, LinearClassifier, RelativeMarginSVC
+from mercer.kernel_methods import (
+    KernelFisher,
+    KernelMeanClassifier,
+    KernelNuSVC,
+    KernelSVC,
+    LinearProgramSVC,
+    OnlineKernelClassifier,
+)
 from mercer.kernels import Gaussian
 from mercer.labeling import GraphLabeler
 from mercer.metrics import SCORERS, make_span_scorer, register_scorers, span_f1
@@ -129,7 +136,8 @@ def test_models_of_structures_say_where_their_probabilities_are(model: Any) -> N
 def margins() -> list[Any]:
     return [
         KernelSVC(Gaussian(0.5)), KernelNuSVC(Gaussian(0.5), nu=0.3), LinearProgramSVC(), LinearClassifier("hinge"),
-        RelativeMarginSVC(), HashedClassifier("hinge", n_bits=10, random_state=0),
+        RelativeMarginSVC(), HashedClassifier("hinge", n_bits=10, random_state=0), KernelMeanClassifier(Gaussian(0.5)),
+        OnlineKernelClassifier(Gaussian(0.5) + 1.0, random_state=0), CompactClassifier(8, max_iter=5, random_state=0),
     ]  # fmt: skip
 
 

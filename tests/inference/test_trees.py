@@ -142,7 +142,7 @@ def test_no_other_tree_has_a_higher_likelihood():
         tree = ChowLiuTree()
         tree.n_features_in_ = 4
         tree._set_tree(_decoded(prufer), 4)
-        tree._fit_tables(X.astype(float), 1e-6)
+        tree._fit_tables(X.astype(float), 1e-6, np.ones(len(X)))
         tree._keep_scores(X.astype(float), np.ones(len(X)))
         assert tree.log_likelihood_ <= best + 1e-6
 

@@ -44,7 +44,13 @@ SPARSE_CHECKS = [
     "check_sample_weight_equivalence_on_sparse_data", "check_estimator_sparse_tag", "check_estimator_sparse_array",
     "check_estimator_sparse_matrix",
 ]  # fmt: skip
+LONGER_STEPS = "a step of weight 2 is twice as long, which is not two steps"
 EXPECTED = {
+    OnlineKernelClassifier: {
+        "check_sample_weight_equivalence_on_dense_data": LONGER_STEPS,
+        "check_sample_weight_equivalence_on_sparse_data": LONGER_STEPS,
+        "check_class_weight_classifiers": "a perceptron takes steps at mistakes alone, whatever their weight",
+    },
     KernelNuSVC: {"check_class_weight_classifiers": "weights that differ by 10⁵ make every nu infeasible"},
     KernelOneClass: {
         "check_sample_weight_equivalence_on_dense_data": "equal only up to the tolerance of the solver",

@@ -223,14 +223,14 @@ def test_a_row_without_a_code_goes_to_the_bound_and_changes_nothing():
     """A label set that is the mean of all has the code 0: its loss is 1 whatever the machine says."""
     G = np.array([[1.0, 0.2, 0.0], [0.2, 1.0, 0.0], [0.0, 0.0, 0.0]])
     alpha = np.zeros(3)
-    slopes, _, converged = _core.joint.joint_dual(G, 2.0, alpha, 1e-10, 1000)
+    slopes, _, converged = _core.joint.joint_dual(G, np.full(len(alpha), 2.0), alpha, 1e-10, 1000)
     assert converged
     assert np.allclose(alpha, [1 / 1.2, 1 / 1.2, 2.0])
     assert np.allclose(slopes, [0, 0, 1], atol=1e-9)
     with pytest.raises(ValueError, match="not finite"):
-        _core.joint.joint_dual(np.array([[np.nan]]), 1.0, np.zeros(1), 1e-3, 10)
+        _core.joint.joint_dual(np.array([[np.nan]]), np.ones(1), np.zeros(1), 1e-3, 10)
     with pytest.raises(ValueError, match="between 0 and C"):
-        _core.joint.joint_dual(G, 1.0, np.full(3, 2.0), 1e-3, 10)
+        _core.joint.joint_dual(G, np.ones(3), np.full(3, 2.0), 1e-3, 10)
 
 
 def test_labels_that_are_always_or_never_there():

@@ -12,7 +12,7 @@ import mercer._core.linear
 @overload
 def joint_dual(
     G: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu", writable=False)],
-    C: float,
+    C: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)],
     alpha: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
     tol: float,
     max_iter: int,
@@ -20,13 +20,13 @@ def joint_dual(
 @overload
 def joint_dual(
     G: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order="C", device="cpu", writable=False)],
-    C: float,
+    C: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)],
     alpha: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
     tol: float,
     max_iter: int,
 ) -> tuple:
     """
-    max sum(a) - 1/2 a'Ga over 0 <= a <= C from a start, to slopes of tol: (slopes, steps, converged).
+    max sum(a) - 1/2 a'Ga over 0 <= a_i <= C_i from a start, to slopes of tol: (slopes, steps, converged).
     """
 
 def joint_pass(

@@ -90,7 +90,7 @@ class RelativeMarginDual:
         self,
         K: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu", writable=False)],
         y: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)],
-        C: float,
+        C: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)],
         B: float,
     ) -> None: ...
     @overload
@@ -102,7 +102,7 @@ class RelativeMarginDual:
         gamma: float,
         coef0: float,
         y: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)],
-        C: float,
+        C: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)],
         B: float,
         cache_rows: int,
         threads: int = 1,

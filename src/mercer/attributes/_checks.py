@@ -8,9 +8,9 @@ import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, column_or_1d
 
-from mercer._validation import check_sparse
+from mercer._validation import check_sparse, used_examples
 
-__all__ = ["check_classes", "check_proximity", "check_similarity", "check_table", "feature_rows"]
+__all__ = ["check_classes", "check_proximity", "check_similarity", "check_table", "feature_rows", "used_rows"]
 
 
 def feature_rows(X: Any) -> Any:
@@ -28,6 +28,17 @@ def check_classes(y: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
     if len(classes) < 2:
         raise ValueError(f"y must have at least two classes, got one class: {classes.tolist()[0]!r}")
     return classes, labels
+
+
+def used_rows(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, np.ndarray | None]:
+    """Rows with a weight above 0, their classes and these weights."""
+    used, weights = used_examples(sample_weight, X.shape[0])
+    if used is None:
+        return X, y, None
+    y = column_or_1d(y)
+    if len(y) != X.shape[0]:
+        raise ValueError(f"X has {X.shape[0]} rows and y {len(y)}: they must be of one length")
+    return X[used], y[used], weights
 
 
 def check_proximity(S: Any) -> np.ndarray:

@@ -19,7 +19,7 @@ from mercer._estimator import Estimator
 from mercer._explain import ScoreRows
 from mercer._state.saved import Count, Fields, Floats, LabelValues, Optional, Saved
 from mercer._validation import check_choice, check_count, check_sparse
-from mercer.attributes._checks import check_classes, check_table
+from mercer.attributes._checks import check_classes, check_table, used_rows
 from mercer.attributes.design import _designed, visual_proximity
 from mercer.learning.weighted_machines import LOSSES, fit_machines
 
@@ -97,8 +97,10 @@ class Encoder(Saved, Estimator):
     coef_: np.ndarray
     intercept_: np.ndarray
 
-    def _fit_machines(self, X: Any, table: np.ndarray, labels: np.ndarray) -> None:
-        machines = fit_machines(X, table, labels, C=self.C, loss=self.loss, tol=self.tol, max_iter=self.max_iter)
+    def _fit_machines(self, X: Any, table: np.ndarray, labels: np.ndarray, weights: np.ndarray | None) -> None:
+        machines = fit_machines(
+            X, table, labels, weights=weights, C=self.C, loss=self.loss, tol=self.tol, max_iter=self.max_iter
+        )
         self.coef_, self.intercept_ = machines.coef, machines.intercept
         self.n_iter_ = int(machines.n_iter)
 
@@ -249,7 +251,7 @@ class CategoryAttributes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clas
         self.max_iter = max_iter
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any) -> CategoryAttributes:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> CategoryAttributes:
         """Make the table of attributes and train a machine for each.
 
         Parameters
@@ -258,6 +260,8 @@ class CategoryAttributes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clas
             Rows.
         y : array of shape (n_rows,)
             Their classes.
+        sample_weight : array of n_rows numbers of at least 0, optional
+            A row of weight 2 counts as two; one of weight 0 is left out.
 
         Returns
         -------
@@ -267,13 +271,16 @@ class CategoryAttributes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clas
         check_choice("decode", self.decode, DECODINGS)
         check_choice("loss", self.loss, LOSSES)
         X = self._rows(X, reset=True)
+        X, y, weights = used_rows(X, y, sample_weight)
         classes, labels = check_classes(y, X.shape[0])
-        table, proximity = self._table(X, classes, labels)
-        self._fit_machines(X, table, labels)
+        table, proximity = self._table(X, classes, labels, weights)
+        self._fit_machines(X, table, labels, weights)
         self.classes_, self.attributes_, self.proximity_ = classes, table, proximity
         return self
 
-    def _table(self, X: Any, classes: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+    def _table(
+        self, X: Any, classes: np.ndarray, labels: np.ndarray, weights: np.ndarray | None
+    ) -> tuple[np.ndarray, np.ndarray | None]:
         """The table for these classes, and their proximity where it was needed."""
         if not isinstance(self.A, str):
             return given_table(self.A, self.classes, classes), None
@@ -282,7 +289,7 @@ class CategoryAttributes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clas
             raise ValueError("classes names the rows of a given table A, and this one is made from the data")
         if self.A != "designed":
             return attribute_table(self.A, len(classes), self.n_attributes, self.random_state), None
-        S = visual_proximity(X, classes[labels], n_neighbors=self.n_neighbors)
+        S = visual_proximity(X, classes[labels], n_neighbors=self.n_neighbors, sample_weight=weights)
         count = 2 * len(classes) if self.n_attributes is None else self.n_attributes
         strict = self.n_attributes is not None
         table = _designed(S, count, self.lam, self.eta, self.sparsify, None, strict)

@@ -19,7 +19,7 @@ import numpy as np
 import scipy.linalg
 
 from mercer import _core
-from mercer._validation import check_choice, check_count, check_not_negative, check_positive
+from mercer._validation import check_choice, check_count, check_not_negative, check_positive, check_weights
 from mercer.attributes._checks import check_classes, check_proximity, check_similarity, feature_rows
 
 __all__ = ["design_attributes", "objective", "visual_proximity"]
@@ -214,6 +214,7 @@ def visual_proximity(
     n_neighbors: int = 10,
     sigma_scale: float = 0.5,
     C: float = 10.0,
+    sample_weight: Any = None,
 ) -> np.ndarray:
     """Return how near the classes of labelled rows are: S = exp(−D/σ) among mutual nearest neighbours, else 0.
 
@@ -231,6 +232,8 @@ def visual_proximity(
         σ as a share of the mean distance.
     C : float, default=10.0
         Of the machines of "svm-margin".
+    sample_weight : array of shape (n_rows,), optional
+        Weights of rows in the means of classes, and in the losses of machines.
 
     Returns
     -------
@@ -250,7 +253,12 @@ def visual_proximity(
     check_positive("sigma_scale", sigma_scale)
     X = feature_rows(X)
     classes, labels = check_classes(y, X.shape[0])
-    D = _center_distances(X, labels, len(classes)) if metric == "centers" else _margins(X, labels, len(classes), C)
+    given = check_weights(sample_weight, X.shape[0])
+    weights = np.ones(X.shape[0]) if given is None else given
+    if metric == "centers":
+        D = _center_distances(X, labels, len(classes), weights)
+    else:
+        D = _margins(X, labels, len(classes), C, weights)
     return proximity_of_distances(D, n_neighbors, sigma_scale)
 
 
@@ -269,19 +277,19 @@ def proximity_of_distances(D: np.ndarray, n_neighbors: int, sigma_scale: float) 
     return np.where(near & near.T, np.exp(-D / sigma), 0.0)
 
 
-def class_means(X: Any, labels: np.ndarray, n_classes: int) -> np.ndarray:
+def class_means(X: Any, labels: np.ndarray, n_classes: int, weights: np.ndarray) -> np.ndarray:
     """The mean row of each class."""
-    counts = np.bincount(labels, minlength=n_classes)
+    counts = np.bincount(labels, weights, minlength=n_classes)
     member = np.zeros((n_classes, X.shape[0])) if X.shape[0] * n_classes <= 1 << 22 else None
     if member is not None:
-        member[labels, np.arange(X.shape[0])] = 1.0
+        member[labels, np.arange(X.shape[0])] = weights
         return np.asarray(member @ X) / counts[:, None]
-    means = np.stack([np.asarray(X[labels == k].mean(axis=0)).ravel() for k in range(n_classes)])
-    return means
+    own = [np.flatnonzero(labels == k) for k in range(n_classes)]
+    return np.stack([np.asarray(weights[k] @ X[k]).ravel() for k in own]) / counts[:, None]
 
 
-def _center_distances(X: Any, labels: np.ndarray, n_classes: int) -> np.ndarray:
-    means = class_means(X, labels, n_classes)
+def _center_distances(X: Any, labels: np.ndarray, n_classes: int, weights: np.ndarray) -> np.ndarray:
+    means = class_means(X, labels, n_classes, weights)
     means = means - means.mean(axis=0)
     squares = (means * means).sum(axis=1)
     D = np.sqrt(np.maximum(squares[:, None] + squares - 2.0 * means @ means.T, 0.0))
@@ -289,7 +297,7 @@ def _center_distances(X: Any, labels: np.ndarray, n_classes: int) -> np.ndarray:
     return (D + D.T) / 2.0
 
 
-def _margins(X: Any, labels: np.ndarray, n_classes: int, C: float) -> np.ndarray:
+def _margins(X: Any, labels: np.ndarray, n_classes: int, C: float, weights: np.ndarray) -> np.ndarray:
     """2/‖w‖ of the machine between each pair of classes."""
     check_positive("C", C)
     D = np.zeros((n_classes, n_classes))
@@ -301,6 +309,6 @@ def _margins(X: Any, labels: np.ndarray, n_classes: int, C: float) -> np.ndarray
             part = np.ascontiguousarray(part.toarray() if hasattr(part, "toarray") else part)
             machine = _core.machines.KernelMachine(np.ascontiguousarray(part @ part.T))
             sides = np.r_[np.ones(len(rows[i]), np.int8), -np.ones(len(rows[j]), np.int8)]
-            squared = machine.solve(sides, np.full(len(both), float(C)), 1e-3, 1_000_000)[1]
+            squared = machine.solve(sides, float(C) * weights[both], 1e-3, 1_000_000)[1]
             D[i, j] = D[j, i] = 2.0 / np.sqrt(max(squared, 1e-12))
     return D

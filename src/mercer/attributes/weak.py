@@ -16,7 +16,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._state.saved import Count, Fields, Floats, Nested, Objects, Optional
-from mercer._validation import check_choice, check_count, check_flag
+from mercer._validation import check_choice, check_count, check_flag, used_examples
 from mercer.attributes.category import Encoder
 from mercer.inference import LatentTree
 from mercer.learning.weighted_machines import LOSSES, fit_machines
@@ -118,7 +118,7 @@ class WeakAttributes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Encoder)
         self.max_iter = max_iter
         self.random_state = random_state
 
-    def fit(self, X: Any, Y: Any) -> WeakAttributes:
+    def fit(self, X: Any, Y: Any, sample_weight: Any = None) -> WeakAttributes:
         """Train the machines and draw splits and references.
 
         Parameters
@@ -127,16 +127,18 @@ class WeakAttributes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Encoder)
             Rows.
         Y : array of shape (n_rows,), matrix of 0 and 1 of shape (n_rows, n_labels), or list of label sets
             One label for each row, or several.
+        sample_weight : array of n_rows numbers of at least 0, optional
+            Weights of rows in the machines and in the means; a row of weight 0 is no reference either.
 
         Returns
         -------
         WeakAttributes
             This transformer.
         """
-        self._learn(X, Y)
+        self._learn(X, Y, sample_weight)
         return self
 
-    def fit_transform(self, X: Any, Y: Any) -> np.ndarray:
+    def fit_transform(self, X: Any, Y: Any, sample_weight: Any = None) -> np.ndarray:
         """Train, and return the weak attributes of the training rows, scored by machines that did not see them.
 
         Parameters
@@ -144,6 +146,8 @@ class WeakAttributes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Encoder)
         X : array or sparse matrix of shape (n_rows, n_features)
             Rows.
         Y : labels, see `fit`
+        sample_weight : weights, see `fit`
+            Rows of weight 0 are scored by the machines of all others.
 
         Returns
         -------
@@ -152,17 +156,23 @@ class WeakAttributes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Encoder)
         """
         before = dict(self.__dict__)
         try:
-            return self._finished(*self._learn(X, Y))
+            rows, scores = self._learn(X, Y, sample_weight)
+            if rows.shape[0] < (X.shape[0] if hasattr(X, "shape") else len(X)):
+                return self.transform(X)
+            return self._finished(rows, scores)
         except BaseException:
             self.__dict__.clear()
             self.__dict__.update(before)
             raise
 
-    def _learn(self, X: Any, Y: Any) -> tuple[Any, np.ndarray]:
-        """Train everything; the rows and their scores, out of folds."""
+    def _learn(self, X: Any, Y: Any, sample_weight: Any = None) -> tuple[Any, np.ndarray]:
+        """Train everything; the rows with a weight and their scores, out of folds."""
         self._check_parameters()
         X = self._rows(X, reset=True)
         labels, self.classes_ = _labels(Y, X.shape[0])
+        used, weights = used_examples(sample_weight, X.shape[0])
+        if used is not None:
+            X, labels = X[used], labels[used]
         random = np.random.default_rng(self.random_state)
         targets = self._targets(labels, random)
         drawn = random.permutation(X.shape[0])[: self.n_references]
@@ -171,22 +181,24 @@ class WeakAttributes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Encoder)
         )
         if not targets.shape[1] and not len(drawn) and not self._models():
             raise ValueError("there is no weak attribute: turn classifiers on, or raise n_splits or n_references")
-        self.coef_, self.intercept_, self.n_iter_ = self._machines(X, targets)
+        self.coef_, self.intercept_, self.n_iter_ = self._machines(X, targets, weights)
         folds = min(check_count("folds", self.folds), X.shape[0])
         scores = np.asarray(X @ self.coef_.T + self.intercept_)
         if folds > 1 and targets.shape[1]:
             turn = random.permutation(X.shape[0]) % folds
             for part in range(folds):
-                coef, intercept, _ = self._machines(X[turn != part], targets[turn != part])
+                inside = turn != part
+                own = None if weights is None else weights[inside]
+                coef, intercept, _ = self._machines(X[inside], targets[inside], own)
                 scores[turn == part] = np.asarray(X[turn == part] @ coef.T + intercept)
         raw = self._raw(X, scores)
-        self.mean_ = raw.mean(axis=0)
-        spread = raw.std(axis=0)
+        self.mean_ = np.average(raw, axis=0, weights=weights)
+        spread = np.sqrt(np.average((raw - self.mean_) ** 2, axis=0, weights=weights))
         self.scale_ = np.where(spread > 1e-12 * np.maximum(np.abs(self.mean_), 1e-300), spread, 1.0)
         self.medians_ = self.tree_ = None
         if self.latent:
             self.medians_ = np.median(raw, axis=0)
-            self.tree_ = LatentTree().fit((raw > self.medians_).astype(float))
+            self.tree_ = LatentTree().fit((raw > self.medians_).astype(float), None, weights)
         return X, scores
 
     def _check_parameters(self) -> None:
@@ -223,10 +235,12 @@ class WeakAttributes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Encoder)
             columns.append(splits)
         return np.hstack(columns) if columns else np.zeros((len(labels), 0))
 
-    def _machines(self, X: Any, targets: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
+    def _machines(self, X: Any, targets: np.ndarray, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray, int]:
         if not targets.shape[1]:
             return np.zeros((0, X.shape[1])), np.zeros(0), 0
-        found = fit_machines(X, targets, C=self.C, loss=self.loss, tol=self.tol, max_iter=self.max_iter)
+        found = fit_machines(
+            X, targets, weights=weights, C=self.C, loss=self.loss, tol=self.tol, max_iter=self.max_iter
+        )
         return found.coef, found.intercept, int(found.n_iter)
 
     def _raw(self, X: Any, scores: np.ndarray) -> np.ndarray:

@@ -23,7 +23,7 @@ from sklearn.base import ClassifierMixin
 
 from mercer._state.saved import Count, Fields, Floats, LabelValues, Number, Optional
 from mercer._validation import check_choice, check_count, check_flag, check_positive
-from mercer.attributes._checks import check_classes, check_similarity, check_table
+from mercer.attributes._checks import check_classes, check_similarity, check_table, used_rows
 from mercer.attributes.category import DECODINGS, Encoder, decoded, signed, warn_of_idle
 from mercer.attributes.design import _designed, visual_proximity
 from mercer.learning.weighted_machines import LOSSES, fit_machines
@@ -258,7 +258,7 @@ class ZeroShotClassifier(ClassifierMixin, Encoder):
 
     # ------------------------------------------------------------------ training
 
-    def fit(self, X: Any, y: Any) -> ZeroShotClassifier:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> ZeroShotClassifier:
         """Learn from rows of the known classes.
 
         Parameters
@@ -267,6 +267,8 @@ class ZeroShotClassifier(ClassifierMixin, Encoder):
             Rows.
         y : array of shape (n_rows,)
             Their classes, none of them new.
+        sample_weight : array of n_rows numbers of at least 0, optional
+            A row of weight 2 counts as two; one of weight 0 is left out.
 
         Returns
         -------
@@ -275,16 +277,17 @@ class ZeroShotClassifier(ClassifierMixin, Encoder):
         """
         self._check_parameters()
         X = self._rows(X, reset=True)
+        X, y, weights = used_rows(X, y, sample_weight)
         classes, labels = check_classes(y, X.shape[0])
         novel, side = self._side_information(classes)
-        fitted = self._fitted(X, labels, len(classes), side)
+        fitted = self._fitted(X, labels, len(classes), side, weights)
         self.coef_, self.intercept_, self.known_attributes_, self.novel_attributes_, self.platt_, self.prior_ = fitted
         self.known_classes_, self.novel_classes_ = classes, novel
         self.similarity_ = None if self.method in ("attributes", "dap") else side.similarities()
         self.classes_ = np.concatenate([classes, novel]) if self.generalised else novel
         self.calibration_ = float(self.calibration or 0.0)
         if self.generalised and self.calibration is None:
-            self.calibration_ = self._calibrated(X, labels, len(classes), side)
+            self.calibration_ = self._calibrated(X, labels, len(classes), side, weights)
         return self
 
     def _check_parameters(self) -> None:
@@ -357,29 +360,33 @@ class ZeroShotClassifier(ClassifierMixin, Encoder):
             raise ValueError(f"known class {without!r} has no row in y, or is listed twice")
         return np.array([place[name] for name in classes.tolist()])
 
-    def _fitted(self, X: Any, labels: np.ndarray, n_known: int, side: _Side) -> tuple[Any, ...]:
+    def _fitted(self, X: Any, labels: np.ndarray, n_known: int, side: _Side, weights: Any) -> tuple[Any, ...]:
         """Machines, descriptions of known and new classes, calibration of probabilities and priors of attributes."""
         if self.method == "eszsl":
-            return (*self._fit_eszsl(X, labels, n_known, side), None, None)
+            return (*self._fit_eszsl(X, labels, n_known, side, weights), None, None)
         if self.method == "designed":
-            return (*self._fit_designed(X, labels, n_known, side), None, None)
+            return (*self._fit_designed(X, labels, n_known, side, weights), None, None)
         known, new = side.tables(n_known)
         if self.method == "dap":
-            return self._fit_dap(X, labels, *_binary(known, new))
+            return self._fit_dap(X, labels, *_binary(known, new), weights)
         both = signed(np.vstack([known, new]))
         known, new = both[:n_known], both[n_known:]
         warn_of_idle(known)
-        coef, intercept = self._machines(X, known, labels)
+        coef, intercept = self._machines(X, known, labels, weights)
         return coef, intercept, known, new, None, None
 
-    def _machines(self, X: Any, table: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        machines = fit_machines(X, table, labels, C=self.C, loss=self.loss, tol=self.tol, max_iter=self.max_iter)
+    def _machines(self, X: Any, table: np.ndarray, labels: np.ndarray, weights: Any) -> tuple[np.ndarray, np.ndarray]:
+        machines = fit_machines(
+            X, table, labels, weights=weights, C=self.C, loss=self.loss, tol=self.tol, max_iter=self.max_iter
+        )
         self.n_iter_ = int(machines.n_iter)
         return machines.coef, machines.intercept
 
-    def _fit_designed(self, X: Any, labels: np.ndarray, n_known: int, side: _Side) -> tuple[np.ndarray, ...]:
+    def _fit_designed(
+        self, X: Any, labels: np.ndarray, n_known: int, side: _Side, weights: Any
+    ) -> tuple[np.ndarray, ...]:
         similarity = side.similarities()
-        S = visual_proximity(X, labels, n_neighbors=self.n_neighbors)
+        S = visual_proximity(X, labels, n_neighbors=self.n_neighbors, sample_weight=weights)
         adaptive = None
         if self.adaptive:  # of the size of the matrix that it stands in for, so that lam and eta mean the same
             k = len(similarity)
@@ -388,19 +395,19 @@ class ZeroShotClassifier(ClassifierMixin, Encoder):
             size = np.trace(similarity.T @ (k * np.eye(k) - 1.0) @ similarity)
             adaptive = similarity * np.sqrt(n_known * (n_known - 1) / max(size, 1e-300))
         A = _designed(S, self.n_attributes, self.lam, self.eta, self.sparsify, adaptive, strict=False)
-        coef, intercept = self._machines(X, A, labels)
+        coef, intercept = self._machines(X, A, labels, weights)
         return coef, intercept, A, (similarity / similarity.sum(axis=1, keepdims=True)) @ A
 
-    def _fit_eszsl(self, X: Any, labels: np.ndarray, n_known: int, side: _Side) -> tuple[np.ndarray, ...]:
+    def _fit_eszsl(self, X: Any, labels: np.ndarray, n_known: int, side: _Side, weights: Any) -> tuple[np.ndarray, ...]:
         known, new = side.tables(n_known)
         size = np.linalg.norm(known, axis=1).mean()
         known, new = known / max(size, 1e-300), new / max(size, 1e-300)
         Y = np.where(labels[:, None] == np.arange(n_known), 1.0, -1.0)
-        mean = np.asarray(X.mean(axis=0)).ravel()
-        right = Y @ known
         if sp.issparse(X):
             X = X.toarray()
-        centred = X - mean
+        mean = np.average(X, axis=0, weights=weights)
+        roots = np.ones((len(X), 1)) if weights is None else np.sqrt(weights)[:, None]
+        right, centred = (Y @ known) * roots, (X - mean) * roots
         n, d = centred.shape
         if d <= n:
             gram = centred.T @ centred
@@ -416,11 +423,11 @@ class ZeroShotClassifier(ClassifierMixin, Encoder):
         self.n_iter_ = 1
         return V, -V @ mean, known, new
 
-    def _fit_dap(self, X: Any, labels: np.ndarray, known: np.ndarray, new: np.ndarray) -> tuple[Any, ...]:
+    def _fit_dap(self, X: Any, labels: np.ndarray, known: np.ndarray, new: np.ndarray, weights: Any) -> tuple[Any, ...]:
         """Machines on all rows; sigmoids on scores of rows that a third of the machines did not see."""
         targets = 2.0 * known - 1.0
         warn_of_idle(targets)
-        coef, intercept = self._machines(X, targets, labels)
+        coef, intercept = self._machines(X, targets, labels, weights)
         scores = np.zeros((X.shape[0], known.shape[1]))
         turn = np.empty(X.shape[0], np.int64)  # every class in all three parts
         for k in range(len(known)):
@@ -429,16 +436,16 @@ class ZeroShotClassifier(ClassifierMixin, Encoder):
             out = turn == part
             if not out.any() or out.all():
                 continue
-            own = self._machines(X[~out], targets, labels[~out])
+            own = self._machines(X[~out], targets, labels[~out], None if weights is None else weights[~out])
             scores[out] = X[out] @ own[0].T + own[1]
         truth = known[labels]
         platt = np.array([_sigmoid(scores[:, m], truth[:, m]) for m in range(known.shape[1])])
         return coef, intercept, known, new, platt, np.clip(known.mean(axis=0), 0.02, 0.98)
 
-    def _calibrated(self, X: Any, labels: np.ndarray, n_known: int, side: _Side) -> float:
+    def _calibrated(self, X: Any, labels: np.ndarray, n_known: int, side: _Side, weights: Any) -> float:
         """The bonus with the largest harmonic mean of accuracies, over three draws of a fifth of the known classes."""
         random = np.random.default_rng(self.random_state)
-        proximity = visual_proximity(X, labels, n_neighbors=n_known)
+        proximity = visual_proximity(X, labels, n_neighbors=n_known, sample_weight=weights)
         out_count = max(1, n_known // 5)
         if n_known - out_count < 2:
             return 0.0
@@ -451,7 +458,8 @@ class ZeroShotClassifier(ClassifierMixin, Encoder):
             if not (~tested).any() or len(np.unique(labels[~tested])) < len(kept):
                 continue
             inner = self._fitted(X[~tested], np.searchsorted(kept, labels[~tested]), len(kept),
-                                 side.held_out(kept, out, proximity))  # fmt: skip
+                                 side.held_out(kept, out, proximity),
+                                 None if weights is None else weights[~tested])  # fmt: skip
             scores = self._class_scores(np.asarray(X[tested] @ inner[0].T + inner[1]), *inner[2:])
             own, new = scores[:, : len(kept)], scores[:, len(kept) :]
             truth, truly_new = labels[tested], is_new[tested]

@@ -27,7 +27,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mercer._estimator import Estimator
 from mercer._state.saved import Count, Fields, Floats, Ints, LabelValues, Objects, Saved
-from mercer._validation import check_choice, check_count, check_positive, check_sparse
+from mercer._validation import check_choice, check_count, check_positive, check_sparse, check_weights
 
 __all__ = ["KMeansMajority", "SampledKNN"]
 
@@ -46,17 +46,25 @@ class _SampledBaseline(Saved, ClassifierMixin, Estimator):
         tags.input_tags.sparse = True
         return tags
 
-    def _sample(self, X: Any, y: Any, fraction: Any) -> tuple[Any, NDArray[np.intp], NDArray[np.intp], Any]:
-        """Checked rows, all labels as numbers, which rows are in the sample, and the source of randomness."""
+    def _sample(
+        self, X: Any, y: Any, fraction: Any, sample_weight: Any = None
+    ) -> tuple[Any, NDArray[np.intp], NDArray[np.intp], Any, np.ndarray]:
+        """Checked rows, all labels as numbers, which rows are in the sample, the source of randomness, weights.
+
+        Rows of weight 0 are never in the sample.
+        """
         share = _check_share("fraction", fraction)
         X, y = validate_data(self, check_sparse("X", X), y, accept_sparse="csr", dtype=[np.float64, np.float32])
         check_classification_targets(y)
         self.classes_, labels = np.unique(y, return_inverse=True)
         random = check_random_state(self.random_state)
-        size = max(1, round(share * X.shape[0]))
-        rows = np.arange(len(labels)) if size == len(labels) else np.sort(random.permutation(len(labels))[:size])
+        given = check_weights(sample_weight, X.shape[0])
+        weights = np.ones(X.shape[0]) if given is None else given
+        used = np.flatnonzero(weights)
+        size = max(1, round(share * len(used)))
+        rows = used if size == len(used) else np.sort(random.permutation(used)[:size])
         self.sample_indices_ = rows
-        return X, labels, rows, random
+        return X, labels, rows, random, weights
 
     def _check_rows(self, X: Any) -> Any:
         check_is_fitted(self)
@@ -130,7 +138,7 @@ class SampledKNN(_SampledBaseline):
         """
         check_count("n_neighbors", self.n_neighbors)
         check_choice("metric", self.metric, ("euclidean", "cosine", "manhattan"))
-        X, labels, rows, _ = self._sample(X, y, self.fraction)
+        X, labels, rows, *_ = self._sample(X, y, self.fraction)
         self._keep(X[rows], labels[rows])
         return self
 
@@ -212,13 +220,15 @@ class KMeansMajority(_SampledBaseline):
         self.max_iter = max_iter
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any) -> KMeansMajority:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> KMeansMajority:
         """Clusters the sample and lets the members of each cluster vote.
 
         Parameters
         ----------
         X : array or sparse matrix of shape (n_samples, n_features)
         y : array of shape (n_samples,)
+        sample_weight : array of n_samples numbers of at least 0, optional
+            Weights of rows in the means and in the votes; a row of weight 0 is left out.
 
         Returns
         -------
@@ -226,15 +236,17 @@ class KMeansMajority(_SampledBaseline):
         """
         coverage = _check_share("coverage", self.coverage)
         max_iter = check_count("max_iter", self.max_iter)
-        X, labels, rows, random = self._sample(X, y, self.fraction)
-        sizes = np.sort(np.bincount(labels))[::-1]
-        needed = coverage * len(labels) * (1 - 1e-12)  # against rounding where the share is met exactly
+        X, labels, rows, random, weights = self._sample(X, y, self.fraction, sample_weight)
+        sizes = np.sort(np.bincount(labels, weights))[::-1]
+        needed = coverage * sizes.sum() * (1 - 1e-12)  # against rounding where the share is met exactly
         self.n_clusters_ = min(int(np.searchsorted(np.cumsum(sizes), needed)) + 1, len(sizes), len(rows))
         with warnings.catch_warnings():  # fewer distinct rows than clusters: some clusters stay empty, no harm
             warnings.simplefilter("ignore", ConvergenceWarning)
-            means = KMeans(self.n_clusters_, n_init=1, max_iter=max_iter, random_state=random).fit(X[rows])
+            means = KMeans(self.n_clusters_, n_init=1, max_iter=max_iter, random_state=random).fit(
+                X[rows], sample_weight=weights[rows]
+            )
         self.cluster_centers_, self.n_iter_ = means.cluster_centers_, int(means.n_iter_)
-        self.cluster_labels_ = self.classes_[_majorities(means.labels_, labels[rows], self.n_clusters_)]
+        self.cluster_labels_ = self.classes_[_majorities(means.labels_, labels[rows], self.n_clusters_, weights[rows])]
         return self
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -263,10 +275,13 @@ def _check_share(name: str, value: Any) -> float:
     return float(value)
 
 
-def _majorities(groups: NDArray[np.intp], labels: NDArray[np.intp], n_groups: int) -> NDArray[np.intp]:
+def _majorities(
+    groups: NDArray[np.intp], labels: NDArray[np.intp], n_groups: int, weights: np.ndarray
+) -> NDArray[np.intp]:
     """The most frequent label of each group, the least of equals; of all rows for a group without rows."""
-    winners = np.full(n_groups, np.bincount(labels).argmax(), dtype=np.intp)
-    pairs, counts = np.unique(np.stack([groups, labels], axis=1), axis=0, return_counts=True)
+    winners = np.full(n_groups, np.bincount(labels, weights).argmax(), dtype=np.intp)
+    pairs, place = np.unique(np.stack([groups, labels], axis=1), axis=0, return_inverse=True)
+    counts = np.bincount(place.ravel(), weights, minlength=len(pairs))
     order = np.lexsort((-pairs[:, 1], counts))  # ascending: what is written last, wins
     winners[pairs[order, 0]] = pairs[order, 1]
     return winners

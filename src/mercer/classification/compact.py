@@ -10,10 +10,12 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import ClassifierMixin
+from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mercer._estimator import Estimator
 from mercer._state.saved import Count, Fields, Nested, Saved
+from mercer._validation import check_weights
 from mercer.maps import CompactNonlinearMap
 
 __all__ = ["CompactClassifier"]
@@ -26,12 +28,14 @@ class CompactClassifier(Saved, ClassifierMixin, Estimator):
 
     Parameters
     ----------
-    n_components : int, default=32
+    n_components : int, default=128
         Features.
     circulant, gamma, lambda_, learning_rate, regularization, alpha, max_iter, steps, batch_size
-        As in `mercer.maps.CompactNonlinearMap`.
+        As in `mercer.maps.CompactNonlinearMap`, but for ``lambda_=1e-3``.
     early_stopping, n_iter_no_change, verbose, random_state
         As in `mercer.maps.CompactNonlinearMap`.
+    class_weight : dict, "balanced" or None
+        Factors of the weights of rows in `fit`.
 
     Attributes
     ----------
@@ -58,11 +62,11 @@ class CompactClassifier(Saved, ClassifierMixin, Estimator):
 
     def __init__(
         self,
-        n_components: int = 32,
+        n_components: int = 128,
         *,
         circulant: bool = False,
         gamma: float | str = "neighbours",
-        lambda_: float = 1e-4,
+        lambda_: float = 1e-3,
         learning_rate: float = 0.02,
         regularization: str | None = None,
         alpha: float = 1e-4,
@@ -71,6 +75,7 @@ class CompactClassifier(Saved, ClassifierMixin, Estimator):
         batch_size: int = 500,
         early_stopping: bool = True,
         n_iter_no_change: int = 10,
+        class_weight: Any = None,
         verbose: bool = False,
         random_state: Any = None,
     ) -> None:
@@ -86,15 +91,33 @@ class CompactClassifier(Saved, ClassifierMixin, Estimator):
         self.batch_size = batch_size
         self.early_stopping = early_stopping
         self.n_iter_no_change = n_iter_no_change
+        self.class_weight = class_weight
         self.verbose = verbose
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any) -> CompactClassifier:
-        """Learn the features and the classifiers over them."""
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> CompactClassifier:
+        """Learn the features and the classifiers over them.
+
+        Parameters
+        ----------
+        X : array of shape (n_rows, n_features)
+        y : array of shape (n_rows,)
+        sample_weight : array of n_rows numbers of at least 0, optional
+            How often batches hold a row; a row of weight 0 is left out.
+
+        Returns
+        -------
+        CompactClassifier
+            This model.
+        """
         if y is None:
             raise ValueError("CompactClassifier requires y to be passed, but the target y is None")
         X, y = validate_data(self, X, y, dtype=[np.float64, np.float32])
-        self.map_ = CompactNonlinearMap(task="classification", **self.get_params(deep=False)).fit(X, y)
+        weights = check_weights(sample_weight, len(X))
+        if self.class_weight is not None:
+            own = np.ones(len(X)) if weights is None else weights
+            weights = own * compute_sample_weight(self.class_weight, y)
+        self.map_ = self._map().fit(X, y, weights)
         self.classes_, self.n_iter_ = self.map_.classes_, self.map_.n_iter_
         return self
 
@@ -105,10 +128,14 @@ class CompactClassifier(Saved, ClassifierMixin, Estimator):
         """
         first = not hasattr(self, "map_")
         X, y = validate_data(self, X, y, dtype=[np.float64, np.float32], reset=first)
-        map_ = CompactNonlinearMap(task="classification", **self.get_params(deep=False)) if first else self.map_
+        map_ = self._map() if first else self.map_
         self.map_ = map_.partial_fit(X, y, classes)
         self.classes_, self.n_iter_ = self.map_.classes_, self.map_.n_iter_
         return self
+
+    def _map(self) -> CompactNonlinearMap:
+        options = {name: value for name, value in self.get_params(deep=False).items() if name != "class_weight"}
+        return CompactNonlinearMap(task="classification", **options)
 
     @property
     def coef_(self) -> np.ndarray:

@@ -21,6 +21,7 @@ import scipy.sparse as sp
 from sklearn.base import ClassifierMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import pairwise
+from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 
 from mercer import _core
@@ -30,7 +31,7 @@ from mercer._linalg import asymmetry, low_rank_factor
 from mercer._progress import say
 from mercer._state.saved import Fields, Flag, Floats, History, Ints, LabelValues, Number, Objects, Saved
 from mercer._threads import each
-from mercer._validation import check_choice, check_count, check_positive, check_sparse, thread_count
+from mercer._validation import check_choice, check_count, check_positive, check_sparse, check_weights, thread_count
 from mercer.learning.qp.interior_point import fit_relative_margin
 from mercer.learning.solvers import ConvergenceWarning
 
@@ -101,6 +102,8 @@ class RelativeMarginSVC(Saved, ClassifierMixin, ScoreModel, Estimator):
     cache_size : float, default=200.0
         Megabytes for kernel values of a machine. If all of them fit, they are computed at once, otherwise by rows of
         which the most recently used are kept.
+    class_weight : dict, "balanced" or None
+        Factors of C for the rows of each class.
     n_jobs : int or None
         Threads: over machines if there are several, over kernel values otherwise. The result does not depend on it.
     verbose : int, default=0
@@ -163,6 +166,7 @@ class RelativeMarginSVC(Saved, ClassifierMixin, ScoreModel, Estimator):
         tol: float = 1e-3,
         max_iter: int | None = None,
         cache_size: float = 200.0,
+        class_weight: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
@@ -176,18 +180,21 @@ class RelativeMarginSVC(Saved, ClassifierMixin, ScoreModel, Estimator):
         self.tol = tol
         self.max_iter = max_iter
         self.cache_size = cache_size
+        self.class_weight = class_weight
         self.n_jobs = n_jobs
         self.verbose = verbose
 
     # ------------------------------------------------------------------ training
 
-    def fit(self, X: Any, y: Any) -> RelativeMarginSVC:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> RelativeMarginSVC:
         """Learn from the rows of X and their labels y.
 
         Parameters
         ----------
         X : array or sparse matrix of shape (n_samples, n_features), or the kernel matrix
         y : array of shape (n_samples,)
+        sample_weight : array of n_samples numbers of at least 0, optional
+            Factors of C; a row of weight 0 is left out, its bounds too.
 
         Returns
         -------
@@ -196,15 +203,24 @@ class RelativeMarginSVC(Saved, ClassifierMixin, ScoreModel, Estimator):
         self._check_parameters()
         X, y = validate_data(self, check_sparse("X", X), y, accept_sparse="csr", dtype=np.float64, order="C")
         check_classification_targets(y)
+        weights = check_weights(sample_weight, X.shape[0])
+        weights = np.ones(X.shape[0]) if weights is None else weights
+        used = np.flatnonzero(weights)
         classes, codes = np.unique(y, return_inverse=True)
+        if len(np.unique(codes[used])) < len(classes):
+            raise ValueError("each class needs an object of positive weight")
         if len(classes) < 2:
             raise ValueError(f"y must hold at least two classes, found the one class {classes.tolist()[0]!r}")
+        if self.class_weight is not None:
+            own = compute_class_weight(self.class_weight, classes=classes, y=y, sample_weight=weights)
+            weights = weights * own[codes]
+            used = np.flatnonzero(weights)
         if self.kernel == "precomputed" and X.shape[0] != X.shape[1]:
             raise ValueError(f"with kernel='precomputed', X must be a square matrix in fit, got shape {X.shape}")
         if self.kernel == "precomputed" and sp.issparse(X):
             X = X.toarray()
-        self._gamma = self._gamma_of(X)
-        machines = self._train(X, codes, len(classes))
+        self._gamma = self._gamma_of(X, weights)
+        machines = self._train(X, codes, len(classes), used, weights)
         self.classes_ = classes
         self._keep(X, codes, machines)
         return self
@@ -232,35 +248,44 @@ class RelativeMarginSVC(Saved, ClassifierMixin, ScoreModel, Estimator):
             raise ValueError(f"gamma must be 'scale', 'auto' or a finite number of at least 0, got {self.gamma!r}")
         thread_count(self.n_jobs)
 
-    def _gamma_of(self, X: Any) -> float:
+    def _gamma_of(self, X: Any, weights: np.ndarray) -> float:
         if not isinstance(self.gamma, str):
             return float(self.gamma)
         if self.gamma == "auto" or self.kernel == "precomputed":
             return 1.0 / X.shape[1]
         # The variance over all entries, the zeros of a sparse matrix included.
-        variance = (X.multiply(X)).mean() - X.mean() ** 2 if sp.issparse(X) else X.var()
+        shares = weights / weights.sum() / X.shape[1]
+        mean = float(shares @ np.asarray(X.sum(axis=1)).ravel())
+        if sp.issparse(X):
+            variance = float(shares @ np.asarray(X.multiply(X).sum(axis=1)).ravel()) - mean**2
+        else:
+            variance = float(shares @ ((X - mean) ** 2).sum(axis=1))
         return 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
 
-    def _train(self, X: Any, codes: np.ndarray, n_classes: int) -> list[_Machine]:
-        """All binary problems, in the order of ``dual_coef_``."""
+    def _train(
+        self, X: Any, codes: np.ndarray, n_classes: int, used: np.ndarray, weights: np.ndarray
+    ) -> list[_Machine]:
+        """All binary problems over the rows with a weight, in the order of ``dual_coef_``."""
         problems: list[tuple[np.ndarray, np.ndarray]] = []
         if n_classes == 2 or self.multiclass == "one-vs-one":
             for first, second in combinations(range(n_classes), 2):
-                members = np.flatnonzero((codes == first) | (codes == second))
+                members = used[(codes[used] == first) | (codes[used] == second)]
                 problems.append((members, np.where(codes[members] == second, 1.0, -1.0)))
         else:
-            everyone = np.arange(len(codes))
-            problems = [(everyone, np.where(codes == c, 1.0, -1.0)) for c in range(n_classes)]
+            problems = [(used, np.where(codes[used] == c, 1.0, -1.0)) for c in range(n_classes)]
+        bounds = float(self.C) * weights
         threads = thread_count(self.n_jobs)
         if len(problems) == 1:
             members, signs = problems[0]
-            return [self._train_machine(X, 0, members, signs, threads)]
+            return [self._train_machine(X, 0, members, signs, bounds[members], threads)]
         return each(
-            lambda k: self._train_machine(X, k, problems[k][0], problems[k][1], 1), range(len(problems)), threads
+            lambda k: self._train_machine(X, k, *problems[k], bounds[problems[k][0]], 1), range(len(problems)), threads
         )
 
-    def _train_machine(self, X: Any, number: int, members: np.ndarray, signs: np.ndarray, threads: int) -> _Machine:
-        dual, source, matrix = self._dual(X, members, signs, threads)
+    def _train_machine(
+        self, X: Any, number: int, members: np.ndarray, signs: np.ndarray, C: np.ndarray, threads: int
+    ) -> _Machine:
+        dual, source, matrix = self._dual(X, members, signs, C, threads)
         keys = ("primal", "dual", "gap", "violation", "steps", "seconds", "machine")
         history: dict[str, list[float]] = {key: [] for key in keys}
         begin, n = time.perf_counter(), len(members)
@@ -268,18 +293,18 @@ class RelativeMarginSVC(Saved, ClassifierMixin, ScoreModel, Estimator):
         steps, converged, asked, why = 0, False, not matrix, f"reached max_iter={self.max_iter} steps"
         try:
             if not matrix:  # rows of kernel values are dear here, so a start is sought at once
-                self._start_inside(dual, source, matrix, signs)
+                self._start_inside(dual, source, matrix, signs, C)
             while not converged and steps < limit:
                 chunk = int(min(max(n, 100), 1000, limit - steps))
                 made = dual.run(chunk, float(self.tol))
                 steps, converged = steps + made, made < chunk
                 if not converged and not asked and steps >= _PATIENCE * n:
                     asked = True
-                    self._start_inside(dual, source, matrix, signs)
-                self._record(history, dual.figures(), n, steps, time.perf_counter() - begin, number)
+                    self._start_inside(dual, source, matrix, signs, C)
+                self._record(history, dual.figures(), float(C.sum()), steps, time.perf_counter() - begin, number)
         except KeyboardInterrupt:  # the point at hand is feasible, so it is a model
             why = "was interrupted"
-            self._record(history, dual.figures(), n, steps, time.perf_counter() - begin, number)
+            self._record(history, dual.figures(), float(C.sum()), steps, time.perf_counter() - begin, number)
         if not converged:
             warnings.warn(
                 f"training {why} at a relative gap of {history['gap'][-1]:.1e}: raise max_iter or tol,"
@@ -296,12 +321,12 @@ class RelativeMarginSVC(Saved, ClassifierMixin, ScoreModel, Estimator):
         return _Machine(members, scale * coefficients, intercept, steps, converged, history)
 
     def _record(
-        self, history: dict[str, list[float]], figures: Any, n: int, steps: int, seconds: float, number: int
+        self, history: dict[str, list[float]], figures: Any, most: float, steps: int, seconds: float, number: int
     ) -> None:
         primal, dual, violation = figures[:3]
-        # f = 0 has the primal value C n, so by weak duality the dual of a positive semi-definite kernel stays below it.
+        # f = 0 has the primal value Σ C_i: by weak duality the dual of a positive semi-definite kernel stays below it.
         # That of an indefinite one grows without bound, unless the box of the plain SVM stops it; there we do as SVC.
-        grows = dual > self.C * n * (1 + 1e-9) and math.isfinite(self.B)
+        grows = dual > most * (1 + 1e-9) and math.isfinite(self.B)
         if grows or not all(map(math.isfinite, figures)):
             raise ValueError(
                 "the kernel is not positive semi-definite on the training points, so the problem has no solution:"
@@ -316,7 +341,7 @@ class RelativeMarginSVC(Saved, ClassifierMixin, ScoreModel, Estimator):
             say(f"machine {number}  steps {steps}  {values}")
 
     def _start_inside(
-        self, dual: _core.machines.RelativeMarginDual, source: Any, matrix: bool, signs: np.ndarray
+        self, dual: _core.machines.RelativeMarginDual, source: Any, matrix: bool, signs: np.ndarray, C: np.ndarray
     ) -> None:
         """Where the kernel matrix has a low rank, go on from what an interior point method finds."""
         n = len(signs)
@@ -330,16 +355,16 @@ class RelativeMarginSVC(Saved, ClassifierMixin, ScoreModel, Estimator):
         if V is None:
             return
         dense: np.ndarray = V.toarray() if sp.issparse(V) else V
-        s = fit_relative_margin(dense, signs, float(self.C), float(self.B))
+        s = fit_relative_margin(dense, signs, C, float(self.B))
         g = source @ s if matrix else dense @ (dense.T @ s)
         if np.isfinite(s).all() and np.isfinite(g).all():
             dual.start(s, np.ascontiguousarray(g))
 
     def _dual(
-        self, X: Any, members: np.ndarray, signs: np.ndarray, threads: int
+        self, X: Any, members: np.ndarray, signs: np.ndarray, C: np.ndarray, threads: int
     ) -> tuple[_core.machines.RelativeMarginDual, Any, bool]:
         """The compiled problem, and what it is over: the matrix of kernel values where that fits, else feature rows."""
-        n, C, B = len(members), float(self.C), float(self.B)
+        n, B = len(members), float(self.B)
         available = self.cache_size * 1e6 / 8
         if self.kernel == "precomputed":
             K = self._symmetric(X if n == X.shape[0] else X[np.ix_(members, members)])

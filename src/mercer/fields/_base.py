@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from mercer._arrays import is_tensor, to_numpy
 from mercer._estimator import Estimator
 from mercer._state.saved import Count, Fields, Flag, Floats, History, Saved, Transient
-from mercer._validation import check_count, check_not_negative, thread_count
+from mercer._validation import check_count, check_not_negative, thread_count, used_examples
 from mercer.fields.partition import LogPartition, UnreliableEstimateError, estimate
 from mercer.fields.training import DivergedError, Schedule, approximate, check_rate
 from mercer.learning.checkpoint import Checkpoint, arrays_of
@@ -23,6 +23,7 @@ from mercer.learning.checkpoint import fingerprint as fingerprint_of
 from mercer.learning.learners import Chains, EnergyModel, Keys, Learner, resolve_learner
 from mercer.learning.monitor import Monitor
 from mercer.learning.solvers import ConvergenceWarning
+from mercer.learning.visits import visits
 
 __all__ = ["FieldEstimator"]
 
@@ -69,7 +70,7 @@ class FieldEstimator(Saved, Estimator):
         """Set the fitted parameters."""
 
     @abstractmethod
-    def _first(self, data: Any, random: np.random.Generator) -> np.ndarray:
+    def _first(self, data: Any, random: np.random.Generator, weights: np.ndarray | None = None) -> np.ndarray:
         """Parameters to begin with."""
 
     def _rows(self, data: Any, index: np.ndarray) -> Any:
@@ -91,6 +92,7 @@ class FieldEstimator(Saved, Estimator):
         self,
         X: Any,
         y: Any = None,
+        sample_weight: Any = None,
         *,
         dev: Any = None,
         checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
@@ -102,6 +104,8 @@ class FieldEstimator(Saved, Estimator):
         X : array, or what else the model takes, of shape (n_rows, n_features)
             Binary models take two values: 0 and 1, or those that the model says.
         y : ignored
+        sample_weight : array of n_rows numbers of at least 0, optional
+            How often an epoch visits a row: whole weights are repeats, others averages. A row of weight 0 is left out.
         dev : rows, optional
             Held-out rows: the weights with their best likelihood are kept, and training stops when it no longer rises.
         checkpoint : path or Checkpoint, optional
@@ -116,7 +120,7 @@ class FieldEstimator(Saved, Estimator):
         DivergedError
             If parameters leave the range of numbers; its ``weights`` are the last good ones.
         """
-        return self._fit(X, dev, checkpoint)
+        return self._fit(X, dev, checkpoint, sample_weight)
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Make one pass over more rows, with the particles of the last one.
@@ -132,23 +136,30 @@ class FieldEstimator(Saved, Estimator):
         """
         return self._partial_fit(X)
 
-    def _fit(self, X: Any, dev: Any, checkpoint: str | os.PathLike[str] | Checkpoint | None) -> Any:
+    def _fit(
+        self, X: Any, dev: Any, checkpoint: str | os.PathLike[str] | Checkpoint | None, sample_weight: Any = None
+    ) -> Any:
         learner, schedule = self._check()
         data = self._states(X, reset=True)
+        used, weights = used_examples(sample_weight, data.shape[0])
+        if used is not None and len(used) < data.shape[0]:
+            data = data[used] if not is_tensor(data) else self._rows(data, used)
         seed = _seed_of(self.random_state)
-        theta = self._first(data, np.random.Generator(np.random.Philox(key=seed)))
+        theta = self._first(data, np.random.Generator(np.random.Philox(key=seed)), weights)
         energy = self._make_energy(data)
         schedule.n_decayed = energy.n_couplings  # type: ignore[attr-defined]
         held_out = None if dev is None else self._states(dev, reset=False)
         theta = self._beside(theta, data)
         chains = Chains(energy, Keys(seed), check_count("n_particles", self.n_particles, 2))
-        epochs = self._epochs(-(-data.shape[0] // schedule.batch_size))
+        visited = data.shape[0] if weights is None else len(visits(weights, data.shape[0], np.random.default_rng(0)))
+        epochs = self._epochs(-(-visited // schedule.batch_size))
         monitor = self._monitor(energy, held_out, checkpoint, theta, epochs)
         resumed = None
         if monitor.checkpoint is not None:
             settings = (type(self).__name__, repr(learner), vars(schedule), self.n_particles, seed)
             arrays = [to_numpy(part) if is_tensor(part) else part for part in arrays_of(data)]
-            resumed = monitor.resume(fingerprint_of(settings, [*arrays, to_numpy(theta)]), theta.shape[0])
+            more = [] if weights is None else [weights]
+            resumed = monitor.resume(fingerprint_of(settings, [*arrays, to_numpy(theta), *more]), theta.shape[0])
         self._chains, self._schedule, self._log_z = chains, schedule, None
         try:
             with monitor, np.errstate(over="ignore", invalid="ignore"):  # `approximate` looks for what is not finite
@@ -161,8 +172,9 @@ class FieldEstimator(Saved, Estimator):
                     schedule,
                     epochs,
                     monitor,
-                    self._figures(energy, data),
+                    self._figures(energy, data, weights),
                     resumed,
+                    weights,
                 )
         except DivergedError as error:
             self._keep(error.weights.pop("theta"))
@@ -259,23 +271,25 @@ class FieldEstimator(Saved, Estimator):
             checkpoint=checkpoint,
         )
 
-    def _figures(self, energy: EnergyModel, data: Any) -> Callable[[Any, int], dict[str, float]]:
+    def _figures(
+        self, energy: EnergyModel, data: Any, weights: np.ndarray | None = None
+    ) -> Callable[[Any, int], dict[str, float]]:
         small = energy.is_small()  # type: ignore[attr-defined]
 
         def figures(theta: Any, epoch: int) -> dict[str, float]:
             due = small if not self.likelihood_every else epoch % self.likelihood_every == 0
             if not small and not self.likelihood_every:
                 return {}
-            return {"log_likelihood": self._likelihood(energy, theta, data) if due else np.nan}
+            return {"log_likelihood": self._likelihood(energy, theta, data, weights) if due else np.nan}
 
         return figures
 
-    def _likelihood(self, energy: EnergyModel, theta: Any, data: Any) -> float:
+    def _likelihood(self, energy: EnergyModel, theta: Any, data: Any, weights: np.ndarray | None = None) -> float:
         """The mean log-likelihood; by annealing, where no exact sum is quick, even if few chains count."""
         method = "exact" if energy.is_small() else "ais"  # type: ignore[attr-defined]
         found = estimate(energy, theta, method, _TEMPERATURES, _CHAINS, Keys(0), self._base_data(theta))
-        sums = self._each_block(data, lambda rows: float(to_numpy(energy.log_density(rows, theta)).sum()))
-        return sum(sums) / data.shape[0] - found.point
+        parts = self._each_block(data, lambda rows: np.ravel(to_numpy(energy.log_density(rows, theta))))
+        return float(np.average(np.concatenate(parts).astype(np.float64), weights=weights)) - found.point
 
     def _base_data(self, like: Any) -> Any:
         return self.feature_means_

@@ -171,9 +171,9 @@ class BoltzmannMachine(FieldEstimator):
     def _make_energy(self, like: Any) -> PairField:
         return PairField(self.n_features_in_, self.edges_, float(self.lowest_), 1.0, thread_count(self.n_jobs))
 
-    def _first(self, data: np.ndarray, random: np.random.Generator) -> np.ndarray:
+    def _first(self, data: np.ndarray, random: np.random.Generator, weights: np.ndarray | None = None) -> np.ndarray:
         self.edges_ = self._pairs()
-        self.feature_means_ = data.mean(axis=0, dtype=np.float64)
+        self.feature_means_ = np.average(data.astype(np.float64), axis=0, weights=weights)
         theta = np.zeros(len(self.edges_) + self.n_features_in_)
         theta[: len(self.edges_)] = 0.01 * random.standard_normal(len(self.edges_))
         return theta

@@ -218,11 +218,21 @@ class RBM(TransformerMixin, FieldEstimator):
         names = ("components_", "intercept_hidden_", "intercept_visible_")
         return {name: getattr(self, name) for name in names}
 
-    def _first(self, data: Any, random: np.random.Generator) -> np.ndarray:
+    def _first(self, data: Any, random: np.random.Generator, weights: np.ndarray | None = None) -> np.ndarray:
         hidden, visible = check_count("n_hidden", self.n_hidden), self.n_features_in_
         self.__dict__.pop("components_", None)  # of an earlier fit with other sizes
         n = data.shape[0]
-        means = np.asarray(to_numpy(data.mean(0)) if not sp.issparse(data) else data.mean(axis=0), np.float64).ravel()
+        if weights is not None:
+            n = float(weights.sum())
+            sums = np.zeros(visible)
+            for first in range(0, data.shape[0], 4096):
+                rows = to_numpy(self._rows(data, np.arange(first, min(data.shape[0], first + 4096))))
+                sums += weights[first : first + 4096] @ np.asarray(rows, np.float64)
+            means = sums / n
+        elif sp.issparse(data):
+            means = np.asarray(data.mean(axis=0), np.float64).ravel()
+        else:
+            means = np.asarray(to_numpy(data.mean(0)), np.float64).ravel()
         self.feature_means_ = means
         theta = np.zeros(visible * hidden + hidden + visible, np.float32)
         theta[: visible * hidden] = 0.01 * random.standard_normal(visible * hidden)

@@ -18,6 +18,7 @@ import numpy as np
 from mercer._arrays import is_numpy, to_numpy
 from mercer.learning.learners import Chains, Learner
 from mercer.learning.monitor import Monitor
+from mercer.learning.visits import visits
 
 __all__ = ["DivergedError", "Schedule", "approximate", "check_rate"]
 
@@ -64,6 +65,7 @@ def approximate(
     monitor: Monitor,
     figures: Callable[[Any, int], dict[str, float]],
     resumed: tuple[dict[str, Any], dict[str, np.ndarray]] | None = None,
+    weights: np.ndarray | None = None,
 ) -> tuple[Any, bool]:
     """Run epochs and return the parameters, and whether Ctrl-C ended them.
 
@@ -83,6 +85,8 @@ def approximate(
     figures : callable
         (θ, epoch) → figures for the history.
     resumed : state and arrays of an unfinished run, optional
+    weights : array of positive numbers, optional
+        How often an epoch visits each row.
     """
     n, velocity = data.shape[0], None
     if resumed is not None:
@@ -97,9 +101,9 @@ def approximate(
     good = theta
     try:
         while schedule.epoch < max_iter:
-            order = _order(n, chains.keys.seed, schedule.epoch)
+            order = _order(n, chains.keys.seed, schedule.epoch, weights)
             sums: dict[str, list[float]] = {}
-            for first in range(0, n, schedule.batch_size):
+            for first in range(0, len(order), schedule.batch_size):
                 batch = rows(data, order[first : first + schedule.batch_size])
                 gradient = learner.gradient(chains, theta, batch)
                 rate = schedule.rate / (1.0 + schedule.decay * schedule.step)
@@ -137,10 +141,9 @@ def _moved(theta: Any, gradient: Any, rate: float, keep: bool) -> Any:
     return theta + (theta.dtype.type(rate) if is_numpy(theta) else rate) * gradient
 
 
-def _order(n: int, seed: int, epoch: int) -> np.ndarray:
-    return np.random.Generator(
-        np.random.Philox(key=(seed ^ (0x5BF0_3635 * (epoch + 1))) & ((1 << 64) - 1))
-    ).permutation(n)
+def _order(n: int, seed: int, epoch: int, weights: np.ndarray | None) -> np.ndarray:
+    random = np.random.Generator(np.random.Philox(key=(seed ^ (0x5BF0_3635 * (epoch + 1))) & ((1 << 64) - 1)))
+    return random.permutation(n if weights is None else visits(weights, n, random))
 
 
 def _arrays(theta: Any, velocity: Any, chains: Chains) -> dict[str, np.ndarray]:

@@ -26,7 +26,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mercer._estimator import Estimator
 from mercer._state.saved import Count, Fields, Floats, Ints, Number, Saved
-from mercer._validation import check_count, check_positive
+from mercer._validation import check_count, check_positive, used_examples
 from mercer.inference.bayesian import BayesianNetwork
 
 __all__ = ["ChowLiuTree", "LatentTree"]
@@ -424,18 +424,24 @@ class BinaryTree(Saved, Estimator):
         free = 2 * (self.parents_ >= 0).sum() + (self.parents_ < 0).sum()
         self.bic_ = self.log_likelihood_ - 0.5 * float(free) * float(np.log(max(n, 2.0)))
 
-    def _fit_tables(self, X: np.ndarray, smoothing: float) -> None:
+    def _weighted_rows(self, X: Any, sample_weight: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Training rows with a weight above 0, and these weights."""
+        X = self._binary_rows(X, reset=True)
+        used, weights = used_examples(sample_weight, len(X))
+        return (X, np.ones(len(X))) if used is None or weights is None else (X[used], weights)
+
+    def _fit_tables(self, X: np.ndarray, smoothing: float, counts: np.ndarray) -> None:
         """Conditional tables by counts, with ``smoothing`` added to each."""
         self.conditional_ = np.empty((len(self.parents_), 2))
         for v, p in enumerate(self.parents_):
             if p < 0:
-                on = (X[:, v].sum() + smoothing) / (len(X) + 2.0 * smoothing)
+                on = (counts @ X[:, v] + smoothing) / (counts.sum() + 2.0 * smoothing)
                 self.conditional_[v] = on
                 continue
             for state in (0, 1):
-                rows = X[:, p] == state
-                weight = rows.sum() + 2.0 * smoothing
-                self.conditional_[v, state] = (X[rows, v].sum() + smoothing) / weight if weight else 0.5
+                own = counts * (X[:, p] == state)
+                weight = own.sum() + 2.0 * smoothing
+                self.conditional_[v, state] = (own @ X[:, v] + smoothing) / weight if weight else 0.5
 
     def _check_state(self) -> None:
         if len(self.parents_) < self.n_features_in_:
@@ -492,7 +498,7 @@ class ChowLiuTree(BinaryTree):
     def __init__(self, smoothing: float = 0.5) -> None:
         self.smoothing = smoothing
 
-    def fit(self, X: Any, y: Any = None) -> ChowLiuTree:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> ChowLiuTree:
         """Learn the tree from rows of 0 and 1.
 
         Parameters
@@ -501,6 +507,8 @@ class ChowLiuTree(BinaryTree):
             Rows.
         y : None
             Not used.
+        sample_weight : array of n_rows numbers of at least 0, optional
+            A row of weight 2 counts as two; one of weight 0 is left out.
 
         Returns
         -------
@@ -508,13 +516,13 @@ class ChowLiuTree(BinaryTree):
             This tree.
         """
         smoothing = check_positive("smoothing", self.smoothing)
-        X = self._binary_rows(X, reset=True)
-        information = mutual_informations(X)
+        X, counts = self._weighted_rows(X, sample_weight)
+        information = mutual_informations(X, counts)
         self._set_tree(_spanning(information), X.shape[1])
         own = np.arange(X.shape[1])
         self.mutual_information_ = np.where(self.parents_ >= 0, information[own, self.parents_], 0.0)
-        self._fit_tables(X, smoothing)
-        self._keep_scores(X, np.ones(len(X)))
+        self._fit_tables(X, smoothing, counts)
+        self._keep_scores(X, counts)
         return self
 
 
@@ -618,7 +626,7 @@ class LatentTree(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BinaryTree):
         self.max_iter = max_iter
         self.tol = tol
 
-    def fit(self, X: Any, y: Any = None) -> LatentTree:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> LatentTree:
         """Learn the tree from rows of 0 and 1.
 
         Parameters
@@ -627,6 +635,8 @@ class LatentTree(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BinaryTree):
             Rows.
         y : None
             Not used.
+        sample_weight : array of n_rows numbers of at least 0, optional
+            A row of weight 2 counts as two; one of weight 0 is left out.
 
         Returns
         -------
@@ -635,30 +645,30 @@ class LatentTree(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BinaryTree):
         """
         smoothing = check_positive("smoothing", self.smoothing)
         max_iter, tol = check_count("max_iter", self.max_iter, 0), check_positive("tol", self.tol)
-        X = self._binary_rows(X, reset=True)
+        X, weights = self._weighted_rows(X, sample_weight)
         d = X.shape[1]
         most = d // 2 if self.max_hidden is None else check_count("max_hidden", self.max_hidden, 0)
-        grouping = _Grouping(X, _spanning(mutual_informations(X)), most)
+        grouping = _Grouping(X, weights, _spanning(mutual_informations(X, weights)), most)
         grouping.run()
         self.n_hidden_ = len(grouping.posteriors)
         self._set_tree(grouping.edges(), d + self.n_hidden_)
-        rows, counts = np.unique(X, axis=0, return_counts=True)
-        self._counts = counts.astype(float)
-        self.conditional_ = self._first_tables(np.hstack([X, *grouping.posteriors]), smoothing)
+        rows, place = np.unique(X, axis=0, return_inverse=True)
+        self._counts = np.bincount(place.ravel(), weights, minlength=len(rows))
+        self.conditional_ = self._first_tables(np.hstack([X, *grouping.posteriors]), weights, smoothing)
         self.n_iter_ = self._maximise(rows, smoothing, max_iter, tol) if self.n_hidden_ else 0
         self._keep_scores(rows, self._counts)
         del self._counts
         return self
 
-    def _first_tables(self, soft: np.ndarray, smoothing: float) -> np.ndarray:
+    def _first_tables(self, soft: np.ndarray, counts: np.ndarray, smoothing: float) -> np.ndarray:
         """Tables from columns and posteriors of hidden variables, as if these were independent given the row."""
         conditional = np.empty((len(self.parents_), 2))
         for v, p in enumerate(self.parents_):
             if p < 0:
-                conditional[v] = (soft[:, v].sum() + smoothing) / (len(soft) + 2.0 * smoothing)
+                conditional[v] = (counts @ soft[:, v] + smoothing) / (counts.sum() + 2.0 * smoothing)
                 continue
             for state in (0, 1):
-                weight = soft[:, p] if state else 1.0 - soft[:, p]
+                weight = counts * (soft[:, p] if state else 1.0 - soft[:, p])
                 conditional[v, state] = (weight @ soft[:, v] + smoothing) / (weight.sum() + 2.0 * smoothing)
         return conditional
 
@@ -710,16 +720,16 @@ class LatentTree(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BinaryTree):
 class _Grouping:
     """Hidden nodes for the neighbourhoods of a tree, by distances that add up and by BIC."""
 
-    def __init__(self, X: np.ndarray, edges: list[tuple[int, int]], most: int) -> None:
-        self.X, self.most = X, most
-        self.n, self.d = X.shape
+    def __init__(self, X: np.ndarray, counts: np.ndarray, edges: list[tuple[int, int]], most: int) -> None:
+        self.X, self.counts, self.most = X, counts, most
+        self.n, self.d = float(counts.sum()), X.shape[1]
         self.links: dict[int, set[int]] = {v: set() for v in range(self.d)}
         for a, b in edges:
             self.links[a].add(b)
             self.links[b].add(a)
         self.posteriors: list[np.ndarray] = []
         self.stand_in = list(range(self.d))  # the observed variable nearest to a node
-        self.D = _distances(X)
+        self.D = _distances(X, counts)
 
     def run(self) -> None:
         for i in sorted(range(self.d), key=lambda v: (-len(self.links[v]), v)):
@@ -754,8 +764,8 @@ class _Grouping:
         members = list(dict.fromkeys(self.stand_in[v] for v in [*family, i]))
         if len(members) < 3:
             return None
-        rows, inverse, counts = np.unique(self.X[:, members], axis=0, return_inverse=True, return_counts=True)
-        weights = counts.astype(float)
+        rows, inverse = np.unique(self.X[:, members], axis=0, return_inverse=True)
+        weights = np.bincount(inverse.ravel(), self.counts, minlength=len(rows))
         information = mutual_informations(rows, weights)
         on = weights @ rows / self.n
         entropy = -sum(p * np.log(p) for q in on for p in (q, 1.0 - q) if p > 0)
@@ -784,9 +794,9 @@ class _Grouping:
             self.links[v].add(h)
 
 
-def _distances(X: np.ndarray) -> np.ndarray:
+def _distances(X: np.ndarray, counts: np.ndarray) -> np.ndarray:
     """−log |correlation| of all pairs of columns."""
-    centred = X - X.mean(axis=0)
+    centred = (X - np.average(X, axis=0, weights=counts)) * np.sqrt(counts)[:, None]
     length = np.sqrt((centred * centred).sum(axis=0))
     length[length < _TINY] = np.inf
     with np.errstate(divide="ignore"):

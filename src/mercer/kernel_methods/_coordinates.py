@@ -50,22 +50,26 @@ class Coordinates(Saved):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def fit(self, name: str, X: Any) -> np.ndarray:
-        """Learn the coordinates; returns those of X, one row an object."""
+    def fit(self, name: str, X: Any, weights: np.ndarray | None = None) -> np.ndarray:
+        """Learn the coordinates; returns those of X, one row an object, each times the root of its weight."""
         X = objects(name, X, 2)
-        F = self._fit_exact(X) if self.n_features is None else self._fit_map(X, self.n_features)
+        w = np.ones(count(X)) if weights is None else weights
+        F = self._fit_exact(X, w) if self.n_features is None else self._fit_map(X, self.n_features, w)
         if F.shape[1] == 0:
             raise ValueError(f"the kernel {self.kernel!r} is constant on {name}: there is nothing to learn from")
         return F
 
-    def _fit_exact(self, X: Any) -> np.ndarray:
+    def _fit_exact(self, X: Any, weights: np.ndarray) -> np.ndarray:
         K = self.kernel(X, n_jobs=self.n_jobs)
         if not np.isfinite(K).all():
             raise ValueError(f"the Gram matrix of {self.kernel!r} is not finite")
         warn_of_degenerate(K, self.kernel)
         self.points = X
-        self.column_means = K.mean(axis=0)
-        K = K - self.column_means[None, :] - self.column_means[:, None] + self.column_means.mean()
+        roots, total = np.sqrt(weights), weights.sum()
+        self.column_means = weights @ K / total
+        K = K - self.column_means[None, :] - self.column_means[:, None] + weights @ self.column_means / total
+        K *= roots[:, None]
+        K *= roots
         scale = float(np.abs(np.diagonal(K)).max(initial=0.0))
         n = len(K)
         few = self.n_components is not None and self.n_components < n // 4
@@ -76,14 +80,14 @@ class Coordinates(Saved):
         if self.n_components is not None:
             kept[self.n_components :] = False
         self.values = values[kept]
-        self.axes = np.ascontiguousarray(vectors[:, kept] / np.sqrt(values[kept]))  # as a model file gives it back
+        self.axes = np.ascontiguousarray(roots[:, None] * vectors[:, kept] / np.sqrt(values[kept]))  # as files give it
         return vectors[:, kept] * np.sqrt(values[kept])
 
-    def _fit_map(self, X: Any, n_features: int) -> np.ndarray:
+    def _fit_map(self, X: Any, n_features: int, weights: np.ndarray) -> np.ndarray:
         self.map = self.kernel.approximate(n_features, random_state=self.random_state).fit(X)
         F = np.asarray(self.map.transform(X), np.float64)
-        self.mean = F.mean(axis=0)
-        F = F - self.mean
+        self.mean = weights @ F / weights.sum()
+        F = (F - self.mean) * np.sqrt(weights)[:, None]
         # Rotated to principal axes, so that directions which the objects do not span can be left out.
         values, vectors = np.linalg.eigh(F.T @ F)
         values, vectors = values[::-1], vectors[:, ::-1]

@@ -38,8 +38,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer._estimator import Estimator
 from mercer._state.saved import Fields, Floats, ListOf, Nested, Saved
-from mercer._validation import check_choice, check_count
-from mercer.kernel_methods._collections import count, generator, objects, seed_of
+from mercer._validation import check_choice, check_count, used_examples
+from mercer.kernel_methods._collections import count, generator, objects, seed_of, taken
 from mercer.kernel_methods._coordinates import Coordinates
 from mercer.kernels.approximations import chosen_objects
 from mercer.kernels.base import Kernel
@@ -69,10 +69,10 @@ class _Whitened(NamedTuple):
     lengths: np.ndarray  # of the features' columns: what a weight is compared by
 
 
-def _column_means(X: np.ndarray) -> np.ndarray:
+def _column_means(X: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
     """Means to the last digit: a sum over rows alone is off by as many digits as the number of rows has."""
-    means = X.mean(axis=0)
-    return means + (X - means).mean(axis=0)
+    means = np.average(X, axis=0, weights=weights)
+    return means + np.average(X - means, axis=0, weights=weights)
 
 
 def _column_lengths(F: np.ndarray) -> np.ndarray:
@@ -115,13 +115,18 @@ def _whitened(F: np.ndarray, ridge: float, rounding: np.ndarray | float = 0.0) -
 
 
 def canonical_weights(
-    features: list[np.ndarray], ridge: float, n_components: int, rounding: Sequence[np.ndarray | float] | None = None
+    features: list[np.ndarray],
+    ridge: float,
+    n_components: int,
+    rounding: Sequence[np.ndarray | float] | None = None,
+    total: float | None = None,
 ) -> tuple[list[np.ndarray], np.ndarray]:
     """Weights of each view's centred features, and the correlations, largest first.
 
-    Without κ, the correlation of a component is the mean over the pairs of views, and all projections have variance 1.
+    ``total`` is the sum of the weights of rows whose features are multiplied by the roots of these. Without κ, the
+    correlation of a component is the mean over the pairs of views, and all projections have variance 1.
     """
-    n = len(features[0])
+    n = len(features[0]) if total is None else total
     rounding = [0.0] * len(features) if rounding is None else rounding
     views = [_whitened(F, ridge, least) for F, least in zip(features, rounding, strict=True)]
     most = min(view.G.shape[1] for view in views)
@@ -212,9 +217,16 @@ class _Views(Saved, Estimator):
     def _project(self, views: Sequence[Any]) -> list[np.ndarray]:
         raise NotImplementedError
 
-    def _solve(self, features: list[np.ndarray], rounding: Sequence[np.ndarray] | None = None) -> None:
+    def _solve(
+        self,
+        features: list[np.ndarray],
+        rounding: Sequence[np.ndarray] | None = None,
+        weights: np.ndarray | None = None,
+    ) -> None:
         ridge, n_components = _check_ridge(self.regularization), check_count("n_components", self.n_components)
-        weights, self.correlations_ = canonical_weights(features, ridge, n_components, rounding)
+        weights, self.correlations_ = canonical_weights(
+            features, ridge, n_components, rounding, None if weights is None else float(weights.sum())
+        )
         self.weights_ = [np.ascontiguousarray(W) for W in weights]  # as a model file gives them back
 
     def _check_state(self) -> None:
@@ -284,16 +296,32 @@ class MultiSetCCA(_Views):
         self.n_components = n_components
         self.regularization = regularization
 
-    def fit(self, views: Sequence[Any], y: Any = None) -> MultiSetCCA:
-        """Fit to a list of arrays of shape (n_objects, n_variables of the view)."""
+    def fit(self, views: Sequence[Any], y: Any = None, sample_weight: Any = None) -> MultiSetCCA:
+        """Fit to views of objects.
+
+        Parameters
+        ----------
+        views : list of arrays of shape (n_objects, n_variables of the view)
+        y : ignored
+        sample_weight : array of n_objects numbers of at least 0, optional
+            An object of weight 2 counts as two; one of weight 0 is left out.
+
+        Returns
+        -------
+        self : MultiSetCCA
+        """
         arrays = self._arrays(views)
-        if _same_counts(arrays) < 2:
+        used, weights = used_examples(sample_weight, _same_counts(arrays))
+        if used is not None:
+            arrays = [X[used] for X in arrays]
+        if len(arrays[0]) < 2:
             raise ValueError("views must hold at least 2 objects")
-        means = [_column_means(X) for X in arrays]
+        means = [_column_means(X, weights) for X in arrays]
         # A column far from 0 has few digits left after its mean is taken away.
         eps = np.finfo(np.float64).eps
         rounding = [4 * eps * np.sqrt(len(X)) * np.abs(X).max(axis=0) for X in arrays]
-        self._solve([X - mean for X, mean in zip(arrays, means, strict=True)], rounding)
+        roots = 1.0 if weights is None else np.sqrt(weights)[:, None]
+        self._solve([(X - mean) * roots for X, mean in zip(arrays, means, strict=True)], rounding, weights)
         self.means_ = means
         return self
 
@@ -363,11 +391,22 @@ class CCA(MultiSetCCA):
         if len(self.weights_) != 2:
             raise ValueError(f"weights_ must be of two views, found {len(self.weights_)}")
 
-    def fit(self, X: Any, Y: Any = None) -> CCA:
-        """Fit to two arrays with a row an object."""
+    def fit(self, X: Any, Y: Any = None, sample_weight: Any = None) -> CCA:
+        """Fit to two arrays with a row an object.
+
+        Parameters
+        ----------
+        X, Y : arrays of shape (n_objects, n_variables of the view)
+        sample_weight : array of n_objects numbers of at least 0, optional
+            An object of weight 2 counts as two; one of weight 0 is left out.
+
+        Returns
+        -------
+        self : CCA
+        """
         if Y is None:
             raise ValueError("CCA needs two views: fit(X, Y)")
-        super().fit([X, Y])
+        super().fit([X, Y], None, sample_weight)
         return self
 
     def transform(self, X: Any, Y: Any) -> tuple[np.ndarray, np.ndarray]:  # type: ignore[override]
@@ -450,19 +489,36 @@ class KernelCCA(_Views):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def fit(self, views: Sequence[Any], y: Any = None) -> KernelCCA:
-        """Fit to a list of collections of objects; the i-th objects of all views belong together."""
+    def fit(self, views: Sequence[Any], y: Any = None, sample_weight: Any = None) -> KernelCCA:
+        """Fit to views of objects.
+
+        Parameters
+        ----------
+        views : list of collections of objects
+            The i-th objects of all views belong together.
+        y : ignored
+        sample_weight : array of n_objects numbers of at least 0, optional
+            An object of weight 2 counts as two; one of weight 0 is left out.
+
+        Returns
+        -------
+        self : KernelCCA
+        """
         check_choice("method", self.method, ("exact", "features"))
         views = self._collections(views)
-        _same_counts(views)
+        used, weights = used_examples(sample_weight, _same_counts(views))
+        if used is not None:
+            views = [taken(view, used) for view in views]
         width = None if self.method == "exact" else check_count("n_features", self.n_features)
         rng = generator(self.random_state)
         coordinates = [
             Coordinates(kernel, "KernelCCA", width, random_state=seed_of(rng), n_jobs=self.n_jobs)
             for kernel in self._kernels_of(len(views))
         ]
-        features = [part.fit(f"views[{v}]", X) for v, (part, X) in enumerate(zip(coordinates, views, strict=True))]
-        self._solve(features)
+        features = [
+            part.fit(f"views[{v}]", X, weights) for v, (part, X) in enumerate(zip(coordinates, views, strict=True))
+        ]
+        self._solve(features, weights=weights)
         self.coordinates_ = coordinates
         return self
 

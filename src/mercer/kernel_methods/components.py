@@ -16,7 +16,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from mercer._state.saved import Fields, Floats
 from mercer._validation import check_count
-from mercer.kernel_methods._base import KernelMethod
+from mercer.kernel_methods._base import KernelMethod, weights_of
 
 __all__ = ["KernelPCA"]
 
@@ -91,24 +91,27 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelMethod)
     def _takes_conditional(self) -> bool:
         return bool(self.center)
 
-    def fit(self, X: Any, y: Any = None) -> KernelPCA:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> KernelPCA:
         """Find the components of objects.
 
         Parameters
         ----------
         X : collection of objects, or their kernel matrix
         y : ignored
+        sample_weight : array of n numbers of at least 0, optional
+            An object of weight 2 counts as two; one of weight 0 is left out.
 
         Returns
         -------
         self : KernelPCA
         """
-        self._decompose(X)
+        self._decompose(X, sample_weight)
         return self
 
-    def fit_transform(self, X: Any, y: Any = None, **params: Any) -> np.ndarray:
+    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None, **params: Any) -> np.ndarray:
         """The coordinates of the objects that it is fitted to: V √Λ."""
-        return self._decompose(X)
+        coordinates = self._decompose(X, sample_weight)
+        return coordinates if sample_weight is None else self.transform(X)
 
     def transform(self, X: Any) -> np.ndarray:
         """The coordinates of objects on the components.
@@ -124,14 +127,22 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelMethod)
         self._check_fitted()
         return self._expanded(X, self.dual_coef_) + self.intercept_
 
-    def _decompose(self, X: Any) -> np.ndarray:
+    def _decompose(self, X: Any, sample_weight: Any = None) -> np.ndarray:
+        """Coordinates of the objects with a weight; n weights w make √w K √w of the matrix of n objects."""
         if self.n_components is not None:
             check_count("n_components", self.n_components)
         X = self._collected(X, reset=True)
-        K = self._gram(X)
-        n, means = len(K), K.mean(axis=0)
+        weights = weights_of(X, sample_weight)
+        used = np.flatnonzero(weights)
+        K, roots = self._gram(X), np.sqrt(weights[used])
+        if len(used) < len(K):
+            K = K[np.ix_(used, used)]
+        n, total = len(K), float(roots @ roots)
+        means = K.mean(axis=0) if sample_weight is None else (weights[used] @ K) / total
         if self.center:
-            K = K - means[:, None] - means[None, :] + means.mean()
+            K = K - means[:, None] - means[None, :] + (means @ weights[used]) / total
+        if sample_weight is not None:
+            K = roots[:, None] * K * roots
         wanted = n if self.n_components is None else min(n, self.n_components)
         values, vectors = eigh(K, subset_by_index=(n - wanted, n - 1))
         values, vectors = values[::-1], vectors[:, ::-1]
@@ -141,16 +152,17 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelMethod)
                 f"the objects of X (n_samples={n}) do not differ in feature space: there are no components"
             )
         values, vectors = values[kept], vectors[:, kept]
-        sizes = np.abs(vectors)
+        sizes = np.abs(vectors / roots[:, None])
         largest = (sizes >= (1.0 - 1e-6) * sizes.max(axis=0)).argmax(axis=0)
         vectors = vectors * np.sign(vectors[largest, np.arange(len(values))])
         if self.center:
-            vectors = vectors - vectors.mean(axis=0)  # 0 but for rounding: then a shift of k(x, ·) has no effect at all
-        self._keep(X, np.arange(n))
+            # 0 but for rounding: then a shift of k(x, ·) has no effect at all
+            vectors = vectors - roots[:, None] * (roots @ vectors / total)
+        self._keep(X, used)
         self.eigenvalues_ = values.copy()
-        self.dual_coef_ = np.ascontiguousarray(vectors / np.sqrt(values))  # as a model file gives it back
+        self.dual_coef_ = np.ascontiguousarray(roots[:, None] * vectors / np.sqrt(values))  # as a model file gives it
         self.intercept_ = -(means @ self.dual_coef_) if self.center else np.zeros(len(values))
-        return vectors * np.sqrt(values)
+        return vectors / roots[:, None] * np.sqrt(values)
 
     @property
     def _n_features_out(self) -> int:

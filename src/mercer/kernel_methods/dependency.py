@@ -15,8 +15,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer._estimator import Estimator
 from mercer._state.saved import Fields, Floats, Nested, Objects, Saved
-from mercer._validation import check_count, check_positive
-from mercer.kernel_methods._collections import count, objects, same_count
+from mercer._validation import check_count, check_positive, used_examples
+from mercer.kernel_methods._collections import count, objects, same_count, taken
 from mercer.kernel_methods._coordinates import Coordinates
 from mercer.kernel_methods.preimage import PreImage
 from mercer.kernels.base import Kernel, check_kernel, require_positive_definite
@@ -67,6 +67,7 @@ class KernelDependencyEstimation(Saved, Estimator):
         inputs_=Objects(),
         outputs_=Nested(Coordinates),
         pre_image_=Nested(PreImage),
+        _shares=Floats(lambda model: count(model.inputs_), low=0.0, high=1.0),
     )
 
     def __init__(
@@ -85,23 +86,39 @@ class KernelDependencyEstimation(Saved, Estimator):
         self.pre_image = pre_image
         self.n_jobs = n_jobs
 
-    def fit(self, X: Any, Y: Any) -> KernelDependencyEstimation:
-        """Learn from inputs X and outputs Y that belong together, one by one."""
+    def fit(self, X: Any, Y: Any, sample_weight: Any = None) -> KernelDependencyEstimation:
+        """Learn from inputs and outputs that belong together, one by one.
+
+        Parameters
+        ----------
+        X : collection of n inputs
+        Y : collection of n outputs
+        sample_weight : array of n numbers of at least 0, optional
+            A pair of weight 2 counts as two; one of weight 0 is left out.
+
+        Returns
+        -------
+        self : KernelDependencyEstimation
+        """
         require_positive_definite(check_kernel("input_kernel", self.input_kernel), "KernelDependencyEstimation")
         check_kernel("output_kernel", self.output_kernel)
         ridge = check_positive("alpha", self.alpha)
         components = None if self.n_components is None else check_count("n_components", self.n_components)
         X, Y = objects("X", X, 2), objects("Y", Y, 2)
         n = same_count(("X", "Y"), X, Y)
+        used, given = used_examples(sample_weight, n)
+        if used is not None:
+            X, Y, n = objects("X", taken(X, used), 2), objects("Y", taken(Y, used), 2), len(used)
+        weights = np.ones(n) if given is None else given
         self.pre_image_ = self._decoder().fit(Y)
         self.outputs_ = Coordinates(self.output_kernel, "KernelDependencyEstimation", n_components=components)
-        Z = self.outputs_.fit("Y", Y)
+        Z = self.outputs_.fit("Y", Y, weights) / np.sqrt(weights)[:, None]
         K = self.input_kernel(X, n_jobs=self.n_jobs)
         if not np.isfinite(K).all():
             raise ValueError(f"the Gram matrix of {self.input_kernel!r} is not finite")
-        K[np.diag_indices(n)] += ridge * max(float(np.trace(K)) / n, 1e-300)
+        K[np.diag_indices(n)] += ridge * max(float(np.average(np.diagonal(K), weights=weights)), 1e-300) / weights
         self.coef_ = cho_solve(cho_factor(K, overwrite_a=True), Z)
-        self.inputs_ = X
+        self.inputs_, self._shares = X, weights / weights.sum()
         return self
 
     def _decoder(self) -> PreImage:
@@ -130,7 +147,7 @@ class KernelDependencyEstimation(Saved, Estimator):
 
     def _coefficients(self, X: Any) -> np.ndarray:
         """γ of the predictions Σ_i γ_i φ(y_i): along the principal components, from the mean of the outputs on."""
-        return self.predict_coordinates(X) @ self.outputs_.axes.T + 1.0 / count(self.pre_image_.points_)
+        return self.predict_coordinates(X) @ self.outputs_.axes.T + self._shares
 
     def _check_state(self) -> None:
         require_positive_definite(check_kernel("input_kernel", self.input_kernel), "KernelDependencyEstimation")

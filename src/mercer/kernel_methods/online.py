@@ -20,7 +20,7 @@ from sklearn.utils import check_random_state
 from mercer._explain import ScoreRows
 from mercer._state.saved import Count, Fields, Flag, Floats, Ints, LabelValues, Optional
 from mercer._validation import check_choice, check_count, check_positive
-from mercer.kernel_methods._base import KernelMethod, class_codes
+from mercer.kernel_methods._base import KernelMethod, class_codes, weights_of
 from mercer.kernel_methods._collections import count, joined, taken
 from mercer.kernel_methods.losses import LOSSES, WITH_CLASSES, ScoreLoss
 
@@ -63,6 +63,8 @@ class OnlineKernelClassifier(ClassifierMixin, KernelMethod):
         Predict with the mean of the functions of all steps. An object that left the memory leaves the mean, too.
     shuffle : bool, default=True
         Take the objects of each pass of :meth:`fit` in a random order.
+    class_weight : dict, "balanced" or None
+        Factors of the steps of :meth:`fit` for the objects of each class; not with the novelty loss.
     random_state : int, RandomState or None
         Of the order.
     n_jobs : int or None
@@ -127,6 +129,7 @@ class OnlineKernelClassifier(ClassifierMixin, KernelMethod):
         n_epochs: int = 10,
         average: bool = False,
         shuffle: bool = True,
+        class_weight: Any = None,
         random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
@@ -141,18 +144,21 @@ class OnlineKernelClassifier(ClassifierMixin, KernelMethod):
         self.n_epochs = n_epochs
         self.average = average
         self.shuffle = shuffle
+        self.class_weight = class_weight
         self.random_state = random_state
         self.n_jobs = n_jobs
 
     # ------------------------------------------------------------------ training
 
-    def fit(self, X: Any, y: Any = None) -> OnlineKernelClassifier:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> OnlineKernelClassifier:
         """Learn from objects and their labels, in ``n_epochs`` passes.
 
         Parameters
         ----------
         X : collection of n objects, or their kernel matrix
         y : array of n labels; ignored with the novelty loss
+        sample_weight : array of n numbers of at least 0, optional
+            Factors of the objects' steps; an object of weight 0 is never visited.
 
         Returns
         -------
@@ -163,11 +169,13 @@ class OnlineKernelClassifier(ClassifierMixin, KernelMethod):
         self._check_objects(X)
         codes = self._begin(X, y, None)
         draw = check_random_state(self.random_state)
-        n = len(codes)
+        balanced = self.class_weight if not self._novelty else None
+        weights = weights_of(X, sample_weight, self.classes_, codes, balanced)
+        used = np.flatnonzero(weights)
         for epoch in range(1, self.n_epochs + 1):
             self.n_iter_, before = epoch, self.n_mistakes_
-            order = draw.permutation(n) if self.shuffle else np.arange(n)
-            self._walk(X, codes, order, order)
+            order = used[draw.permutation(len(used))] if self.shuffle else used
+            self._walk(X, codes, order, order, weights)
             self.converged_ = self.n_mistakes_ == before
             if self.converged_ and self.algorithm == "perceptron":
                 break
@@ -272,20 +280,31 @@ class OnlineKernelClassifier(ClassifierMixin, KernelMethod):
             raise ValueError(f"the loss {self.loss!r} is for two classes, but there are {k}: use 'hinge' or 'logistic'")
         return loss.for_classes(self.classes_.tolist()), k if loss.task == "multiclass" else 1
 
-    def _walk(self, X: Any, codes: np.ndarray, order: np.ndarray, ids: np.ndarray) -> None:
+    def _walk(
+        self, X: Any, codes: np.ndarray, order: np.ndarray, ids: np.ndarray, weights: np.ndarray | None = None
+    ) -> None:
         """One pass: object ``order[i]`` is the i-th, and goes into memory under the number ``ids[i]``."""
         loss, outputs = self._rule()
         at = 0
         while at < len(order):
             room = _VALUES // max(1, len(self.support_) + _STRETCH[0])
             stop = min(len(order), at + int(np.clip(room, *_STRETCH)))
-            self._stretch(X, codes[order[at:stop]], order[at:stop], ids[at:stop], loss, outputs)
+            rows = order[at:stop]
+            own = np.ones(len(rows)) if weights is None else weights[rows]
+            self._stretch(X, codes[rows], rows, ids[at:stop], loss, outputs, own)
             at = stop
         T = max(1, self.t_)
         self.dual_coef_ = np.ascontiguousarray((self._sums / T if self.average else self._coef).T)
 
     def _stretch(
-        self, X: Any, codes: np.ndarray, rows: np.ndarray, ids: np.ndarray, loss: ScoreLoss, outputs: int
+        self,
+        X: Any,
+        codes: np.ndarray,
+        rows: np.ndarray,
+        ids: np.ndarray,
+        loss: ScoreLoss,
+        outputs: int,
+        weights: np.ndarray,
     ) -> None:
         """Steps along a stretch of the stream whose kernel values are computed at once."""
         m, c = len(self.support_), len(rows)
@@ -305,7 +324,7 @@ class OnlineKernelClassifier(ClassifierMixin, KernelMethod):
                 own, f[codes[j]] = f[codes[j]], -np.inf
                 wrong = f.max() >= own
             self.n_mistakes_ += bool(wrong)
-            steps.take(int(columns[j]), gradient)
+            steps.take(int(columns[j]), weights[j] * gradient)
         steps.finish(ids, objects)
 
     def _values(self, X: Any, rows: np.ndarray) -> tuple[Any, np.ndarray]:

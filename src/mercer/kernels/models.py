@@ -27,7 +27,8 @@ from mercer import _core
 from mercer._em import Run, is_over, of_counts, pair_counts, race, random_counts
 from mercer._estimator import Estimator
 from mercer._state.saved import Fields, Floats, Nested, Objects, OnlyInside, Saved
-from mercer._validation import check_choice, check_count, check_positive, check_sparse
+from mercer._validation import check_choice, check_count, check_positive, check_sparse, used_examples
+from mercer.kernels.approximations import chosen_objects
 
 __all__ = ["GaussianMixtureModel", "GaussianModel", "HMMModel", "MultinomialModel"]
 
@@ -43,7 +44,7 @@ class _Model(Saved, Estimator):
     sample_: Any
     saved = Fields(sample_=OnlyInside(Objects()))  # what a kernel may average over, is no part of the model itself
 
-    def fit(self, X: Any, y: Any = None) -> Any:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """Estimate the parameters; the objects are kept in ``sample_``, for the information matrix."""
         raise NotImplementedError
 
@@ -122,6 +123,19 @@ def vectors_and_bags(X: Any) -> tuple[np.ndarray, np.ndarray | None]:
             f"X must be an array of vectors, one row each, or a list of such arrays, got shape {rows.shape}"
         )
     return _finite(rows), None
+
+
+def _weighted_objects(X: Any, sample_weight: Any) -> tuple[Any, np.ndarray | None]:
+    """The objects with a weight above 0, and these weights."""
+    X = X if hasattr(X, "__len__") or sp.issparse(X) else list(X)
+    n = X.shape[0] if hasattr(X, "shape") else len(X)
+    used, weights = used_examples(sample_weight, n)
+    return (X if used is None or len(used) == n else chosen_objects(X, used)), weights
+
+
+def _of_vectors(weights: np.ndarray | None, offsets: np.ndarray | None) -> Any:
+    """The weights of vectors, from those of the bags that hold them."""
+    return weights if weights is None or offsets is None else np.repeat(weights, np.diff(offsets))
 
 
 def _are_bags(X: Any) -> bool:
@@ -255,16 +269,28 @@ class GaussianModel(_Model):
         self.free = free
         self.reg_covar = reg_covar
 
-    def fit(self, X: Any, y: Any = None) -> GaussianModel:
-        """The mean and covariance of the vectors."""
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> GaussianModel:
+        """Take the mean and covariance of the vectors.
+
+        Parameters
+        ----------
+        X : collection of n objects
+        y : ignored
+        sample_weight : array of n numbers of at least 0, optional
+            An object of weight 2 counts as two; one of weight 0 is left out.
+
+        Returns
+        -------
+        self : GaussianModel
+        """
         check_choice("covariance", self.covariance, ("full", "diag"))
         check_choice("free", self.free, ("all", "mean"))
-        X = X if hasattr(X, "__len__") or sp.issparse(X) else list(X)
-        rows, _ = vectors_and_bags(X)
+        X, weights = _weighted_objects(X, sample_weight)
+        rows, offsets = vectors_and_bags(X)
         if not len(rows):
             raise ValueError("X holds no vectors")
         self.mean_, self.covariance_ = fitted_gaussian(
-            rows, self.covariance, _not_negative("reg_covar", self.reg_covar)
+            rows, self.covariance, _not_negative("reg_covar", self.reg_covar), _of_vectors(weights, offsets)
         )
         sizes = self.covariance_ if self.covariance == "diag" else np.linalg.eigvalsh(self.covariance_)
         if not sizes.min() > 1e-14 * sizes.max():
@@ -345,8 +371,12 @@ def _check_probabilities(*arrays: np.ndarray) -> None:
             raise ValueError("probabilities must be at least 0, with the sum 1")
 
 
-def fitted_gaussian(rows: np.ndarray, covariance: str, reg_covar: float) -> tuple[np.ndarray, np.ndarray]:
+def fitted_gaussian(
+    rows: np.ndarray, covariance: str, reg_covar: float, weights: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
     """Mean and covariance (divided by n), or variances, with ``reg_covar`` added to the variances.
+
+    ``weights`` are those of the rows, whose sum then takes the place of n.
 
     Examples
     --------
@@ -355,11 +385,14 @@ def fitted_gaussian(rows: np.ndarray, covariance: str, reg_covar: float) -> tupl
     >>> fitted_gaussian(np.array([[0.0], [2.0]]), "diag", 0.5)
     (array([1.]), array([1.5]))
     """
-    mean = rows.mean(axis=0)
+    mean = np.average(rows, axis=0, weights=weights)
     centred = rows - mean
     if covariance == "diag":
-        return mean, (centred**2).mean(axis=0) + reg_covar
-    return mean, centred.T @ centred / len(rows) + reg_covar * np.eye(rows.shape[1])
+        return mean, np.average(centred**2, axis=0, weights=weights) + reg_covar
+    if weights is None:
+        return mean, centred.T @ centred / len(rows) + reg_covar * np.eye(rows.shape[1])
+    scaled = centred * (weights / weights.sum())[:, None]
+    return mean, scaled.T @ centred + reg_covar * np.eye(rows.shape[1])
 
 
 # ---------------------------------------------------------------------------------------------------- symbols
@@ -457,9 +490,22 @@ class MultinomialModel(_Model):
         self.alphabet = alphabet
         self.smoothing = smoothing
 
-    def fit(self, X: Any, y: Any = None) -> MultinomialModel:
-        """Shares of the symbols."""
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> MultinomialModel:
+        """Take the shares of the symbols.
+
+        Parameters
+        ----------
+        X : collection of n objects
+        y : ignored
+        sample_weight : array of n numbers of at least 0, optional
+            An object of weight 2 counts as two; one of weight 0 is left out.
+
+        Returns
+        -------
+        self : MultinomialModel
+        """
         smoothing = _not_negative("smoothing", self.smoothing)
+        X, weights = _weighted_objects(X, sample_weight)
         if _is_matrix(X):
             if self.alphabet is not None and len(self.alphabet) != X.shape[1]:
                 raise ValueError(f"alphabet has {len(self.alphabet)} symbols, X has {X.shape[1]} columns")
@@ -468,7 +514,8 @@ class MultinomialModel(_Model):
             X = _sequences(X)
             self._symbols = Alphabet.of(X) if self.alphabet is None else Alphabet(self.alphabet)
         self.alphabet_ = self._symbols.symbols
-        total = np.asarray(self._counts(X).sum(axis=0)).ravel() + smoothing
+        counts = self._counts(X)
+        total = np.asarray(counts.sum(axis=0) if weights is None else weights @ counts).ravel() + smoothing
         if not total.sum() > 0:
             raise ValueError("X holds no symbols")
         self.probabilities_ = total / total.sum()
@@ -578,27 +625,77 @@ class GaussianMixtureModel(_Model):
         self.n_init = n_init
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None) -> GaussianMixtureModel:
-        """Expectation maximisation over the vectors."""
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> GaussianMixtureModel:
+        """Fit by expectation maximisation over the vectors.
+
+        Parameters
+        ----------
+        X : collection of n objects
+        y : ignored
+        sample_weight : array of n numbers of at least 0, optional
+            An object of weight 2 counts as two; one of weight 0 is left out.
+
+        Returns
+        -------
+        self : GaussianMixtureModel
+        """
         from sklearn.mixture import GaussianMixture
 
         check_choice("covariance", self.covariance, ("full", "diag"))
-        X = X if hasattr(X, "__len__") or sp.issparse(X) else list(X)
-        rows, _ = vectors_and_bags(X)
+        X, weights = _weighted_objects(X, sample_weight)
+        rows, offsets = vectors_and_bags(X)
         n = check_count("n_components", self.n_components)
         if len(rows) < max(n, 2):
             raise ValueError(f"X holds {len(rows)} vectors: too few for n_components={n}")
-        mixture = GaussianMixture(
-            n,
-            covariance_type=self.covariance,
-            reg_covar=_not_negative("reg_covar", self.reg_covar),
-            max_iter=check_count("max_iter", self.max_iter),
-            n_init=check_count("n_init", self.n_init),
-            random_state=self.random_state,
-        ).fit(rows)
-        self._take(mixture)
+        reg_covar, max_iter = _not_negative("reg_covar", self.reg_covar), check_count("max_iter", self.max_iter)
+        n_init = check_count("n_init", self.n_init)
+        if weights is not None:
+            of_rows = _of_vectors(weights, offsets)
+            random = check_random_state(self.random_state)
+            runs = [self._weighted_run(rows, of_rows, reg_covar, max_iter, random) for _ in range(n_init)]
+            self.weights_, self.means_, self.covariances_ = max(runs, key=lambda run: run[0])[1]
+        else:
+            mixture = GaussianMixture(
+                n,
+                covariance_type=self.covariance,
+                reg_covar=reg_covar,
+                max_iter=max_iter,
+                n_init=n_init,
+                random_state=self.random_state,
+            ).fit(rows)
+            self._take(mixture)
         self.sample_ = X
         return self
+
+    def _weighted_run(
+        self, rows: np.ndarray, weights: np.ndarray, reg_covar: float, max_iter: int, random: Any
+    ) -> tuple[float, tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        """The mean log-likelihood and the parameters of a run, begun and stopped as scikit-learn does."""
+        from sklearn.cluster import KMeans
+
+        found = KMeans(self.n_components, n_init=1, random_state=random).fit(rows, sample_weight=weights)
+        value = -np.inf
+
+        def maximise(gamma: np.ndarray) -> None:
+            counts = weights @ gamma + 10 * np.finfo(float).eps
+            fitted = [
+                fitted_gaussian(rows, self.covariance, reg_covar, weights * gamma[:, k] + 1e-300)
+                for k in range(self.n_components)
+            ]
+            self.weights_ = counts / counts.sum()
+            self.means_ = np.array([mean for mean, _ in fitted])
+            self.covariances_ = np.array([covariance for _, covariance in fitted])
+
+        maximise(np.eye(self.n_components)[found.labels_])
+        for _ in range(max_iter):
+            joint = self._joint(rows)
+            before, value = value, float(np.average(np.logaddexp.reduce(joint, axis=1), weights=weights))
+            maximise(_softmax(joint))
+            if abs(value - before) < 1e-3:
+                return value, (self.weights_, self.means_, self.covariances_)
+        message = f"GaussianMixtureModel did not converge in {max_iter} iterations: raise max_iter"
+        warnings.warn(message, ConvergenceWarning, stacklevel=4)
+        return value, (self.weights_, self.means_, self.covariances_)
 
     @classmethod
     def from_sklearn(cls, mixture: Any, sample: Any = None) -> GaussianMixtureModel:
@@ -765,10 +862,23 @@ class HMMModel(_Model):
 
     # ------------------------------------------------------------------ fitting
 
-    def fit(self, X: Any, y: Any = None) -> HMMModel:
-        """Baum's and Welch's algorithm over sequences."""
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> HMMModel:
+        """Fit by Baum's and Welch's algorithm over sequences.
+
+        Parameters
+        ----------
+        X : collection of n objects
+        y : ignored
+        sample_weight : array of n numbers of at least 0, optional
+            An object of weight 2 counts as two; one of weight 0 is left out.
+
+        Returns
+        -------
+        self : HMMModel
+        """
         _not_negative("smoothing", self.smoothing)
         _not_negative("tol", self.tol)
+        X, weights = _weighted_objects(X, sample_weight)
         X = _sequences(X)
         if not any(len(x) for x in X):
             raise ValueError("X holds no symbols")
@@ -787,8 +897,8 @@ class HMMModel(_Model):
             return Run((self.initial_, self.transitions_, self.emissions_))
 
         best = race(
-            1 if self._given() else n_init, begin, lambda run, most: self._baum_welch(offsets, codes, run, most),
-            max_iter, self.tol,
+            1 if self._given() else n_init, begin,
+            lambda run, most: self._baum_welch(offsets, codes, run, most, weights), max_iter, self.tol,
         )  # fmt: skip
         self.history_ = best.objective
         self.initial_, self.transitions_, self.emissions_ = best.parameters
@@ -798,12 +908,17 @@ class HMMModel(_Model):
         self.sample_ = X
         return self
 
-    def _baum_welch(self, offsets: np.ndarray, codes: np.ndarray, run: Run, max_iter: int) -> Run:
+    def _baum_welch(
+        self, offsets: np.ndarray, codes: np.ndarray, run: Run, max_iter: int, weights: np.ndarray | None = None
+    ) -> Run:
         """Raise the objective from where a run is, until it converges or has made ``max_iter`` iterations."""
         while not run.converged and len(run.objective) < max_iter:
             self.initial_, self.transitions_, self.emissions_ = run.parameters
-            used = _Expected(self.initial_, self.transitions_, self.emissions_, offsets, codes, each=False)
+            each = weights is not None
+            used = _Expected(self.initial_, self.transitions_, self.emissions_, offsets, codes, each)
             self._no_impossible(used.log_prob)
+            if weights is not None:
+                used.weigh(weights, offsets)
             run.objective.append(float(used.log_prob.sum()) + self._log_prior())
             run.converged = is_over(run.objective, self.tol)
             if not run.converged:
@@ -958,6 +1073,12 @@ class _Expected:
             emissions[codes[at]], transitions, initial, ends, None, own - own[0],
             self.states[at], *sums, moves, self.log_prob[part], None, 1,
         )  # fmt: skip
+
+    def weigh(self, weights: np.ndarray, offsets: np.ndarray) -> None:
+        """Sum over sequences with weights what was found for each."""
+        self.log_prob = weights * self.log_prob
+        self.first, self.moves = weights @ self.first, np.tensordot(weights, self.moves, axes=1)
+        self.states *= np.repeat(weights, np.diff(offsets))[:, None]
 
     def symbol_totals(self, codes: np.ndarray, V: int) -> np.ndarray:
         """Expected emissions (S, V), over all sequences."""

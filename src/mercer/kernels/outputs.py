@@ -154,13 +154,15 @@ def _reciprocal(lengths: np.ndarray) -> np.ndarray:
 class OutputKernel(BaseEstimator):
     """Base class of kernels of label sets."""
 
-    def for_labels(self, Y: sp.csr_matrix) -> LabelSetKernel:
-        """The kernel with what it takes from training labels."""
+    def for_labels(self, Y: sp.csr_matrix, weights: np.ndarray | None = None) -> LabelSetKernel:
+        """The kernel with what it takes from training labels, of rows that may have weights."""
         raise NotImplementedError
 
 
-def _shares(Y: Any) -> np.ndarray:
-    return np.asarray(Y.mean(axis=0)).ravel().astype(np.float64)
+def _shares(Y: Any, weights: np.ndarray | None) -> np.ndarray:
+    if weights is None:
+        return np.asarray(Y.mean(axis=0)).ravel().astype(np.float64)
+    return np.asarray(weights @ Y, np.float64).ravel() / weights.sum()
 
 
 class LinearOutput(OutputKernel):
@@ -186,8 +188,8 @@ class LinearOutput(OutputKernel):
         self.matrix = matrix
         self.code = code
 
-    def for_labels(self, Y: sp.csr_matrix) -> LabelSetKernel:
-        """The kernel with what it takes from training labels."""
+    def for_labels(self, Y: sp.csr_matrix, weights: np.ndarray | None = None) -> LabelSetKernel:
+        """The kernel with what it takes from training labels, of rows that may have weights."""
         check_choice("code", self.code, CODES)
         factor = None
         if self.matrix is not None:
@@ -205,7 +207,7 @@ class LinearOutput(OutputKernel):
                     " eigenvalues, or use matrix.T @ matrix"
                 )
             factor = vectors * np.sqrt(np.maximum(values, 0.0))
-        return LabelSetKernel(self.code, _shares(Y), factor)
+        return LabelSetKernel(self.code, _shares(Y, weights), factor)
 
 
 class PolynomialOutput(OutputKernel):
@@ -233,12 +235,12 @@ class PolynomialOutput(OutputKernel):
         self.coef0 = coef0
         self.code = code
 
-    def for_labels(self, Y: sp.csr_matrix) -> LabelSetKernel:
-        """The kernel with what it takes from training labels."""
+    def for_labels(self, Y: sp.csr_matrix, weights: np.ndarray | None = None) -> LabelSetKernel:
+        """The kernel with what it takes from training labels, of rows that may have weights."""
         check_choice("code", self.code, CODES)
         check_count("degree", self.degree)
         check_not_negative("coef0", self.coef0)
-        return LabelSetKernel(self.code, _shares(Y), None, int(self.degree), float(self.coef0))
+        return LabelSetKernel(self.code, _shares(Y, weights), None, int(self.degree), float(self.coef0))
 
 
 class LogOddsOutput(OutputKernel):
@@ -272,12 +274,14 @@ class LogOddsOutput(OutputKernel):
         self.repair = repair
         self.code = code
 
-    def matrix(self, Y: Any) -> tuple[np.ndarray, float]:
+    def matrix(self, Y: Any, weights: np.ndarray | None = None) -> tuple[np.ndarray, float]:
         """Q as counted, before it is repaired, and its smallest eigenvalue.
 
         Parameters
         ----------
         Y : array or sparse matrix of shape (n_rows, n_labels)
+        weights : array of shape (n_rows,), optional
+            How often each row counts.
 
         Returns
         -------
@@ -286,23 +290,23 @@ class LogOddsOutput(OutputKernel):
         """
         check_positive("smoothing", self.smoothing)
         Y = sp.csr_matrix(Y, dtype=np.float64)
-        n, s = Y.shape[0], float(self.smoothing)
-        both = (Y.T @ Y).toarray()
+        n, s = Y.shape[0] if weights is None else float(weights.sum()), float(self.smoothing)
+        both = (Y.T @ Y if weights is None else Y.T @ Y.multiply(weights[:, None]).tocsr()).toarray()
         ones = np.diag(both)
         only = ones[:, None] - both
         neither = n - ones[:, None] - ones[None, :] + both
         Q = np.log(both + s) + np.log(neither + s) - np.log(only + s) - np.log(only.T + s)
         return Q, float(np.linalg.eigvalsh(Q)[0])
 
-    def for_labels(self, Y: sp.csr_matrix) -> LabelSetKernel:
-        """The kernel with what it takes from training labels."""
+    def for_labels(self, Y: sp.csr_matrix, weights: np.ndarray | None = None) -> LabelSetKernel:
+        """The kernel with what it takes from training labels, of rows that may have weights."""
         check_choice("code", self.code, CODES)
         check_choice("repair", self.repair, ("clip", "square"))
-        Q, _ = self.matrix(Y)
+        Q, _ = self.matrix(Y, weights)
         values, vectors = np.linalg.eigh(Q)
         scales = np.abs(values) if self.repair == "square" else np.sqrt(np.maximum(values, 0.0))
         kept = scales > 1e-12 * scales.max()
-        return LabelSetKernel(self.code, _shares(Y), np.ascontiguousarray(vectors[:, kept] * scales[kept]))
+        return LabelSetKernel(self.code, _shares(Y, weights), np.ascontiguousarray(vectors[:, kept] * scales[kept]))
 
 
 # ---------------------------------------------------------------------------------------------------- model files

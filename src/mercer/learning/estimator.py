@@ -22,7 +22,7 @@ from sklearn.utils.metaestimators import available_if
 from mercer._estimator import Estimator
 from mercer._explain import Terms
 from mercer._state.saved import Count, Fields, Flag, History, Saved, Text, Transient
-from mercer._validation import check_count, check_positive, thread_count
+from mercer._validation import check_count, check_positive, check_weights, thread_count
 from mercer.learning.adaptive import adapted, log_start
 from mercer.learning.checkpoint import Checkpoint, fingerprint
 from mercer.learning.losses import AdaptiveHybrid, Loss, resolve_loss
@@ -524,23 +524,6 @@ class StructuredEstimator(RiskEstimator):
         inputs, truth = self._read_to_compare(X, y)
         self._check_comparable(truth)
         return self._quality(self._flat(self), inputs, truth)
-
-
-def check_weights(sample_weight: Any, n: int) -> np.ndarray | None:
-    """Weights of n examples: finite, not negative, not all 0; None where none are given."""
-    if sample_weight is None:
-        return None
-    try:
-        weights = np.asarray(sample_weight, dtype=float)
-    except (TypeError, ValueError):
-        raise ValueError("sample_weight must hold numbers") from None
-    if weights.shape != (n,):
-        raise ValueError(f"sample_weight must hold a number for each of the {n} examples, got shape {weights.shape}")
-    if not np.isfinite(weights).all() or (weights < 0).any():
-        raise ValueError("sample_weight must hold finite numbers of at least 0")
-    if not weights.any():
-        raise ValueError("sample_weight is 0 for all examples: there is nothing to learn from")
-    return weights
 
 
 def _is_auto(solver: Any) -> bool:

@@ -66,6 +66,7 @@ def fit_machines(
     targets: np.ndarray,
     groups: np.ndarray | None = None,
     *,
+    weights: np.ndarray | None = None,
     C: float = 1.0,
     loss: str = "squared-hinge",
     fit_intercept: bool = True,
@@ -83,6 +84,8 @@ def fit_machines(
         Signs are labels, sizes are weights.
     groups : ndarray of int of shape (n_rows,), optional
         The row of ``targets`` that holds for each row of X; by default its own.
+    weights : ndarray of shape (n_rows,), optional
+        Weights of the rows in all machines.
     C : float, default=1.0
         Weight of the losses; smaller values regularise more.
     loss : {"squared-hinge", "hinge"}, default="squared-hinge"
@@ -127,7 +130,8 @@ def fit_machines(
     step = max(1, _CELLS // max(n, 1))
     for at in range(0, m, step):
         part = slice(at, min(at + step, m))
-        block = _Block(rows, targets[:, part][groups], C, loss, tol, max_iter)
+        own = targets[:, part][groups]
+        block = _Block(rows, own if weights is None else own * weights[:, None], C, loss, tol, max_iter)
         block.solve()
         out.coef[part], out.intercept[part] = rows.unrotated(block.W, block.b)
         out.objective[part], out.gap[part], out.converged[part] = block.objective, block.gap, block.converged

@@ -52,7 +52,7 @@ from mercer._state.saved import (
     check_shapes,
     outputs,
 )
-from mercer._validation import check_choice, check_count, check_positive
+from mercer._validation import check_choice, check_count, check_positive, used_examples
 from mercer.maps import _spectra
 from mercer.maps.circulant import CirculantProjection
 from mercer.maps.fourier import padded_to
@@ -186,11 +186,32 @@ class CompactNonlinearMap(Saved, Copies, ClassNamePrefixFeaturesOutMixin, Transf
 
     # ------------------------------------------------------------------------------------------------ learning
 
-    def fit(self, X: Any, y: Any = None) -> CompactNonlinearMap:
-        """Learn the frequencies, with the labels y of "classification"."""
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> CompactNonlinearMap:
+        """Learn the frequencies, with the labels y of "classification".
+
+        Parameters
+        ----------
+        X : array of shape (n_rows, n_features)
+        y : array of shape (n_rows,), optional
+            Labels, with "classification".
+        sample_weight : array of n_rows numbers of at least 0, optional
+            How often batches hold a row, and how much it counts among the rows kept aside; a row of weight 0 is left
+            out.
+
+        Returns
+        -------
+        CompactNonlinearMap
+            This map.
+        """
         self._check_params()
         X = as_rows(self, X, reset=True, sparse_hint=SPARSE_HINT)
         X = X.numpy() if on_processor(X) else X
+        used, weights = used_examples(sample_weight, X.shape[0])
+        if used is not None:
+            if y is not None and len(y) != X.shape[0]:
+                raise ValueError(f"X and y have inconsistent lengths: {X.shape[0]} and {len(y)}")
+            X = _rows(X, used)
+            y = None if y is None else np.asarray(to_numpy(y) if is_foreign(y) else y)[used]
         n = X.shape[0]
         Y = self._targets(y, n)
         random = check_random_state(self.random_state)
@@ -203,8 +224,10 @@ class CompactNonlinearMap(Saved, Copies, ClassNamePrefixFeaturesOutMixin, Transf
         aside = n // 10 if self.early_stopping and n >= 50 else 0
         train, held = order[aside:], order[:aside] if aside else order[: self.batch_size]
         learner = _Learner(self, waves, random, None if Y is None else Y.shape[1])
-        learner.take(_rows(X, train), None if Y is None else Y[train])
-        self._rounds(learner, _rows(X, held), None if Y is None else Y[held])
+        learner.take(_rows(X, train), None if Y is None else Y[train], None if weights is None else weights[train])
+        self._rounds(
+            learner, _rows(X, held), None if Y is None else Y[held], None if weights is None else weights[held]
+        )
         return self
 
     def partial_fit(self, X: Any, y: Any = None, classes: Any = None) -> CompactNonlinearMap:
@@ -263,11 +286,11 @@ class CompactNonlinearMap(Saved, Copies, ClassNamePrefixFeaturesOutMixin, Transf
         learner.rounds, learner.t = 1, 2 * self.steps * len(self.history_)
         return learner
 
-    def _rounds(self, learner: _Learner, X: Any, Y: np.ndarray | None) -> None:
+    def _rounds(self, learner: _Learner, X: Any, Y: np.ndarray | None, weights: np.ndarray | None = None) -> None:
         best, idle, self.history_ = None, 0, []
         for round_ in range(1, self.max_iter + 1):
             learner.round()
-            score = learner.score(X, Y)
+            score = learner.score(X, Y, weights)
             self.history_.append(score)
             if self.verbose:
                 say(f"round {round_}: {'accuracy' if Y is not None else 'mean squared error'} {score:.5g}")
@@ -495,8 +518,9 @@ class _Learner:
         self.moments = [[zeros(p), zeros(p)] for p in (waves.theta, waves.phases)]
         self.theta_steps = 0
 
-    def take(self, X: Any, Y: np.ndarray | None) -> None:
-        """The rows to learn from."""
+    def take(self, X: Any, Y: np.ndarray | None, weights: np.ndarray | None = None) -> None:
+        """The rows to learn from, drawn into batches in proportion to their weights."""
+        self.line = None if weights is None or (weights == weights[0]).all() else np.cumsum(weights)
         device = [array_api_compat.device(array) for array in (X, self.waves.theta)]
         if is_numpy(X) != is_numpy(self.waves.theta) or device[0] != device[1]:
             raise ValueError(f"learning began on {device[1]}, and X is on {device[0]}: move X")
@@ -517,7 +541,11 @@ class _Learner:
 
     def batch(self) -> np.ndarray:
         n: int = self.X.shape[0]
-        return self.random.randint(0, n, min(self.options.batch_size, n))
+        size = min(self.options.batch_size, n)
+        if self.line is None:
+            return self.random.randint(0, n, size)
+        drawn = np.searchsorted(self.line, self.random.random_sample(size) * self.line[-1], side="right")
+        return np.minimum(drawn, n - 1)
 
     def _classifier_steps(self, steps: int) -> None:
         """Algorithm 1, all classes at a time; what is kept is the mean over the second half of the steps."""
@@ -567,14 +595,14 @@ class _Learner:
             first, second = moments[0] / (1 - 0.9**n), moments[1] / (1 - 0.999**n)
             values -= rate * decay * first / (self.xp.sqrt(second) + 1e-12)
 
-    def score(self, X: Any, Y: np.ndarray | None) -> float:
+    def score(self, X: Any, Y: np.ndarray | None, weights: np.ndarray | None = None) -> float:
         """Accuracy, or mean squared error of the kernel."""
         Z = self.waves.features(self.waves.angles(X))
         if Y is None or self.W is None:
             return float(self.xp.mean((gaussian_gram(X, self.options.gamma_) - Z @ Z.T) ** 2))
         F = to_numpy(Z @ self.W[:-1, :] + self.W[-1, :])
         right = (F > 0) == (Y > 0) if Y.shape[1] == 1 else F.argmax(axis=1) == Y.argmax(axis=1)
-        return float(np.mean(right))
+        return float(np.average(right.ravel() if right.ndim > 1 else right, weights=weights))
 
 
 def gaussian_gram(X: Any, gamma: float) -> Any:

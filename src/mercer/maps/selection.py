@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mercer._estimator import Estimator
 from mercer._state.saved import Count, Fields, Flags, Floats, Number, Saved
-from mercer._validation import check_sparse
+from mercer._validation import check_sparse, used_examples
 
 __all__ = ["CorrelationSelector"]
 
@@ -56,7 +56,7 @@ class CorrelationSelector(Saved, SelectorMixin, Estimator):
         _varies=Flags("n_features_in_"),
     )
 
-    def fit(self, X: Any, y: Any) -> CorrelationSelector:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> CorrelationSelector:
         """Score the features.
 
         Parameters
@@ -65,6 +65,8 @@ class CorrelationSelector(Saved, SelectorMixin, Estimator):
             Sparse matrices stay sparse.
         y : array of shape (n_samples,)
             Classes (integers, strings, booleans), or numbers with a fractional part for regression.
+        sample_weight : array of n_samples numbers of at least 0, optional
+            A row of weight 2 counts as two.
         """
         X, y = validate_data(
             self,
@@ -82,7 +84,11 @@ class CorrelationSelector(Saved, SelectorMixin, Estimator):
         else:
             classes, number = np.unique(y, return_inverse=True)
             targets = (number[:, None] == np.arange(len(classes))).astype(np.float64)
-        correlation, varies = _correlation(X, targets - targets.mean(axis=0))
+        used, weights = used_examples(sample_weight, X.shape[0])
+        if used is not None:
+            X, targets = X[used], targets[used]
+        w = np.ones(X.shape[0]) if weights is None else weights
+        correlation, varies = _correlation(X, targets - np.average(targets, axis=0, weights=w), w)
         self.scores_ = np.abs(correlation).max(axis=1, initial=0.0)
         self.threshold_ = float(np.median(self.scores_[varies])) if varies.any() else 0.0
         self._varies = varies
@@ -99,25 +105,26 @@ class CorrelationSelector(Saved, SelectorMixin, Estimator):
         return tags
 
 
-def _correlation(X: Any, targets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _correlation(X: Any, targets: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Correlations of the columns with centred targets, and which columns vary."""
-    n = X.shape[0]
+    n = weights.sum()
     if hasattr(X, "tocsr"):
         # The targets are centred, so the columns need not be: Xᵀ t is n times the covariance, and zeros stay zeros.
-        mean = np.asarray(X.mean(axis=0, dtype=np.float64)).ravel()
+        mean = np.asarray(weights @ X, np.float64).ravel() / n
         csc = X.tocsc()
+        own = weights[csc.indices]
         column = np.repeat(np.arange(X.shape[1]), np.diff(csc.indptr))
-        squares = np.bincount(column, weights=(csc.data - mean[column]) ** 2, minlength=X.shape[1])
-        squares += (n - np.diff(csc.indptr)) * mean**2
-        products = np.asarray(X.T @ targets)
+        squares = np.bincount(column, weights=own * (csc.data - mean[column]) ** 2, minlength=X.shape[1])
+        squares += (n - np.bincount(column, weights=own, minlength=X.shape[1])) * mean**2
+        products = np.asarray(X.T @ (weights[:, None] * targets))
     else:
-        mean = X.mean(axis=0, dtype=np.float64)
+        mean = np.average(np.asarray(X, np.float64), axis=0, weights=weights)
         centred = X - mean
-        squares = (centred**2).sum(axis=0)
-        products = centred.T @ targets
+        squares = weights @ centred**2
+        products = centred.T @ (weights[:, None] * targets)
     # What is left of a constant column is rounding.
     varies = squares > n * (1e-12 * np.abs(mean)) ** 2 * 1e4
     varies &= squares > 0
-    scale = np.sqrt(np.outer(squares, (targets**2).sum(axis=0)))
+    scale = np.sqrt(np.outer(squares, weights @ targets**2))
     correlation = np.divide(products, scale, out=np.zeros_like(scale), where=varies[:, None] & (scale > 0))
     return np.clip(correlation, -1.0, 1.0), varies

@@ -99,16 +99,17 @@ class Mixture(Saved):
         self.n_components = n_components
         self._kept: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
 
-    def prepare(self, matrix: np.ndarray) -> None:
+    def prepare(self, matrix: np.ndarray, weights: np.ndarray | None = None) -> None:
         """The spread of all data, towards which the pseudo-counts pull."""
         self.constant = np.ptp(matrix, axis=0) == 0
-        spread = np.where(self.constant, 1.0, matrix.var(axis=0))
+        away = matrix - np.average(matrix, axis=0, weights=weights)
+        spread = np.where(self.constant, 1.0, np.average(away**2, axis=0, weights=weights))
         if self.covariance == "spherical" and not self.constant.all():
             spread[self.constant] = 0.0
         self.pooled = spread
         if self.covariance == "full":  # of columns that are sums of others, too, the matrix can be inverted
-            away = matrix - matrix.mean(axis=0)
-            self.pooled = away.T @ away / len(matrix)
+            shares = np.full(len(matrix), 1.0 / len(matrix)) if weights is None else weights / weights.sum()
+            self.pooled = (away * shares[:, None]).T @ away
             self.pooled[np.diag_indices(len(spread))] = spread * (1.0 + 1e-6)
 
     def keep(self, matrix: np.ndarray) -> None:

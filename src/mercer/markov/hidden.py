@@ -22,7 +22,7 @@ from mercer._em import Run, is_over, pair_counts, race
 from mercer._estimator import Estimator, Outputs
 from mercer._progress import say
 from mercer._state.saved import Count, Fields, Floats, History, Ints, Nested, Optional, Saved
-from mercer._validation import check_choice, check_count, check_positive, thread_count
+from mercer._validation import check_choice, check_count, check_positive, thread_count, used_examples
 from mercer.data.features import FeatureIndex, as_sequences
 from mercer.data.labels import LabelIndex, TagSequences
 from mercer.data.sequences import Sequences
@@ -157,12 +157,37 @@ class HiddenMarkovModel(Saved, Estimator):
 
     # ------------------------------------------------------------------ training
 
-    def fit(self, X: Any, y: Sequence[Sequence[Any]] | None = None) -> HiddenMarkovModel:
+    def fit(self, X: Any, y: Sequence[Sequence[Any]] | None = None, sample_weight: Any = None) -> HiddenMarkovModel:
         """Fit by counting where all labels are given; otherwise the states are found by ``training``.
 
-        With y that holds None (or sets of possible labels) in places, the known labels are kept to, and give the start.
+        Parameters
+        ----------
+        X : sequences
+        y : list of lists of labels, optional
+            Where it holds None (or sets of possible labels), the known labels are kept to, and give the start.
+        sample_weight : array of a number for each sequence, optional
+            At least 0: a sequence of weight 2 counts as two, one of weight 0 is left out.
+
+        Returns
+        -------
+        self : HiddenMarkovModel
         """
         self._check_params()
+        if sample_weight is not None:
+            X = X if hasattr(X, "__len__") else list(X)
+            used, weights = used_examples(sample_weight, len(X))
+            assert used is not None
+            assert weights is not None
+            if len(used) < len(X):
+                X = X[used] if isinstance(X, np.ndarray) else [X[i] for i in used.tolist()]
+                y = None if y is None else [y[i] for i in used.tolist()]
+            self._weights: np.ndarray | None = weights
+        try:
+            return self._fit(X, y)
+        finally:
+            self.__dict__.pop("_weights", None)
+
+    def _fit(self, X: Any, y: Sequence[Sequence[Any]] | None) -> HiddenMarkovModel:
         discrete = IntegerSequences.read(X, self.emission)
         self.symbols_: np.ndarray | None = None
         if discrete is not None and discrete.is_symbols:
@@ -175,7 +200,7 @@ class HiddenMarkovModel(Saved, Estimator):
         self._emission = self._new_emission(sequences, counts=discrete is not None)
         matrix = self._matrix(sequences)
         if isinstance(self._emission, Mixture):
-            self._emission.prepare(matrix)
+            self._emission.prepare(matrix, self._position_weights(sequences))
             self._emission.keep(matrix)
         self.history_: dict[str, list[float]] = {"objective": [], "log_likelihood": []}
         random = np.random.default_rng(self.random_state)
@@ -196,6 +221,11 @@ class HiddenMarkovModel(Saved, Estimator):
         if isinstance(self._emission, Mixture):
             self._emission.release()
         return self
+
+    def _position_weights(self, X: Sequences) -> np.ndarray | None:
+        """The weight of the sequence of each position, while a weighted fit runs."""
+        weights = getattr(self, "_weights", None)
+        return None if weights is None else np.repeat(weights, X.lengths)
 
     def _check_params(self) -> None:
         check_choice("emission", self.emission, ("auto", *KINDS))
@@ -248,15 +278,17 @@ class HiddenMarkovModel(Saved, Estimator):
         n = len(self._labels)
         known = labels >= 0
         responsibilities = np.zeros((X.n_positions, n))
-        responsibilities[known, labels[known]] = 1.0
+        given = self._position_weights(X)
+        weights = np.ones(X.n_positions) if given is None else given
+        responsibilities[known, labels[known]] = weights[known]
         start, transitions = np.zeros(n), np.zeros((n, n))
         first = (X.offsets[:-1] - X.offsets[0])[X.lengths > 0]
-        np.add.at(start, labels[first][known[first]], 1.0)
+        np.add.at(start, labels[first][known[first]], weights[first][known[first]])
         inner = known.copy()
         inner[first] = False
         inner[1:] &= known[:-1]
         at = np.flatnonzero(inner)
-        np.add.at(transitions, (labels[at - 1], labels[at]), 1.0)
+        np.add.at(transitions, (labels[at - 1], labels[at]), weights[at])
         self._maximize(start, transitions, responsibilities, matrix, random)
         if random is not None and isinstance(self._emission, Mixture) and self._emission.n_components > 1:
             for _ in range(10):  # the components of a state are hidden even where the states are known
@@ -301,7 +333,7 @@ class HiddenMarkovModel(Saved, Estimator):
             warnings.warn(
                 f"training still rises after max_iter={self.max_iter} iterations: raise max_iter or tol",
                 ConvergenceWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
 
     def _n_starts(self, tags: TagSequences | None) -> int:
@@ -317,7 +349,7 @@ class HiddenMarkovModel(Saved, Estimator):
         self, X: Sequences, matrix: Any, tags: TagSequences | None, random: np.random.Generator
     ) -> tuple[Sequences, Any, TagSequences | None]:
         """What the race is run on: all data, or random pieces of them where there are many."""
-        if X.n_positions <= EXCERPT or tags is not None:
+        if X.n_positions <= EXCERPT or tags is not None or hasattr(self, "_weights"):
             return X, matrix, tags
         offsets = X.offsets - X.offsets[0]
         bounds = np.unique(np.concatenate([offsets, np.arange(0, X.n_positions, PIECE)]))
@@ -342,7 +374,17 @@ class HiddenMarkovModel(Saved, Estimator):
         if responsibilities is None:
             self.start_, self.transitions_ = random.dirichlet(np.ones(n)), random.dirichlet(np.ones(n), size=n)
             return
-        self._maximize(*pair_counts(responsibilities, offsets), responsibilities, matrix, random)
+        self._maximize_pairs(X, matrix, responsibilities, random)
+
+    def _maximize_pairs(
+        self, X: Sequences, matrix: Any, responsibilities: np.ndarray, random: np.random.Generator
+    ) -> None:
+        """The same from the responsibilities of a start, as if positions were independent."""
+        weights = self._position_weights(X)
+        start, transitions = pair_counts(responsibilities, X.offsets - X.offsets[0], weights)
+        if weights is not None:
+            responsibilities = weights[:, None] * responsibilities
+        self._maximize(start, transitions, responsibilities, matrix, random)
 
     def _begin_with_labels(
         self, X: Sequences, matrix: Any, tags: TagSequences, turn: int, random: np.random.Generator
@@ -360,8 +402,7 @@ class HiddenMarkovModel(Saved, Estimator):
         if found is None:
             found = random.dirichlet(np.ones(len(missing)), size=X.n_positions)
         responsibilities[np.ix_(~known, missing)] = found[~known]
-        start, transitions = pair_counts(responsibilities, offsets)
-        self._maximize(start, transitions, responsibilities, matrix, random)
+        self._maximize_pairs(X, matrix, responsibilities, random)
 
     def _parameters(self) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]:
         return self.start_, self.transitions_, self._emission.arrays()
@@ -396,18 +437,37 @@ class HiddenMarkovModel(Saved, Estimator):
         """A call that gives the log-likelihood of the present parameters, and what makes better ones of them."""
         chain = self._chain()
         emission = self._emission
-        symbols = emission.symbols(matrix) if isinstance(emission, Multinomial) and tags is None else None
+        weights = getattr(self, "_weights", None)
+        by_name = isinstance(emission, Multinomial) and tags is None and weights is None
+        symbols = Multinomial.symbols(matrix) if by_name else None
         nodes = np.empty((X.n_positions if symbols is not None else 0, len(self._labels)))
 
         def general() -> tuple[float, Any]:
             theta = self._theta(X, matrix)
             if tags is not None:
                 theta = chain.restrict(theta, tags)
+            if self.training == "em" and weights is not None:
+                return weighted_marginals(theta)
             if self.training == "em":
                 mu = chain.marginals(theta)
                 return float(mu.log_partition.sum()), lambda: self._maximize(mu.start, mu.transitions, mu.nodes, matrix)
             labels, values = chain.argmax(theta)
-            return float(values.sum()), lambda: self._count(X, matrix, labels)
+            total = float(values.sum() if weights is None else weights @ values)
+            return total, lambda: self._count(X, matrix, labels)
+
+        def weighted_marginals(theta: Any) -> tuple[float, Any]:
+            """Sums over sequences of one weight after the other: the chain adds up those of a batch."""
+            assert weights is not None
+            start, transitions, parts = np.zeros(len(self._labels)), np.zeros((len(self._labels),) * 2), []
+            total = 0.0
+            bounds = [0, *(1 + np.flatnonzero(np.diff(weights) != 0)).tolist(), len(weights)]
+            for a, b in pairwise(bounds):
+                mu = chain.marginals(_some_sequences(theta, a, b))
+                total += float(weights[a] * mu.log_partition.sum())
+                start += weights[a] * mu.start
+                transitions += weights[a] * mu.transitions
+                parts.append(weights[a] * mu.nodes)
+            return total, lambda: self._maximize(start, transitions, np.concatenate(parts), matrix)
 
         def of_symbols() -> tuple[float, Any]:
             """One name a position: its log-probabilities are a row of a table, and counts are added up by name."""
@@ -579,3 +639,11 @@ class HiddenMarkovModel(Saved, Estimator):
         self._emission.restore(self._emission.arrays(), len(self._labels), self.n_features_in_)
         if self.symbols_ is not None and (self.symbols_[1:] <= self.symbols_[:-1]).any():
             raise ValueError("expected symbols in ascending order")
+
+
+def _some_sequences(theta: ChainScores, a: int, b: int) -> ChainScores:
+    """Part scores of the sequences a to b."""
+    offsets = theta.offsets[a : b + 1]
+    places = slice(offsets[0], offsets[-1])
+    edges = None if theta.edges is None else theta.edges[places]
+    return ChainScores(theta.nodes[places], theta.transitions, theta.start, theta.end, offsets - offsets[0], edges)

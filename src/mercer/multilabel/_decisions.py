@@ -36,18 +36,32 @@ def _f1(tp: Any, given: Any, true: Any) -> Any:
     return 2 * tp / np.maximum(given + true, 1)
 
 
-def _row_f1(Y: np.ndarray, P: np.ndarray) -> float:
+def _row_f1(Y: np.ndarray, P: np.ndarray, w: Any = None) -> float:
     both = Y.sum(axis=1) + P.sum(axis=1)
-    return float(np.where(both == 0, 1.0, 2 * (Y & P).sum(axis=1) / np.maximum(both, 1)).mean())
+    return _mean(np.where(both == 0, 1.0, 2 * (Y & P).sum(axis=1) / np.maximum(both, 1)), w)
 
 
-MEASURES: dict[str, Callable[[np.ndarray, np.ndarray], float]] = {
-    "micro-f1": lambda Y, P: float(_f1((Y & P).sum(), P.sum(), Y.sum())),
-    "macro-f1": lambda Y, P: float(_f1((Y & P).sum(axis=0), P.sum(axis=0), Y.sum(axis=0)).mean()),
+def _mean(rows: np.ndarray, w: Any) -> float:
+    return float(np.average(rows, weights=w))
+
+
+def _total(on: np.ndarray, w: Any) -> Any:
+    """Rows with each label, or the sum of their weights."""
+    return on.sum(axis=0) if w is None else w @ on
+
+
+def _micro_f1(Y: np.ndarray, P: np.ndarray, w: Any = None) -> float:
+    return float(_f1(_total(Y & P, w).sum(), _total(P, w).sum(), _total(Y, w).sum()))
+
+
+MEASURES: dict[str, Callable[..., float]] = {
+    "micro-f1": _micro_f1,
+    "macro-f1": lambda Y, P, w=None: float(_f1(_total(Y & P, w), _total(P, w), _total(Y, w)).mean()),
     "example-f1": _row_f1,
-    "hamming": lambda Y, P: float((Y == P).mean()),
-    "subset": lambda Y, P: float((Y == P).all(axis=1).mean()),
+    "hamming": lambda Y, P, w=None: _mean((Y == P).mean(axis=1), w),
+    "subset": lambda Y, P, w=None: _mean((Y == P).all(axis=1), w),
 }
+"""(true label sets, given ones, weights of rows or None) → a number of which more is better."""
 
 
 def check_threshold(threshold: Any, measure: Any) -> None:
@@ -100,19 +114,21 @@ class Decisions(Saved):
         threshold: Any = "auto",
         measure: str = "micro-f1",
         sets: bool | None = None,
+        weights: np.ndarray | None = None,
     ) -> Any:
-        """Learn from scores of held-out rows and their labels.
+        """Learn from scores of held-out rows, their labels and perhaps the weights of these rows.
 
         ``sets`` says whether seen sets or thresholds decide; None: what is better by the measure on these rows.
         """
         on = Y.toarray() > 0
-        self.slopes_, self.offsets_ = _calibrate(self._scaled(scores), on)
+        self.slopes_, self.offsets_ = _calibrate(self._scaled(scores), on, weights)
         T = scores.shape[1]
         if threshold is None:
             self.thresholds_ = np.full(T, 0.5)
         elif isinstance(threshold, str):
             P = self.probabilities(scores)
-            self.thresholds_ = _by_label(P, on, measure) if threshold == "per-label" else _for_all(P, on, measure)
+            chosen = _by_label if threshold == "per-label" else _for_all
+            self.thresholds_ = chosen(P, on, measure, weights)
         else:
             self.thresholds_ = np.full(T, float(threshold))
         self.seen_, kind = distinct(Y)
@@ -122,24 +138,24 @@ class Decisions(Saved):
             sets = False  # most sets occur once: they are no classes
         if sets is not False:
             P = self.probabilities(scores)
-            self._weigh_sets(P, on.mean(axis=0), kind)
+            self._weigh_sets(P, np.average(on, axis=0, weights=weights), kind, weights)
             if sets is None:
                 by_sets, by_labels = self._most_likely(P).toarray() > 0, self.thresholds_ <= P
-                self.by_sets_ = MEASURES[measure](on, by_sets) > MEASURES[measure](on, by_labels)
+                self.by_sets_ = MEASURES[measure](on, by_sets, weights) > MEASURES[measure](on, by_labels, weights)
         return self
 
-    def _weigh_sets(self, P: np.ndarray, shares: np.ndarray, kind: np.ndarray) -> None:
-        n = len(P)
+    def _weigh_sets(self, P: np.ndarray, shares: np.ndarray, kind: np.ndarray, weights: np.ndarray | None) -> None:
+        n, w = len(P), np.ones(len(P)) if weights is None else weights
         shares = np.clip(shares, 0.5 / n, 1 - 0.5 / n)
         alone = self.seen_ @ (np.log(shares) - np.log1p(-shares)) + np.log1p(-shares).sum()
-        ahead = np.log(np.bincount(kind) / n) - alone
-        right = [0] * len(_WEIGHTS)
+        ahead = np.log(np.bincount(kind, w) / w.sum()) - alone
+        right = [0.0] * len(_WEIGHTS)
         for at in range(0, n, 1024):
             likely = _set_scores(P[at : at + 1024], self.seen_)
             for i, weight in enumerate(np.diff(_WEIGHTS, prepend=0.0)):
                 if weight:
                     likely += weight * ahead
-                right[i] += int((likely.argmax(axis=1) == kind[at : at + 1024]).sum())
+                right[i] += float(w[at : at + 1024] @ (likely.argmax(axis=1) == kind[at : at + 1024]))
         self.bonus_ = _WEIGHTS[int(np.argmax(right))] * ahead
 
     def probabilities(self, scores: np.ndarray) -> np.ndarray:
@@ -185,13 +201,14 @@ def _set_scores(P: np.ndarray, sets: sp.csr_matrix) -> np.ndarray:
     return np.ascontiguousarray(np.asarray(sets @ odds.T).T)
 
 
-def _calibrate(scores: np.ndarray, on: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _calibrate(scores: np.ndarray, on: np.ndarray, weights: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
     """Slopes and offsets by Newton's method, all labels at once; scores are taken relative to their spread.
 
     Of many rows, those whose scores fall into one of a few hundred cells count as one.
     """
-    n, T = scores.shape
-    count = on.sum(axis=0).astype(np.float64)
+    T = scores.shape[1]
+    n = len(scores) if weights is None else float(weights.sum())
+    count = np.asarray(_total(on, weights), np.float64)
     center, spread = scores.mean(axis=0), scores.std(axis=0)
     flat = (spread <= 1e-12 * np.maximum(np.abs(center), 1e-300)) | (count == 0) | (count == n)
     spread = np.where(flat, 1.0, spread)
@@ -199,9 +216,9 @@ def _calibrate(scores: np.ndarray, on: np.ndarray) -> tuple[np.ndarray, np.ndarr
     prior = np.where(count == 0, -20.0, np.where(count == n, 20.0, prior))
     F = (scores - center) / spread
     F[:, flat] = 0.0
-    M, on_share = np.ones((1, 1)), on
-    if n > 2 * _CELLS:
-        F, M, on_share = _in_cells(F, on)
+    M, on_share = np.ones((1, 1)) if weights is None else weights[:, None], on
+    if len(F) > 2 * _CELLS:
+        F, M, on_share = _in_cells(F, on, weights)
     target = on_share * ((count + 1) / (count + 2)) + (1 - on_share) / (n - count + 2)
     a, b = np.zeros(T), prior.copy()
     rate = np.ones(T)
@@ -226,17 +243,18 @@ def _calibrate(scores: np.ndarray, on: np.ndarray) -> tuple[np.ndarray, np.ndarr
     return a / spread, b - a * center / spread
 
 
-def _in_cells(F: np.ndarray, on: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _in_cells(F: np.ndarray, on: np.ndarray, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Mean scores, counts and shares of rows with the label, for cells of equal width, label by label."""
     T = F.shape[1]
     low, high = F.min(axis=0), F.max(axis=0)
     width = np.maximum(high - low, 1e-300)
     cell = np.minimum(((F - low) * (_CELLS / width)).astype(np.int64), _CELLS - 1) + np.arange(T) * _CELLS
     size = T * _CELLS
-    counts = np.bincount(cell.ravel(), minlength=size).reshape(T, _CELLS).T
-    sums = np.bincount(cell.ravel(), F.ravel(), minlength=size).reshape(T, _CELLS).T
-    right = np.bincount(cell[on], minlength=size).reshape(T, _CELLS).T
-    least = np.maximum(counts, 1)
+    w = None if weights is None else np.repeat(weights, T)
+    counts = np.bincount(cell.ravel(), w, minlength=size).reshape(T, _CELLS).T
+    sums = np.bincount(cell.ravel(), F.ravel() if w is None else w * F.ravel(), minlength=size).reshape(T, _CELLS).T
+    right = np.bincount(cell[on], None if w is None else w[on.ravel()], minlength=size).reshape(T, _CELLS).T
+    least = np.maximum(counts, 1) if w is None else np.where(counts > 0, counts, 1.0)
     return sums / least, counts.astype(np.float64), right / least
 
 
@@ -246,23 +264,24 @@ def _deviance(F: np.ndarray, M: np.ndarray, target: np.ndarray, a: np.ndarray, b
     return (M * (softplus - target * Z)).sum(axis=0) + 0.5e-3 * a**2
 
 
-def _histograms(P: np.ndarray, on: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _histograms(P: np.ndarray, on: np.ndarray, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
     """For each label and threshold k / bins: how many rows reach it, and how many of these have the label."""
     T = P.shape[1]
     cell = np.minimum((P * _BINS).astype(np.int64), _BINS - 1) + np.arange(T) * _BINS
-    given = np.bincount(cell.ravel(), minlength=T * _BINS).reshape(T, _BINS)
-    right = np.bincount(cell[on], minlength=T * _BINS).reshape(T, _BINS)
+    w = None if weights is None else np.repeat(weights, T)
+    given = np.bincount(cell.ravel(), w, minlength=T * _BINS).reshape(T, _BINS)
+    right = np.bincount(cell[on], None if w is None else w[on.ravel()], minlength=T * _BINS).reshape(T, _BINS)
     return np.cumsum(given[:, ::-1], axis=1)[:, ::-1], np.cumsum(right[:, ::-1], axis=1)[:, ::-1]
 
 
-def _for_all(P: np.ndarray, on: np.ndarray, measure: str) -> np.ndarray:
+def _for_all(P: np.ndarray, on: np.ndarray, measure: str, weights: np.ndarray | None = None) -> np.ndarray:
     """One threshold for all labels; of equally good ones that nearest to the middle."""
     T = P.shape[1]
     if measure in ("example-f1", "subset"):
-        values = np.array([MEASURES[measure](on, h <= P) for h in _GRID])
+        values = np.array([MEASURES[measure](on, h <= P, weights) for h in _GRID])
         return np.full(T, _GRID[_middle_best(values)])
-    given, right = _histograms(P, on)
-    count = on.sum(axis=0)
+    given, right = _histograms(P, on, weights)
+    count = _total(on, weights)
     if measure == "micro-f1":
         values = _f1(right.sum(axis=0), given.sum(axis=0), count.sum())
     elif measure == "macro-f1":
@@ -272,10 +291,11 @@ def _for_all(P: np.ndarray, on: np.ndarray, measure: str) -> np.ndarray:
     return np.full(T, max(_middle_best(values), 1) / _BINS)
 
 
-def _by_label(P: np.ndarray, on: np.ndarray, measure: str) -> np.ndarray:
+def _by_label(P: np.ndarray, on: np.ndarray, measure: str, weights: np.ndarray | None = None) -> np.ndarray:
     """A threshold for each label: of its F1, or of its errors where the measure counts those."""
-    given, right = _histograms(P, on)
-    values = 2 * right - given if measure in ("hamming", "subset") else _f1(right, given, on.sum(axis=0)[:, None])
+    given, right = _histograms(P, on, weights)
+    known = _total(on, weights)[:, None]
+    values = 2 * right - given if measure in ("hamming", "subset") else _f1(right, given, known)
     return np.array([max(_middle_best(row), 1) / _BINS for row in values])
 
 

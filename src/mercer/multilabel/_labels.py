@@ -21,19 +21,23 @@ _PACKED = 1 << 26  # cells of a matrix of labels that may be held as bits
 FORMS = ("dense", "sparse", "sets", "lists")
 
 
-def fit_labels(Y: Any, n: int | None = None) -> tuple[sp.csr_matrix, np.ndarray, str]:
-    """The indicator matrix of training labels, the labels and the form they came in.
+def fit_labels(Y: Any, n: int | None = None, used: np.ndarray | None = None) -> tuple[sp.csr_matrix, np.ndarray, str]:
+    """The indicator matrix of training labels, the labels and the form they came in; of the rows ``used`` alone.
 
     Raises ValueError for a matrix of other numbers than 0 and 1, one that does not fit ``n`` rows, or no label at all.
     """
     form = _form_of(Y)
     if form in ("sets", "lists"):
         sets = _sets(Y)
+        if used is not None and len(sets) == n:
+            sets, n = [sets[i] for i in used.tolist()], len(used)
         classes = _classes(sets)
         matrix = _rows_of(sets, {label: i for i, label in enumerate(classes.tolist())}, len(classes), strict=True)
     else:
         names = getattr(Y, "columns", None)
         matrix = indicator("Y", Y)
+        if used is not None and matrix.shape[0] == n:
+            matrix, n = matrix[used], len(used)
         classes = np.arange(matrix.shape[1]) if names is None else np.array([str(name) for name in names])
     if n is not None and matrix.shape[0] != n:
         raise ValueError(f"X has {n} rows and Y {matrix.shape[0]}: they must be of one length")

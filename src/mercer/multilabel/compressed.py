@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mercer._estimator import Estimator
 from mercer._state.saved import Choice, Count, Fields, Floats, LabelValues, Nested, Saved
-from mercer._validation import check_choice, check_count, check_flag, check_positive, check_sparse
+from mercer._validation import check_choice, check_count, check_flag, check_positive, check_sparse, used_examples
 from mercer.learning.sparse_codes import Dictionary, sparse_codes
 from mercer.maps import SignedHashProjection
 from mercer.multilabel._decisions import Decisions, check_threshold
@@ -111,13 +111,15 @@ class CompressedLabels(LabelSetClassifier, Saved, Estimator):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def fit(self, X: Any, Y: Any) -> CompressedLabels:
+    def fit(self, X: Any, Y: Any, sample_weight: Any = None) -> CompressedLabels:
         """Learn from rows and their label sets.
 
         Parameters
         ----------
         X : array or sparse matrix of n rows
         Y : array or sparse matrix of 0 and 1 with n rows, or list of n label sets
+        sample_weight : array of n numbers of at least 0, optional
+            A row of weight 2 counts as two; one of weight 0 is left out.
 
         Returns
         -------
@@ -125,8 +127,11 @@ class CompressedLabels(LabelSetClassifier, Saved, Estimator):
         """
         self._check_parameters()
         X = validate_data(self, check_sparse("X", X), accept_sparse="csr", dtype=np.float64)
-        labels, classes, form = fit_labels(Y, X.shape[0])
-        mean = float(labels.sum() / labels.shape[0])
+        used, given = used_examples(sample_weight, X.shape[0])
+        labels, classes, form = fit_labels(Y, X.shape[0], used)
+        X = X if used is None else X[used]
+        weights = np.ones(X.shape[0]) if given is None else given
+        mean = float(np.average(np.asarray(labels.sum(axis=1)).ravel(), weights=weights))
         T = len(classes)
         d = self.n_components or min(T, math.ceil(4 * (mean + 2) * math.log(T + 1)))
         self.n_labels_ = int(self.n_nonzero or min(T, math.ceil(2 * mean) + 2))
@@ -134,10 +139,11 @@ class CompressedLabels(LabelSetClassifier, Saved, Estimator):
             d, n_hashes=min(self.n_hashes, d), random_state=self.random_state, n_jobs=self.n_jobs
         ).fit(labels)
         Z = self.projection_.transform(labels)
-        self.coef_, self.intercept_, left_out = _ridge(X, Z, self.alpha, self.fit_intercept)
+        self.coef_, self.intercept_, left_out = _ridge(X, Z, self.alpha, self.fit_intercept, weights)
         self.classes_, self.label_form_ = classes, form
         self._prepare()
-        self.decisions_ = Decisions().fit(self._decoded(left_out), labels, self.threshold, self.measure, False)
+        scores = self._decoded(left_out)
+        self.decisions_ = Decisions().fit(scores, labels, self.threshold, self.measure, False, given)
         return self
 
     def _check_parameters(self) -> None:
@@ -214,33 +220,38 @@ class CompressedLabels(LabelSetClassifier, Saved, Estimator):
         self._prepare()
 
 
-def _ridge(X: Any, Z: np.ndarray, alpha: float, intercept: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _ridge(
+    X: Any, Z: np.ndarray, alpha: float, intercept: bool, weights: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Coefficients, offsets, and predictions of each row from the others."""
     n, d = X.shape
-    x_mean = np.asarray(X.mean(axis=0)).ravel() if intercept else np.zeros(d)
-    z_mean = Z.mean(axis=0) if intercept else np.zeros(Z.shape[1])
-    squares = X.multiply(X).sum() if sp.issparse(X) else (X**2).sum()
-    penalty = alpha * max(float(squares) / n, 1e-300)
+    weights = np.ones(n) if weights is None else weights
+    total = float(weights.sum())
+    x_mean = np.asarray(weights @ X).ravel() / total if intercept else np.zeros(d)
+    z_mean = weights @ Z / total if intercept else np.zeros(Z.shape[1])
+    squares = np.asarray(X.multiply(X).sum(axis=1) if sp.issparse(X) else (X**2).sum(axis=1)).ravel()
+    penalty = alpha * max(float(weights @ squares) / total, 1e-300)
     if d <= n:
-        gram = X.T @ X
-        gram = (gram.toarray() if sp.issparse(gram) else gram) - n * np.outer(x_mean, x_mean)
+        weighted = sp.diags(weights) @ X if sp.issparse(X) else X * weights[:, None]
+        gram = X.T @ weighted
+        gram = (gram.toarray() if sp.issparse(gram) else gram) - total * np.outer(x_mean, x_mean)
         gram[np.diag_indices(d)] += penalty
         factor = cho_factor(gram, lower=True)
-        B = cho_solve(factor, np.asarray(X.T @ (Z - z_mean)))
+        B = cho_solve(factor, np.asarray(weighted.T @ (Z - z_mean)))
         half = cho_solve(factor, np.eye(d))
         XA = np.asarray(X @ half) - x_mean @ half
         crossed = X.multiply(XA).sum(axis=1) if sp.issparse(X) else np.einsum("ij,ij->i", X, XA)
-        own = np.asarray(crossed).ravel() - XA @ x_mean
+        own = weights * (np.asarray(crossed).ravel() - XA @ x_mean)
     else:
         K = X @ X.T
         K = K.toarray() if sp.issparse(K) else K
         cross = np.asarray(X @ x_mean)
         K = K - cross[:, None] - cross + x_mean @ x_mean
-        K[np.diag_indices(n)] += penalty
+        K[np.diag_indices(n)] += penalty / weights
         factor = cho_factor(K, lower=True)
         dual = cho_solve(factor, Z - z_mean)
         B = np.asarray(X.T @ dual) - np.outer(x_mean, dual.sum(axis=0))
-        own = 1.0 - penalty * np.diag(cho_solve(factor, np.eye(n)))
+        own = 1.0 - penalty / weights * np.diag(cho_solve(factor, np.eye(n)))
     fitted = np.asarray(X @ B) + (z_mean - x_mean @ B)
-    own = np.minimum(own + (1.0 / n if intercept else 0.0), 1.0 - 1e-6)[:, None]
+    own = np.minimum(own + (weights / total if intercept else 0.0), 1.0 - 1e-6)[:, None]
     return B, z_mean - x_mean @ B, (fitted - own * Z) / (1.0 - own)

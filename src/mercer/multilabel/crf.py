@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from mercer import _core
 from mercer._estimator import Estimator
 from mercer._state.saved import Choice, Fields, Flag, Floats, History, LabelValues, Saved
-from mercer._validation import check_choice, check_count, check_positive, check_sparse, thread_count
+from mercer._validation import check_choice, check_count, check_positive, check_sparse, thread_count, used_examples
 from mercer.learning.learners import EnergyModel, Keys, Learner, Path, resolve_learner
 from mercer.learning.monitor import Monitor
 from mercer.learning.solvers import ConvergenceWarning
@@ -40,9 +40,11 @@ _SWEEPS = 100
 class _LabelSpins(EnergyModel):
     """Labels of rows: ±1, one group of T for each row, with biases of its own."""
 
-    def __init__(self, X: Any, n_labels: int, threads: int) -> None:
+    def __init__(self, X: Any, n_labels: int, threads: int, weights: np.ndarray | None = None) -> None:
         self.X, self.T, self.threads = X, n_labels, threads
         self.n_groups = X.shape[0]
+        self.row_weights = weights
+        self.total = float(self.n_groups if weights is None else weights.sum())
         self.first, self.second = np.triu_indices(n_labels, 1)
         self.n_weights = len(self.first) + (X.shape[1] + 1) * n_labels
         ends = np.concatenate([np.stack([self.first, self.second], 1), np.stack([self.second, self.first], 1)])
@@ -112,6 +114,8 @@ class _LabelSpins(EnergyModel):
         """Return the means over rows of E[y_s y_t], x E[y] and E[y]."""
         y = self._signs(states)
         share = y / len(y) if weights is None else y * weights[:, :, None]
+        if self.row_weights is not None:
+            share = share * self.row_weights[:, None]
         pairs = np.tensordot(share, y, axes=([0, 1], [0, 1]))
         means = share.sum(axis=0)
         return self.collected(pairs[self.first, self.second], means)
@@ -119,7 +123,7 @@ class _LabelSpins(EnergyModel):
     def collected(self, pairs: np.ndarray, means: np.ndarray) -> np.ndarray:
         """Return summed pairs and the means of each row as a vector of statistics."""
         parts = [pairs, np.asarray(self.X.T @ means).ravel(), means.sum(axis=0)]
-        return np.concatenate(parts) / self.n_groups
+        return np.concatenate(parts) / self.total
 
     def sets(self) -> tuple[np.ndarray, np.ndarray]:
         """Return all label sets as ±1, and their products of pairs."""
@@ -147,13 +151,16 @@ class _LabelSpins(EnergyModel):
             scores /= total
             log_z[a : a + step] = np.log(total[:, 0]) + top[:, 0]
             means[a : a + step] = scores @ y
-            pairs += scores.sum(axis=0) @ products
+            own = None if self.row_weights is None else self.row_weights[a : a + step]
+            pairs += (scores.sum(axis=0) if own is None else own @ scores) @ products
         return log_z, means, pairs
 
     def exact(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         """Return the mean log Z and the mean expected statistics."""
         log_z, means, pairs = self.sums(theta)
-        return float(log_z.mean()), self.collected(pairs, means)
+        if self.row_weights is not None:
+            means = self.row_weights[:, None] * means
+        return float(np.average(log_z, weights=self.row_weights)), self.collected(pairs, means)
 
     def pseudo_gradient(self, data: np.ndarray, theta: np.ndarray) -> tuple[float, np.ndarray]:
         """Return the mean log pseudo-likelihood of the labels and its gradient."""
@@ -162,8 +169,10 @@ class _LabelSpins(EnergyModel):
         couplings[self.first, self.second] = self.parts(theta)[0]
         fields = y @ (couplings + couplings.T) + self.fields(theta)
         residual = y * (2.0 * expit(-2.0 * y * fields))
+        if self.row_weights is not None:
+            residual *= self.row_weights[:, None]
         outer = residual.T @ y
-        value = -float(np.logaddexp(0.0, -2.0 * y * fields).sum(axis=1).mean())
+        value = -float(np.average(np.logaddexp(0.0, -2.0 * y * fields).sum(axis=1), weights=self.row_weights))
         return value, self.collected((outer + outer.T)[self.first, self.second], residual)
 
 
@@ -260,13 +269,15 @@ class MultiLabelCRF(LabelSetClassifier, Saved, Estimator):
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X: Any, Y: Any) -> MultiLabelCRF:
+    def fit(self, X: Any, Y: Any, sample_weight: Any = None) -> MultiLabelCRF:
         """Learn from rows and their label sets.
 
         Parameters
         ----------
         X : array or sparse matrix of shape (n_rows, n_features)
         Y : matrix of 0 and 1, or a list of label sets
+        sample_weight : array of n_rows numbers of at least 0, optional
+            Factors of C; a row of weight 0 is left out.
 
         Returns
         -------
@@ -276,13 +287,15 @@ class MultiLabelCRF(LabelSetClassifier, Saved, Estimator):
         n_particles = check_count("n_particles", self.n_particles, 2)
         self._check_threshold()
         X = validate_data(self, check_sparse("X", X), accept_sparse="csr", dtype=np.float64)
-        labels, self.classes_, self.label_form_ = fit_labels(Y, X.shape[0])
+        used, weights = used_examples(sample_weight, X.shape[0])
+        labels, self.classes_, self.label_form_ = fit_labels(Y, X.shape[0], used)
+        X = X if used is None else X[used]
         T = len(self.classes_)
         name = ("exact" if T <= _QUICK else "pseudo-likelihood") if self.learner == "auto" else self.learner
         learner = resolve_learner(name)
-        field = _LabelSpins(X, T, thread_count(self.n_jobs))
+        field = _LabelSpins(X, T, thread_count(self.n_jobs), weights)
         truth = np.ascontiguousarray(labels.toarray().astype(np.int8).reshape(1, -1))
-        share = 1.0 / (C * X.shape[0])
+        share = 1.0 / (C * field.total)
         monitor = Monitor(verbose=self.verbose, max_iter=max_iter)
         w = np.zeros(field.n_weights)
         with monitor:

@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer._estimator import Estimator
 from mercer._state.saved import Fields, Floats, Ints, ListOf, Nested, Saved
-from mercer._validation import check_choice, check_count, check_not_negative
+from mercer._validation import check_choice, check_count, check_not_negative, check_weights
 from mercer.multilabel._categories import columns_of_table, encode_column, place_of_column
 from mercer.multilabel.homogeneity import HomogeneityAnalysis
 
@@ -84,6 +84,7 @@ class DependencyModel(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         weights_=ListOf(Floats(None, low=0.0), "outcome_places_"),
         layers_=ListOf(Floats(None, None), "outcome_places_"),
         effects_=ListOf(Ints(None, low=-1, below=2), "outcome_places_"),
+        _object_weights=Floats(None, low=0.0),
     )
 
     def __init__(
@@ -94,7 +95,7 @@ class DependencyModel(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         self.threshold = threshold
         self.n_neighbors = n_neighbors
 
-    def fit(self, X: Any, y: Any = None) -> DependencyModel:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> DependencyModel:
         """Learn from objects with their features and outcomes; missing values are left out.
 
         Parameters
@@ -102,6 +103,8 @@ class DependencyModel(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         X : table
             A data frame, a dict of columns or an array.
         y : ignored
+        sample_weight : array of a number for each object, optional
+            At least 0: an object of weight 2 counts as two, also among neighbours.
 
         Returns
         -------
@@ -112,7 +115,7 @@ class DependencyModel(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
             raise ValueError(f"threshold is a share: it must be at most 1, got {self.threshold!r}")
         if isinstance(self.outcomes, str) or not len(self.outcomes):
             raise ValueError("outcomes must be a list of at least one column")
-        analysis = HomogeneityAnalysis(self.n_components, handle_unknown="missing").fit(X)
+        analysis = HomogeneityAnalysis(self.n_components, handle_unknown="missing").fit(X, None, sample_weight)
         self.n_features_in_ = analysis.n_features_in_
         self.__dict__.pop("feature_names_in_", None)
         if hasattr(analysis, "feature_names_in_"):
@@ -134,6 +137,8 @@ class DependencyModel(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         self._prepare()
         self.layers_ = [self._layer(codes, b) for b in range(len(self.weights_))]
         self.effects_ = [codes[j].astype(np.int64) for j in self.outcome_places_]
+        given = check_weights(sample_weight, len(codes[0]))
+        self._object_weights = np.ones(len(codes[0])) if given is None else given
         return self
 
     # ------------------------------------------------------------------ dependencies
@@ -249,20 +254,27 @@ class DependencyModel(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         return self._layer(self._coded(X), 0 if outcome is None else self._number(outcome))
 
     def _shares(self, codes: list[np.ndarray], b: int) -> np.ndarray:
-        """Share of the second category among the nearest training objects, weighted by nothing."""
-        known = self.effects_[b] >= 0
-        layer, effects = self.layers_[b][known], self.effects_[b][known]
+        """Share of the second category among the nearest training objects, whatever their distance."""
+        known = (self.effects_[b] >= 0) & (self._object_weights > 0)
+        layer, effects, weights = self.layers_[b][known], self.effects_[b][known], self._object_weights[known]
         if not len(effects):
             return np.full(len(codes[0]), 0.5)
         X = self._layer(codes, b)
-        k = min(self.n_neighbors, len(effects))
+        k = min(float(self.n_neighbors), float(weights.sum()))
+        plain = bool((weights == 1).all())
         shares = np.empty(len(X))
         for at in range(0, len(X), _BLOCK):
             d = ((X[at : at + _BLOCK, None, :] - layer) ** 2).sum(axis=2)
             # Objects at the distance of the k-th are all counted, since rows of categories are often equal.
-            limit = np.partition(d, k - 1, axis=1)[:, [k - 1]] * (1 + 1e-9) + 1e-15
-            votes = d <= limit
-            shares[at : at + _BLOCK] = (votes * effects).sum(axis=1) / votes.sum(axis=1)
+            if plain:
+                limit = np.partition(d, int(k) - 1, axis=1)[:, [int(k) - 1]]
+            else:
+                order = np.argsort(d, axis=1, kind="stable")
+                last = (np.cumsum(weights[order], axis=1) < k * (1 - 1e-12)).sum(axis=1)
+                last = np.minimum(last, len(weights) - 1)[:, None]
+                limit = np.take_along_axis(d, np.take_along_axis(order, last, axis=1), axis=1)
+            votes = (d <= limit * (1 + 1e-9) + 1e-15) * weights
+            shares[at : at + _BLOCK] = votes @ effects / votes.sum(axis=1)
         return shares
 
     def predict_effect(self, X: Any, outcome: Any) -> np.ndarray:
@@ -317,7 +329,8 @@ class DependencyModel(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
     def _distance_ratios(self, codes: list[np.ndarray], b: int, effect: Any) -> np.ndarray:
         categories = self.analysis_.categories_[self.outcome_places_[b]].tolist()
         wanted = categories.index(check_choice("effect", effect, tuple(categories)))
-        centres = [self.layers_[b][self.effects_[b] == c].mean(axis=0) for c in (0, 1)]
+        own = [self._object_weights * (self.effects_[b] == c) for c in (0, 1)]
+        centres = [weights @ self.layers_[b] / weights.sum() for weights in own]
         X = self._layer(codes, b)
         to, away = (np.linalg.norm(X - centres[c], axis=1) for c in (wanted, 1 - wanted))
         return to / np.maximum(away, 1e-12)
@@ -351,7 +364,7 @@ class DependencyModel(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
             self.outcome_places_.tolist(), self.weights_, self.layers_, self.effects_, strict=True
         ):
             fits = len(self.analysis_.categories_[j]) == 2 and len(weights) == sizes and layer.shape[1:] == (p,)
-            if not fits or len(layer) != len(effects):
+            if not fits or len(layer) != len(effects) or len(layer) != len(self._object_weights):
                 raise ValueError("the layers of the outcomes do not fit the analysis")
         check_count("n_neighbors", self.n_neighbors)
         self._prepare()

@@ -18,8 +18,9 @@ from mercer import _core
 from mercer._estimator import Estimator
 from mercer._state.limits import reserve
 from mercer._state.saved import Choice, Count, Fields, Floats, LabelValues, Number, Saved
-from mercer._validation import check_choice, check_count, check_positive, check_sparse, thread_count
+from mercer._validation import check_choice, check_count, check_positive, check_sparse, thread_count, used_examples
 from mercer.data.readers.source import Source
+from mercer.learning.visits import visits
 from mercer.multilabel._decisions import MEASURES
 from mercer.multilabel._labels import FORMS, encode, fit_labels, give
 from mercer.multilabel.joint import LabelSetClassifier
@@ -115,13 +116,15 @@ class HashedLabelSets(LabelSetClassifier, Saved, Estimator):
 
     # ------------------------------------------------------------------ training
 
-    def fit(self, X: Any, Y: Any) -> HashedLabelSets:
+    def fit(self, X: Any, Y: Any, sample_weight: Any = None) -> HashedLabelSets:
         """Learn from documents or rows and their label sets.
 
         Parameters
         ----------
         X : list of texts, array or sparse matrix
         Y : array or sparse matrix of 0 and 1, or list of label sets
+        sample_weight : array of a number for each example, optional
+            How often a pass visits an example: whole weights are repeats, others averages.
 
         Returns
         -------
@@ -129,15 +132,18 @@ class HashedLabelSets(LabelSetClassifier, Saved, Estimator):
         """
         self._check_parameters()
         inputs = self._inputs(X, reset=True)
-        labels, self.classes_, self.label_form_ = fit_labels(Y, len(inputs))
+        used, weights = used_examples(sample_weight, len(inputs))
+        labels, self.classes_, self.label_form_ = fit_labels(Y, len(inputs), used)
         random = check_random_state(self.random_state)
         self._start()
-        order = np.arange(len(inputs))
+        order = None
         for epoch in range(self.n_epochs):
+            order = visits(weights, labels.shape[0], random, order)
             random.shuffle(order)
             for at in range(0, len(order), _BLOCK):
                 rows = order[at : at + _BLOCK]
-                self._learn(inputs.examples(rows), labels[rows], epoch == self.n_epochs - 1)
+                block = inputs.examples(rows if used is None else used[rows])
+                self._learn(block, labels[rows], epoch == self.n_epochs - 1)
         self._choose()
         return self
 

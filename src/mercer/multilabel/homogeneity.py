@@ -26,7 +26,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer._estimator import Estimator
 from mercer._state.saved import Fields, Floats, LabelValues, ListOf, Saved, Strings
-from mercer._validation import check_choice, check_count
+from mercer._validation import check_choice, check_count, check_weights
 from mercer.multilabel._categories import columns_of_table, encode_column, factorize
 
 __all__ = ["HomogeneityAnalysis"]
@@ -110,7 +110,8 @@ class HomogeneityAnalysis(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMix
         n = len(codes[0])
         self._check_table(n, p)
         present = _present(codes)
-        weights = _weights(sample_weight, n)
+        given = check_weights(sample_weight, n)
+        weights = np.ones(n) if given is None else given
         starts = np.concatenate([[0], np.cumsum([len(c) for c in self.categories_])])
         values, vectors, mass = _solve(codes, starts, weights, present, p)
         total = float((weights * present).sum())
@@ -265,15 +266,6 @@ def _present(codes: list[np.ndarray]) -> np.ndarray:
     if (present == 0).any():
         raise ValueError(f"row {int(np.flatnonzero(present == 0)[0])} of the table has no value at all")
     return present
-
-
-def _weights(sample_weight: Any, n: int) -> np.ndarray:
-    if sample_weight is None:
-        return np.ones(n)
-    weights = np.asarray(sample_weight, np.float64)
-    if weights.shape != (n,) or not np.isfinite(weights).all() or (weights < 0).any() or not weights.any():
-        raise ValueError(f"sample_weight must hold a finite number of at least 0 for each of the {n} rows, not all 0")
-    return weights
 
 
 def _solve(

@@ -24,8 +24,8 @@ from sklearn.base import ClassifierMixin
 from mercer import _core
 from mercer._explain import ScoreRows
 from mercer._state.saved import Choice, Count, Csr, Fields, Floats, LabelValues, Nested, Number
-from mercer._validation import check_choice, check_count, check_flag, check_positive
-from mercer.kernel_methods._base import KernelMethod
+from mercer._validation import check_choice, check_count, check_flag, check_positive, used_examples
+from mercer.kernel_methods._base import KernelMethod, weights_of
 from mercer.kernel_methods._collections import count
 from mercer.kernels.outputs import LabelSetKernel, LinearOutput, OutputKernel
 from mercer.learning.solvers import ConvergenceWarning
@@ -282,13 +282,15 @@ class JointSVM(LabelSetClassifier, KernelMethod):
 
     # ------------------------------------------------------------------ training
 
-    def fit(self, X: Any, Y: Any) -> JointSVM:
+    def fit(self, X: Any, Y: Any, sample_weight: Any = None) -> JointSVM:
         """Learn from rows and their label sets.
 
         Parameters
         ----------
         X : collection of n objects, or their kernel matrix
         Y : array or sparse matrix of 0 and 1 with n rows, or list of n label sets
+        sample_weight : array of n numbers of at least 0, optional
+            Factors of C; a row of weight 0 is left out.
 
         Returns
         -------
@@ -296,11 +298,16 @@ class JointSVM(LabelSetClassifier, KernelMethod):
         """
         self._check_parameters()
         X = self._collected(X, reset=True)
-        labels, classes, form = fit_labels(Y, count(X))
-        output = (LinearOutput() if self.output_kernel is None else self.output_kernel).for_labels(labels)
-        self._decoding(output, labels.shape[1])
-        K = self._gram(X, single=self.tol >= _SINGLE[0] and count(X) >= _SINGLE[1])
-        alpha, gap, steps, converged = self._solve(K, output, labels)
+        used, weights = used_examples(sample_weight, count(X))
+        known, classes, form = fit_labels(Y, count(X), used)
+        output = (LinearOutput() if self.output_kernel is None else self.output_kernel).for_labels(known, weights)
+        self._decoding(output, known.shape[1])
+        single = self.tol >= _SINGLE[0] and count(X) >= _SINGLE[1]
+        given = None if weights is None else weights_of(X, sample_weight)
+        K = self._gram(X, given, single=single)
+        if used is not None and len(used) < len(K):
+            K = np.ascontiguousarray(K[np.ix_(used, used)])
+        alpha, gap, steps, converged = self._solve(K, output, known, used, weights)
         if not converged:
             warnings.warn(
                 f"the joint machine stopped after {steps} steps at a duality gap of {gap:.3g}; raise max_iter",
@@ -308,16 +315,17 @@ class JointSVM(LabelSetClassifier, KernelMethod):
                 stacklevel=2,
             )
         self.classes_, self.label_form_, self.output_ = classes, form, output
-        self._keep(X, np.flatnonzero(alpha > 0))
-        self.dual_coef_ = np.ascontiguousarray(alpha[self.support_])
-        self.labels_ = labels[self.support_]
-        self._seen = distinct(labels)[0]
+        places = np.flatnonzero(alpha > 0)
+        self._keep(X, places if used is None else used[places], given)
+        self.dual_coef_ = np.ascontiguousarray(alpha[places])
+        self.labels_ = known[places]
+        self._seen = distinct(known)[0]
         self.duality_gap_, self.n_iter_, self._last_C = gap, steps, float(self.C)
         self._prepare()
-        scores = self._left_out_scores(K, alpha, labels)
+        scores = self._left_out_scores(K, alpha, known, places)
         unit = self._sets_of is None and len(classes) > 2
         sets = None if self.decode == "auto" else self.decode == "seen"
-        self.decisions_ = Decisions(unit).fit(scores, labels, self.threshold, self.measure, sets)
+        self.decisions_ = Decisions(unit).fit(scores, known, self.threshold, self.measure, sets, weights)
         return self
 
     def _check_parameters(self) -> None:
@@ -347,19 +355,26 @@ class JointSVM(LabelSetClassifier, KernelMethod):
         return decode
 
     def _solve(
-        self, K: np.ndarray, output: LabelSetKernel, labels: sp.csr_matrix
+        self,
+        K: np.ndarray,
+        output: LabelSetKernel,
+        labels: sp.csr_matrix,
+        used: np.ndarray | None,
+        weights: np.ndarray | None,
     ) -> tuple[np.ndarray, float, int, bool]:
         """α, the duality gap, steps, whether it converged."""
         n, C = len(K), float(self.C)
+        bounds = np.full(n, C) if weights is None else C * weights
         G = output.gram(labels, K.dtype)
         G *= K
         alpha = np.zeros(n)
-        if self.warm_start and hasattr(self, "_last_C") and self.support_.max(initial=-1) < n:
+        plain = used is None and self.support_.max(initial=-1) < n if hasattr(self, "_last_C") else False
+        if self.warm_start and plain:
             bound = self.dual_coef_ >= (1 - 1e-12) * self._last_C
             alpha[self.support_] = np.where(bound, C, np.minimum(self.dual_coef_, C))
         limit = self.max_iter or max(10_000_000, 100 * n)
-        slopes, steps, converged = _core.joint.joint_dual(G, C, alpha, self.tol, limit)
-        gap = float(C * np.maximum(0.0, slopes).sum() - alpha @ slopes)
+        slopes, steps, converged = _core.joint.joint_dual(G, bounds, alpha, self.tol, limit)
+        gap = float(bounds @ np.maximum(0.0, slopes) - alpha @ slopes)
         return alpha, max(gap, 0.0), int(steps), bool(converged)
 
     def _prepare(self) -> None:
@@ -382,7 +397,9 @@ class JointSVM(LabelSetClassifier, KernelMethod):
 
     # ------------------------------------------------------------------ scores
 
-    def _left_out_scores(self, K: np.ndarray, alpha: np.ndarray, labels: sp.csr_matrix) -> np.ndarray:
+    def _left_out_scores(
+        self, K: np.ndarray, alpha: np.ndarray, labels: sp.csr_matrix, places: np.ndarray | None = None
+    ) -> np.ndarray:
         """Scores of labels of the training rows, without their own terms."""
         own = (np.diag(K).astype(np.float64) * alpha)[:, None]
         V = self.output_.features(labels)
@@ -390,7 +407,8 @@ class JointSVM(LabelSetClassifier, KernelMethod):
             raw = self.output_.expand(K, alpha, labels)
             return self._label_scores(raw - own * V)
         decode = self._decoding(self.output_, len(self.classes_))
-        return self._label_scores(K[:, self.support_] @ self._coef - own * self._against_sets(V, decode))
+        places = self.support_ if places is None else places
+        return self._label_scores(K[:, places] @ self._coef - own * self._against_sets(V, decode))
 
     def _label_scores(self, raw: np.ndarray) -> np.ndarray:
         """Scores of labels from what the expansion gives."""

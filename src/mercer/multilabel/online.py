@@ -23,10 +23,19 @@ from sklearn.utils.validation import validate_data
 from mercer import _core
 from mercer._explain import ScoreRows
 from mercer._state.saved import Choice, Count, Csr, Fields, Floats, LabelValues, Nested, Number, Optional
-from mercer._validation import check_choice, check_count, check_flag, check_not_negative, check_positive, check_sparse
+from mercer._validation import (
+    check_choice,
+    check_count,
+    check_flag,
+    check_not_negative,
+    check_positive,
+    check_sparse,
+    used_examples,
+)
 from mercer.kernel_methods._base import KernelMethod
 from mercer.kernel_methods._collections import count
 from mercer.kernels.outputs import LabelSetKernel, LinearOutput
+from mercer.learning.visits import visits
 from mercer.multilabel._decisions import Decisions, check_threshold
 from mercer.multilabel._labels import FORMS, encode, fit_labels
 from mercer.multilabel.joint import LabelSetClassifier, label_rows
@@ -163,13 +172,15 @@ class OnlineJointSVM(LabelSetClassifier, KernelMethod):
 
     # ------------------------------------------------------------------ training
 
-    def fit(self, X: Any, Y: Any) -> OnlineJointSVM:
+    def fit(self, X: Any, Y: Any, sample_weight: Any = None) -> OnlineJointSVM:
         """Learn from rows and their label sets, in several passes.
 
         Parameters
         ----------
         X : array or sparse matrix of n rows; with a kernel a collection of n objects, or their kernel matrix
         Y : array or sparse matrix of 0 and 1 with n rows, or list of n label sets
+        sample_weight : array of n numbers of at least 0, optional
+            How often a pass visits a row: whole weights are repeats, others averages.
 
         Returns
         -------
@@ -180,14 +191,16 @@ class OnlineJointSVM(LabelSetClassifier, KernelMethod):
             self.__dict__.pop(name, None)
         random = check_random_state(self.random_state)
         if self.kernel is not None:
-            return self._fit_kernel(X, Y, random)
+            return self._fit_kernel(X, Y, random, sample_weight)
         rows = self._rows(X, reset=True)
-        labels, self.classes_, self.label_form_ = fit_labels(Y, rows.shape[0])
-        self.output_ = LinearOutput(code=self.code).for_labels(labels)
+        used, weights = used_examples(sample_weight, rows.shape[0])
+        labels, self.classes_, self.label_form_ = fit_labels(Y, rows.shape[0], used)
+        rows = rows if used is None else rows[used]
+        self.output_ = LinearOutput(code=self.code).for_labels(labels, weights)
         V = self.output_.features(labels)
         self._start(rows.shape[1], V.shape[1])
-        own = self._passes(rows, V, random)
-        self._decide(np.asarray(rows @ self.coef_) - own[:, None] * V, labels)
+        own = self._passes(rows, V, random, weights)
+        self._decide(np.asarray(rows @ self.coef_) - own[:, None] * V, labels, weights)
         values = np.einsum("ij,ij->i", np.asarray(rows @ self.weights_), V)
         self._judge(values[np.abs(V).sum(axis=1) > 0])
         self.support_, self.support_objects_ = np.zeros(0, np.int64), None
@@ -287,12 +300,16 @@ class OnlineJointSVM(LabelSetClassifier, KernelMethod):
         self.n_updates_, self.n_seen_, self.squared_norm_ = 0, 0, 0.0
         self.margin_ = self.update_bound_ = None
 
-    def _passes(self, rows: Any, V: np.ndarray, random: np.random.RandomState) -> np.ndarray:
+    def _passes(
+        self, rows: Any, V: np.ndarray, random: np.random.RandomState, weights: np.ndarray | None = None
+    ) -> np.ndarray:
         """Learn, and return what each row added to its own score, in units of its code."""
-        core, order = _core_rows(rows), np.arange(rows.shape[0])
+        core = _core_rows(rows)
         own = np.zeros((rows.shape[0], 2))
         self.n_iter_ = 0
+        order = None
         for _ in range(self.max_iter):
+            order = visits(weights, rows.shape[0], random, order)
             if self.shuffle:
                 random.shuffle(order)
             self.n_iter_ += 1
@@ -320,40 +337,45 @@ class OnlineJointSVM(LabelSetClassifier, KernelMethod):
         rate = 1 + 2 * self.margin / self.step
         self.update_bound_ = rate / self.margin_**2 if self.margin_ > 0 else math.inf
 
-    def _decide(self, scores: np.ndarray, labels: sp.csr_matrix) -> None:
+    def _decide(self, scores: np.ndarray, labels: sp.csr_matrix, weights: np.ndarray | None = None) -> None:
         sets = None if self.decode == "auto" else self.decode == "seen"
         unit = len(self.classes_) > 2
-        self.decisions_ = Decisions(unit).fit(scores, labels, self.threshold, self.measure, sets)
+        self.decisions_ = Decisions(unit).fit(scores, labels, self.threshold, self.measure, sets, weights)
 
-    def _fit_kernel(self, X: Any, Y: Any, random: np.random.RandomState) -> OnlineJointSVM:
+    def _fit_kernel(self, X: Any, Y: Any, random: np.random.RandomState, sample_weight: Any) -> OnlineJointSVM:
         X = self._collected(X, reset=True)
-        labels, classes, form = fit_labels(Y, count(X))
+        used, weights = used_examples(sample_weight, count(X))
+        labels, classes, form = fit_labels(Y, count(X), used)
         K = self._gram(X)
-        output = LinearOutput(code=self.code).for_labels(labels)
+        if used is not None:
+            K = K[np.ix_(used, used)]
+        output = LinearOutput(code=self.code).for_labels(labels, weights)
         V = output.features(labels)
         G = np.ascontiguousarray(K * output.of_features(V, V))
-        alpha, order = np.zeros(len(K)), np.arange(len(K))
-        self.n_updates_ = self.n_iter_ = 0
+        alpha, order = np.zeros(len(K)), None
+        self.n_updates_ = self.n_iter_ = self.n_seen_ = 0
         for _ in range(self.max_iter):
+            order = visits(weights, len(K), random, order)
             if self.shuffle:
                 random.shuffle(order)
             updates = _core.joint.joint_kernel_pass(G, alpha, order, self.step, self.margin, self.update == "gradient")
             self.n_updates_ += int(updates)
             self.n_iter_ += 1
+            self.n_seen_ += len(order)
             if not updates:
                 break
         self.classes_, self.label_form_, self.output_ = classes, form, output
         self.coef_ = self.weights_ = self.sums_ = None
-        self.n_seen_ = self.n_iter_ * len(K)
         values = G @ alpha
         self.squared_norm_ = max(float(alpha @ values), 0.0)
         self._judge(values[np.diag(G) > 0])
-        self._keep(X, np.flatnonzero(alpha > 0))
-        self.dual_coef_ = np.ascontiguousarray(alpha[self.support_])
-        self.labels_ = labels[self.support_]
+        places = np.flatnonzero(alpha > 0)
+        self._keep(X, places if used is None else used[places])
+        self.dual_coef_ = np.ascontiguousarray(alpha[places])
+        self.labels_ = labels[places]
         self._prepare()
         own = (np.diag(K) * alpha)[:, None] * V
-        self._decide(output.label_scores(K[:, self.support_] @ self._coef - own), labels)
+        self._decide(output.label_scores(K[:, places] @ self._coef - own), labels, weights)
         return self
 
     def _prepare(self) -> None:

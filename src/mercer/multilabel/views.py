@@ -38,9 +38,9 @@ from mercer._state.saved import (
     Nested,
     Saved,
 )
-from mercer._validation import check_choice, check_count, check_positive, thread_count
+from mercer._validation import check_choice, check_count, check_positive, thread_count, used_examples
 from mercer.kernel_methods._base import KernelMethod
-from mercer.kernel_methods._collections import count
+from mercer.kernel_methods._collections import count, taken
 from mercer.kernels import Gaussian, Kernel
 from mercer.learning.solvers import ConvergenceWarning
 from mercer.multilabel._decisions import Decisions, check_threshold
@@ -223,7 +223,7 @@ class KernelHomogeneityAnalysis(
 
     # ------------------------------------------------------------------ training
 
-    def fit(self, X: Any, Y: Any) -> KernelHomogeneityAnalysis:
+    def fit(self, X: Any, Y: Any, sample_weight: Any = None) -> KernelHomogeneityAnalysis:
         """Learn from views of objects and their label sets.
 
         Parameters
@@ -232,6 +232,8 @@ class KernelHomogeneityAnalysis(
             Each an array of rows, a kernel matrix, or a collection of objects of any kind with a kernel for it; a
             single array is one view.
         Y : array or sparse matrix of 0 and 1, or list of label sets
+        sample_weight : array of a number for each object, optional
+            At least 0: an object of weight 2 counts as two, one of weight 0 is left out. For ``approx=None``.
 
         Returns
         -------
@@ -241,12 +243,22 @@ class KernelHomogeneityAnalysis(
         views = _as_views(X)
         kernels = self._kernels(len(views))
         n = _same_length(views)
-        labels, classes, form = fit_labels(Y, n)
+        used, weights = used_examples(sample_weight, n)
+        if weights is not None and self.approx is not None:
+            raise ValueError(f"sample_weight needs approx=None, which is {self.approx!r}")
+        labels, classes, form = fit_labels(Y, n, used)
+        n = labels.shape[0]
         p = self._dimensions(n, len(classes))
-        shares = np.asarray(labels.mean(axis=0)).ravel()
-        U, strength = _label_part(labels.toarray() - shares, self.ridge)
-        make = self._blocked if self.approx == "meka" else self._exact
-        parts = [make(view, kernel, j) for j, (view, kernel) in enumerate(zip(views, kernels, strict=True))]
+        # With weights w all matrices of objects are multiplied by √w from both sides, and latent values by √w.
+        roots = np.ones(n) if weights is None else np.sqrt(weights)
+        trivial = roots / np.linalg.norm(roots)
+        shares = np.asarray(labels.mean(axis=0) if weights is None else weights @ labels / weights.sum()).ravel()
+        U, strength = _label_part(roots[:, None] * (labels.toarray() - shares), self.ridge)
+        pairs = enumerate(zip(views, kernels, strict=True))
+        if self.approx == "meka":
+            parts: list[Any] = [self._blocked(view, kernel, j) for j, (view, kernel) in pairs]
+        else:
+            parts = [self._exact(view, kernel, j, used, roots) for j, (view, kernel) in pairs]
 
         def product(V: np.ndarray) -> np.ndarray:
             V = V.reshape(n, -1)
@@ -256,18 +268,18 @@ class KernelHomogeneityAnalysis(
             return out
 
         if self.solver == "als":
-            values, latent, steps = self._by_updates(product, n, p)
+            values, latent, steps = self._by_updates(product, trivial, p)
         elif self.approx == "meka":
             values, latent, steps = self._by_small_matrix(parts, U, strength, p)
         else:
-            values, latent, steps = self._by_eigenvectors(product, n, p)
+            values, latent, steps = self._by_eigenvectors(product, trivial, p)
         self.classes_, self.label_form_, self.shares_ = classes, form, shares
-        self.eigenvalues_, self.object_scores_, self.n_iter_ = values, latent, steps
-        self.label_map_ = np.ascontiguousarray(np.asarray((labels.T @ latent).T))
-        held_out = sum(part.left_out(latent) for part in parts) / len(parts)
+        self.eigenvalues_, self.object_scores_, self.n_iter_ = values, latent / roots[:, None], steps
+        self.label_map_ = np.ascontiguousarray(np.asarray((labels.T @ (roots[:, None] * latent)).T))
+        held_out = sum(part.left_out(latent) for part in parts) / len(parts) / roots[:, None]
         scores = held_out @ self.label_map_ + shares
         sets = None if self.decode == "auto" else self.decode == "seen"
-        self.decisions_ = Decisions().fit(scores, labels, self.threshold, self.measure, sets)
+        self.decisions_ = Decisions().fit(scores, labels, self.threshold, self.measure, sets, weights)
         self.views_ = [part.view(latent) for part in parts]
         return self
 
@@ -301,14 +313,20 @@ class KernelHomogeneityAnalysis(
             raise ValueError(f"n_components is {p}: {n} rows take {n - 2} at most")
         return int(p)
 
-    def _exact(self, X: Any, kernel: Any, j: int) -> _ExactPart:
-        view = View(_mean_width(X, j) if kernel is None else kernel, n_jobs=self.n_jobs)
+    def _exact(
+        self, X: Any, kernel: Any, j: int, used: np.ndarray | None = None, roots: np.ndarray | None = None
+    ) -> _ExactPart:
+        some = X if used is None or kernel is not None else taken(X, used)
+        view = View(_mean_width(some, j) if kernel is None else kernel, n_jobs=self.n_jobs)
         try:
             X = view._collected(X, reset=True)
             K = view._gram(X)
         except ValueError as error:
             raise ValueError(f"view {j}: {error}") from error
-        return _ExactPart(view, X, K, self.ridge)
+        if used is not None:
+            K = K[np.ix_(used, used)]
+        places = np.arange(len(K)) if used is None else used
+        return _ExactPart(view, X, K, self.ridge, places, np.ones(len(K)) if roots is None else roots)
 
     def _blocked(self, X: Any, kernel: Any, j: int) -> _BlockPart:
         if isinstance(kernel, str):
@@ -321,13 +339,16 @@ class KernelHomogeneityAnalysis(
         used = _mean_width(X, j) if kernel is None else kernel
         return _BlockPart(BlockKernel(used, X, self.n_blocks, self.rank, random), self.ridge)
 
-    def _by_eigenvectors(self, product: Any, n: int, p: int) -> tuple[np.ndarray, np.ndarray, int]:
+    def _by_eigenvectors(self, product: Any, trivial: np.ndarray, p: int) -> tuple[np.ndarray, np.ndarray, int]:
+        n = len(trivial)
         start = np.cos(np.arange(n) * 1.7)
-        operator = LinearOperator((n, n), lambda v: product(v).ravel() - v.sum() / n, dtype=np.float64)
-        values, vectors = eigsh(operator, k=p, which="LA", v0=start - start.mean(), tol=1e-10)
+        operator = LinearOperator(
+            (n, n), lambda v: product(v).ravel() - trivial * (trivial @ v.ravel()), dtype=np.float64
+        )
+        values, vectors = eigsh(operator, k=p, which="LA", v0=start - trivial * (trivial @ start), tol=1e-10)
         order = np.argsort(-values)
         vectors = vectors[:, order]
-        largest = np.abs(vectors).argmax(axis=0)
+        largest = np.abs(vectors / trivial[:, None]).argmax(axis=0)
         return values[order], np.ascontiguousarray(vectors * np.sign(vectors[largest, np.arange(p)])), 0
 
     def _by_small_matrix(
@@ -361,14 +382,14 @@ class KernelHomogeneityAnalysis(
         largest = np.abs(latent).argmax(axis=0)
         return values, np.ascontiguousarray(latent * np.sign(latent[largest, np.arange(p)])), 0
 
-    def _by_updates(self, product: Any, n: int, p: int) -> tuple[np.ndarray, np.ndarray, int]:
-        X = np.cos(np.outer(np.arange(1, n + 1), np.arange(1, p + 1)) * 1.7)
-        X = np.linalg.qr(X - X.mean(axis=0))[0]
+    def _by_updates(self, product: Any, trivial: np.ndarray, p: int) -> tuple[np.ndarray, np.ndarray, int]:
+        X = np.cos(np.outer(np.arange(1, len(trivial) + 1), np.arange(1, p + 1)) * 1.7)
+        X = np.linalg.qr(X - np.outer(trivial, trivial @ X))[0]
         step = 0
         while step < self.max_iter:
             step += 1
             new = product(X)
-            new = np.linalg.qr(new - new.mean(axis=0))[0]
+            new = np.linalg.qr(new - np.outer(trivial, trivial @ new))[0]
             moved = math.sqrt(max(0.0, p - float((np.abs(X.T @ new) ** 2).sum())))
             X = new
             if moved < self.tol:
@@ -382,7 +403,7 @@ class KernelHomogeneityAnalysis(
             )
         values, rotation = np.linalg.eigh(X.T @ product(X))
         X = X @ rotation[:, ::-1]
-        largest = np.abs(X).argmax(axis=0)
+        largest = np.abs(X / trivial[:, None]).argmax(axis=0)
         return values[::-1].copy(), np.ascontiguousarray(X * np.sign(X[largest, np.arange(p)])), step
 
     # ------------------------------------------------------------------ prediction
@@ -458,13 +479,16 @@ class KernelHomogeneityAnalysis(
 class _ExactPart:
     """K (K + c)⁻¹ = 1 − c (K + c)⁻¹ of a view with its whole matrix."""
 
-    def __init__(self, view: View, X: Any, K: np.ndarray, c: float) -> None:
-        self.made, self.X, self.c = view, X, c
-        means = K.mean(axis=0)
+    def __init__(self, view: View, X: Any, K: np.ndarray, c: float, places: np.ndarray, roots: np.ndarray) -> None:
+        self.made, self.X, self.c, self.places, self.roots = view, X, c, places, roots
+        shares = roots**2 / (roots @ roots)
+        means = shares @ K
         self.means = means
         K = K - means
         K -= means[:, None]
-        K += means.mean()
+        K += shares @ means
+        K *= roots[:, None]
+        K *= roots
         K[np.diag_indices_from(K)] += c
         try:
             factor, _ = cho_factor(K, lower=True, overwrite_a=True, check_finite=False)
@@ -484,8 +508,8 @@ class _ExactPart:
         return (self.smooth(V) - own[:, None] * V) / (1.0 - own)[:, None]
 
     def view(self, V: np.ndarray) -> View:
-        alpha = np.ascontiguousarray(self.inverse @ V)
-        self.made._keep(self.X, np.arange(count(self.X)))
+        alpha = np.ascontiguousarray(self.roots[:, None] * (self.inverse @ V))
+        self.made._keep(self.X, self.places)
         self.made.coef_ = alpha
         self.made.offset_ = -self.means @ alpha
         return self.made

@@ -16,9 +16,8 @@ from typing import Any
 import numpy as np
 
 from mercer._state.saved import Fields, Floats, LabelValues
-from mercer._validation import thread_count
+from mercer._validation import check_weights, thread_count
 from mercer.learning.checkpoint import Checkpoint
-from mercer.learning.estimator import check_weights
 from mercer.learning.solvers import Solver
 from mercer.ranking import preference_graph
 from mercer.ranking._linear import LinearRanker

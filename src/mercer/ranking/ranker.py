@@ -9,14 +9,14 @@ conjoint analysis), or a bound on ROC area, average precision or F1 of the whole
 from __future__ import annotations
 
 import os
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from sklearn.metrics import average_precision_score, f1_score, roc_auc_score
 from sklearn.utils.validation import column_or_1d
 
 from mercer._state.saved import Fields, Floats, LabelValues, Number, Optional
-from mercer._validation import check_choice, group_order, thread_count
+from mercer._validation import check_choice, check_weights, group_order, thread_count
 from mercer.learning.checkpoint import Checkpoint
 from mercer.learning.estimator import Run
 from mercer.learning.solvers import Solver
@@ -103,7 +103,6 @@ class Ranker(LinearRanker):
     thresholds_: np.ndarray | None
 
     _labels_have_scores = False
-    lacks: ClassVar[dict[str, str]] = {**LinearRanker.lacks, "sample_weight": "an example is a group of rows here"}
     saved = LinearRanker.saved | Fields(
         classes_=LabelValues(2),
         coef_=Floats("n_features_in_"),
@@ -152,6 +151,7 @@ class Ranker(LinearRanker):
         X: Any,
         y: Any,
         groups: Any = None,
+        sample_weight: Any = None,
         *,
         dev: tuple[Any, ...] | None = None,
         checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
@@ -167,6 +167,8 @@ class Ranker(LinearRanker):
         groups : array of n values, optional
             The query or the user each example belongs to: only examples of one group are compared. None: all are one
             group.
+        sample_weight : array of n numbers of at least 0, optional
+            Weights of groups as factors of C: an example is a group, so all rows of one must have the same.
         dev : (X, y) or (X, y, groups), optional
             Held-out data: the weights with the best :meth:`score` on it are kept, and training stops when it no longer
             rises.
@@ -177,7 +179,11 @@ class Ranker(LinearRanker):
         -------
         self
         """
-        return self._fit(X, y, groups=groups, dev=dev, checkpoint=checkpoint)
+        return self._fit(X, y, groups=groups, sample_weight=sample_weight, dev=dev, checkpoint=checkpoint)
+
+    def _weigh(self, risk: RankingRisk, sample_weight: Any) -> RankingRisk:
+        risk.weigh(check_weights(sample_weight, risk.X.shape[0]))
+        return risk
 
     def _check(self) -> None:
         super()._check()

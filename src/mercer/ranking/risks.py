@@ -110,6 +110,22 @@ class RankingRisk:
         self.n_weights = X.shape[1] + int(intercept)
         self.n_pairs = _count_pairs(self.grades, self.offsets)
         self.y = y, self.order, self.offsets
+        self.weights: np.ndarray | None = None
+
+    def weigh(self, weights: np.ndarray | None) -> None:
+        """Multiply the loss of each group by the weight that all its rows have."""
+        if weights is None:
+            return
+        in_order = weights[self.order]
+        first = in_order[np.minimum(self.offsets[:-1], len(in_order) - 1)]
+        differing = np.flatnonzero(in_order != np.repeat(first, np.diff(self.offsets)))
+        if len(differing):
+            row = int(self.order[differing[0]])
+            raise ValueError(
+                f"sample_weight must be the same for all rows of a group, which is one example here: row {row} has"
+                f" {weights[row]:g}, the first row of its group another"
+            )
+        self.weights = first
 
     def scores(self, w: np.ndarray) -> np.ndarray:
         """s = Xw, with the intercept if there is one."""
@@ -145,6 +161,9 @@ class RankingRisk:
             weight = 1.0 / np.maximum(self.n_pairs, 1.0)
             values *= weight
             slope *= np.repeat(weight, np.diff(self.offsets))
+        if self.weights is not None:
+            values *= self.weights
+            slope *= np.repeat(self.weights, np.diff(self.offsets))
         gradient = np.empty(len(s))
         gradient[self.order] = slope
         return values, gradient

@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from mercer._arrays import row_blocks
 from mercer._estimator import Estimator
 from mercer._state.saved import Fields, Floats, Ints, LabelValues, Objects, Optional, Saved, Transient
-from mercer._validation import check_choice, check_flag
+from mercer._validation import check_choice, check_flag, used_examples
 from mercer.learning.sparse_codes import Dictionary, SparseCodes
 from mercer.recognition._images import as_pixel_rows
 from mercer.recognition.coder import Coding
@@ -49,9 +49,13 @@ class _Gallery(Coding, Saved, ClassifierMixin, Estimator):
         _prepared=Transient(),
     )
 
-    def _fit_gallery(self, X: Any, y: Any) -> None:
+    def _fit_gallery(self, X: Any, y: Any, sample_weight: Any = None) -> np.ndarray | None:
+        """Project the rows with a weight above 0; returns their weights."""
         self._check_search()
         X, y = validate_data(self, as_pixel_rows(X), y, dtype=[np.float64, np.float32])
+        used, weights = used_examples(sample_weight, X.shape[0])
+        if used is not None:
+            X, y = X[used], y[used]
         check_classification_targets(y)
         self.classes_, self.labels_ = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
@@ -67,6 +71,7 @@ class _Gallery(Coding, Saved, ClassifierMixin, Estimator):
             row = int(norms.argmin())
             warnings.warn(f"row {row} of X is 0 (after the projection): no code uses it", UserWarning, stacklevel=4)
         self._prepared = Dictionary(self._dictionary())
+        return weights
 
     def _dictionary(self) -> np.ndarray:
         return self.atoms_
@@ -440,7 +445,7 @@ class CodeClassifier(_Gallery):
         self.scale = scale
         self.n_jobs = n_jobs
 
-    def fit(self, X: Any, y: Any) -> CodeClassifier:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> CodeClassifier:
         """Code each row over the others, and fit the classifier to the codes.
 
         Parameters
@@ -449,6 +454,8 @@ class CodeClassifier(_Gallery):
             Training rows.
         y : array of shape (n_rows,)
             Their labels.
+        sample_weight : array of n_rows numbers of at least 0, optional
+            Weights for the classifier; a row of weight 0 is no atom either.
 
         Returns
         -------
@@ -456,7 +463,7 @@ class CodeClassifier(_Gallery):
             This model.
         """
         check_choice("scale", self.scale, (None, "minmax"))
-        self._fit_gallery(X, y)
+        weights = self._fit_gallery(X, y, sample_weight)
         n = len(self.atoms_)
         features = self._unit_codes(self.atoms_, barred=np.arange(n))
         self.low_ = self.span_ = None
@@ -469,7 +476,8 @@ class CodeClassifier(_Gallery):
             from mercer.classification import LinearClassifier
 
             classifier = LinearClassifier(C=10.0, random_state=0)
-        self.classifier_ = clone(classifier).fit(features, self.classes_[self.labels_])
+        more = {} if weights is None else {"sample_weight": weights}
+        self.classifier_ = clone(classifier).fit(features, self.classes_[self.labels_], **more)
         return self
 
     def predict(self, X: Any) -> np.ndarray:

@@ -35,7 +35,7 @@ from sklearn.utils import check_random_state
 
 from mercer._arrays import compiled, is_numpy, on_device_of, to_numpy
 from mercer._state.saved import Fields, Floats, Ints, Objects, Transient, check_shapes
-from mercer._validation import check_choice, check_count, check_positive, thread_count
+from mercer._validation import check_choice, check_count, check_positive, check_weights, thread_count
 from mercer.retrieval._codes import SignCodes, check_optional_positive, on_device
 from mercer.retrieval._cuda_source import plan_for
 
@@ -141,7 +141,9 @@ class CirculantEmbedding(SignCodes):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def fit(self, X: Any, y: Any = None, similar: Any = None, dissimilar: Any = None) -> CirculantEmbedding:
+    def fit(
+        self, X: Any, y: Any = None, similar: Any = None, dissimilar: Any = None, sample_weight: Any = None
+    ) -> CirculantEmbedding:
         """Draw the circulants and, with ``method="learned"``, fit them to X.
 
         Parameters
@@ -152,6 +154,8 @@ class CirculantEmbedding(SignCodes):
             Not used.
         similar, dissimilar : array of int of shape (n_pairs, 2), optional
             Rows of X that should have near codes, and rows that should not: the semi-supervised form.
+        sample_weight : array of n numbers of at least 0, optional
+            Of learned circulants: a row of weight 2 counts as two.
 
         Returns
         -------
@@ -164,13 +168,14 @@ class CirculantEmbedding(SignCodes):
         pairs = [_checked_pairs(name, p, n) for name, p in (("similar", similar), ("dissimilar", dissimilar))]
         if self.method == "random" and (similar is not None or dissimilar is not None):
             raise ValueError('pairs are for method="learned": a random embedding cannot use them')
+        weights = check_weights(sample_weight, n)
         self._draw()
         if self.method == "learned":
             if not (X != 0).any():
                 warnings.warn("all rows of X are zero: nothing to learn from", ConvergenceWarning, stacklevel=2)
             for c in range(len(self.r_)):
                 start = self.r_[c] / np.sqrt(X.shape[1])
-                self.r_[c], history = self._learned(c, X, start, lambda_, mu, pairs, rounds, tol)
+                self.r_[c], history = self._learned(c, X, start, lambda_, mu, pairs, rounds, tol, weights)
                 self.history_.append(history)
         return self
 
@@ -247,8 +252,8 @@ class CirculantEmbedding(SignCodes):
         if hasattr(self, "_sums"):
             del self._sums
 
-    def _learner(self, c: int, X: Any, lambda_: float) -> _Learner:
-        return _Learner(X, self.signs_[c], self._part(c), lambda_, thread_count(self.n_jobs))
+    def _learner(self, c: int, X: Any, lambda_: float, weights: np.ndarray | None = None) -> _Learner:
+        return _Learner(X, self.signs_[c], self._part(c), lambda_, thread_count(self.n_jobs), weights)
 
     def _learned(
         self,
@@ -260,6 +265,7 @@ class CirculantEmbedding(SignCodes):
         pairs: list[np.ndarray],
         rounds: int,
         tol: float,
+        weights: np.ndarray | None,
     ) -> tuple[np.ndarray, list[float]]:
         """What circulant c learns from X, starting from r, and the history."""
         n, d = X.shape
@@ -267,7 +273,8 @@ class CirculantEmbedding(SignCodes):
         rest = "sign" if self.rest == "auto" and (any(map(len, pairs)) or few) else self.rest
         if rest == "auto":
             held = np.arange(n) % 5 == 0
-            part, tried = self._learner(c, _taken(X, np.flatnonzero(~held)), lambda_), {"start": r}
+            own = None if weights is None else weights[~held]
+            part, tried = self._learner(c, _taken(X, np.flatnonzero(~held)), lambda_, own), {"start": r}
             for rest in ("sign", "zero") if part.bits < part.d else ("sign",):
                 part.rest = 0.0 if rest == "zero" else 1.0
                 tried[rest] = part.run(r, rounds, tol)[0]
@@ -277,7 +284,7 @@ class CirculantEmbedding(SignCodes):
             if gain.mean() <= _MARGIN * gain.std() / np.sqrt(len(gain)):
                 return r, []
             rest = list(tried)[best]
-        whole = self._learner(c, X, lambda_)
+        whole = self._learner(c, X, lambda_, weights)
         whole.add_pairs(X, mu, pairs)
         whole.rest = 0.0 if rest == "zero" else 1.0
         return whole.run(r, rounds, tol)
@@ -453,10 +460,14 @@ class _Learner:
     Sums over rows are taken where X lies; the frequencies themselves are NumPy's.
     """
 
-    def __init__(self, X: Any, signs: np.ndarray, bits: int, lambda_: float, workers: int) -> None:
+    def __init__(
+        self, X: Any, signs: np.ndarray, bits: int, lambda_: float, workers: int, weights: np.ndarray | None = None
+    ) -> None:
         self.X, self.bits, self.lambda_ = X, bits, lambda_
         self.rest = 1.0  # the size of targets beyond the bits
-        self.n, self.d = X.shape
+        self.n_rows, self.d = X.shape
+        self.n = self.n_rows if weights is None else float(weights.sum())
+        self.weights = None if weights is None else on_device_of(X, weights)
         self.xp = array_api_compat.array_namespace(X)
         self.signs = on_device_of(X, signs.astype(np.float64))
         self.workers = {"workers": workers} if is_numpy(X) else {}
@@ -467,8 +478,8 @@ class _Learner:
         if self.d % 2 == 0:
             self.twice[-1] = 1.0
         self.a = np.zeros(self.d // 2 + 1)
-        for spectra in self.spectra():
-            self.a += self.power(spectra)
+        for spectra, own in self.spectra():
+            self.a += self.power(spectra, own)
 
     def add_pairs(self, X: Any, mu: float, pairs: list[np.ndarray]) -> None:
         """a += μ A for pairs of similar rows, and −μ A for those of dissimilar ones."""
@@ -482,21 +493,23 @@ class _Learner:
         return self.fft.rfft(X * self.signs, axis=1, **self.workers)
 
     def spectra(self) -> Any:
-        for start in range(0, self.n, self.rows):
-            yield self.spectrum(self.xp.astype(self.X[start : start + self.rows, :], self.xp.float64))
+        """Spectra of some rows at a time, and a column of their weights."""
+        for start in range(0, self.n_rows, self.rows):
+            own = 1.0 if self.weights is None else self.weights[start : start + self.rows][:, None]
+            yield self.spectrum(self.xp.astype(self.X[start : start + self.rows, :], self.xp.float64)), own
 
-    def power(self, spectra: Any) -> np.ndarray:
-        return to_numpy(self.xp.sum(self.xp.abs(spectra) ** 2, axis=0))
+    def power(self, spectra: Any, weights: Any = 1.0) -> np.ndarray:
+        return to_numpy(self.xp.sum(weights * self.xp.abs(spectra) ** 2, axis=0))
 
     def correlation(self, z: np.ndarray) -> np.ndarray:
         """c = Σ_i conj(F(x_i)) F(B_i) with the bits B of the circulant with spectrum z; beyond the bits, ± rest."""
         total, near = np.zeros(len(z), np.complex128), on_device_of(self.X, z)
-        for spectra in self.spectra():
+        for spectra, own in self.spectra():
             H = self.fft.irfft(spectra * near, n=self.d, axis=1, **self.workers)
             B = 2.0 * self.xp.astype(H >= 0, self.xp.float64) - 1.0
             B[:, self.bits :] *= self.rest
             B = self.fft.rfft(B, axis=1, **self.workers)
-            total += to_numpy(self.xp.sum(self.xp.conj(spectra) * B, axis=0))
+            total += to_numpy(self.xp.sum(own * (self.xp.conj(spectra) * B), axis=0))
         return self.real_ends(total)
 
     def kept_neighbours(self, queries: Any, vectors: list[np.ndarray]) -> np.ndarray:
@@ -506,7 +519,7 @@ class _Learner:
         alone, and short ones find few of so few.
         """
         asked = np.asarray(to_numpy(queries[: max(60, min(1000, (1 << 23) // self.d)), :]), np.float64)
-        learned = range(min(self.n, 2000))
+        learned = range(min(self.n_rows, 2000))
         frequencies = [scipy.fft.rfft(r) for r in vectors]
         codes = self._codes_of(asked, frequencies)
         products = np.zeros((1 + len(vectors), len(asked), len(learned)))

@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 
 from mercer._arrays import on_device_of, to_numpy
 from mercer._state.saved import Fields, Floats, ListOf, Number, check_shapes
-from mercer._validation import check_choice, check_count, thread_count
+from mercer._validation import check_choice, check_count, check_weights, thread_count
 from mercer.maps.fourier import padded_to
 from mercer.retrieval._codes import SignCodes
 
@@ -151,7 +151,7 @@ class BilinearEmbedding(SignCodes):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def fit(self, X: Any, y: Any = None) -> BilinearEmbedding:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> BilinearEmbedding:
         """Draw the two matrices and, with ``method="learned"``, fit them to X.
 
         Parameters
@@ -160,6 +160,8 @@ class BilinearEmbedding(SignCodes):
             Vectors. A random embedding only counts their columns.
         y : None
             Not used.
+        sample_weight : array of n numbers of at least 0, optional
+            Of learned matrices: a vector of weight 2 counts as two.
 
         Returns
         -------
@@ -171,6 +173,7 @@ class BilinearEmbedding(SignCodes):
         rounds = check_count("n_iter", self.n_iter)
         thread_count(self.n_jobs)
         X, _ = self._checked(X, reset=True)
+        weights = check_weights(sample_weight, X.shape[0])
         self._forget_copies()
         random = check_random_state(self.random_state)
         (d1, d2), (k1, k2) = near_square(X.shape[1]), near_square(bits)
@@ -179,7 +182,10 @@ class BilinearEmbedding(SignCodes):
         if self.method == "learned":
             self.left_, self.right_ = polar(self.left_), polar(self.right_)
             xp = array_api_compat.array_namespace(X)
-            Z = self._matrices(xp.astype(X, xp.float64, copy=False))
+            rows = xp.astype(X, xp.float64, copy=False)
+            if weights is not None:  # bits do not change with the length of a vector, and sums are linear in it
+                rows = rows * on_device_of(X, weights / weights.mean())[:, None]
+            Z = self._matrices(rows)
             for _ in range(rounds):
                 self._improve(Z)
             self._forget_copies()

@@ -19,7 +19,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._estimator import Estimator
-from mercer._validation import check_choice
+from mercer._validation import check_choice, check_weights, used_examples
 from mercer.data.sequences import Sequences
 from mercer.metrics import boundary_score
 from mercer.segmentation._packs import FeaturePack, SegmentFeatures
@@ -152,7 +152,7 @@ class BoundaryClassifier(Estimator):
         self.features = features
         self.offset = offset
 
-    def fit(self, X: Any, y: Sequence[Any]) -> BoundaryClassifier:
+    def fit(self, X: Any, y: Sequence[Any], sample_weight: Any = None) -> BoundaryClassifier:
         """Train the classifier on all positions but the first of each sequence, where a segment starts in any case.
 
         Parameters
@@ -160,6 +160,9 @@ class BoundaryClassifier(Estimator):
         X : SegmentFeatures, Sequences or list of feature matrices; raw sequences if there is a feature pack
         y : list of arrays of int
             The starts of the segments of each sequence, rising, the first of them 0.
+        sample_weight : array of a number for each sequence, optional
+            At least 0: passed on to the classifier for all positions of the sequence; a sequence of weight 0 is left
+            out.
 
         Returns
         -------
@@ -167,10 +170,18 @@ class BoundaryClassifier(Estimator):
         """
         if isinstance(self.offset, bool) or not np.isfinite(self.offset):
             raise ValueError(f"offset must be a finite number, got {self.offset!r}")
+        used, weights = used_examples(sample_weight, len(X))
+        if used is not None and self.features is not None:  # what a pack learns, it learns from these alone
+            X, y = [X[i] for i in used.tolist()], [y[i] for i in used.tolist()]
+        elif sample_weight is not None:
+            weights = check_weights(sample_weight, len(X))
         self.features_ = None if self.features is None else clone(self.features)
         rows = _boundaries(X if self.features_ is None else self.features_.fit_transform(X))
         starts = check_all_starts("y", y, rows.lengths)
         inner = _inner(rows)
+        if weights is not None:
+            weights = np.repeat(weights, rows.lengths)
+            inner = inner[weights[inner] > 0]
         if not len(inner):
             raise ValueError("X has no sequence with a second position, so there is no boundary to learn")
         labels = np.concatenate([starts_mask(s, int(n)) for s, n in zip(starts, rows.lengths, strict=True)])
@@ -178,7 +189,8 @@ class BoundaryClassifier(Estimator):
         self._constant = float(np.sign(target[0] - 0.5)) if len(np.unique(target)) == 1 else None
         self.estimator_ = _estimator(self.estimator)
         if self._constant is None:
-            self.estimator_.fit(rows.matrix()[inner], target)
+            more = {} if weights is None else {"sample_weight": weights[inner]}
+            self.estimator_.fit(rows.matrix()[inner], target, **more)
         self.n_features_in_ = rows.n_features
         self.offset_ = float(self.offset)
         return self

@@ -21,8 +21,8 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._estimator import Estimator
-from mercer._state.saved import Fields, Ints, ListOf, Saved, Strings
-from mercer._validation import check_choice, check_count, decreases
+from mercer._state.saved import Fields, Floats, Ints, ListOf, Saved, Strings
+from mercer._validation import check_choice, check_count, decreases, used_examples
 from mercer.data.prose import words
 
 __all__ = ["NgramModel"]
@@ -63,7 +63,7 @@ class NgramModel(Saved, Estimator):
         symbols_=Strings(),
         _contexts=ListOf(Ints(None)),
         _grams=ListOf(Ints(None), "order"),
-        _counts=ListOf(Ints(None, low=1), "order"),
+        _counts=ListOf(Floats(None, low=0.0), "order"),
     )
 
     def __init__(self, order: int = 2, *, unit: str = "word", min_count: int = 1) -> None:
@@ -71,11 +71,23 @@ class NgramModel(Saved, Estimator):
         self.unit = unit
         self.min_count = min_count
 
-    def fit(self, sentences: Iterable[str], y: Any = None) -> NgramModel:
-        """Count the n-grams of sentences."""
+    def fit(self, sentences: Iterable[str], y: Any = None, sample_weight: Any = None) -> NgramModel:
+        """Count the n-grams of sentences.
+
+        Parameters
+        ----------
+        sentences : list of str
+        y : ignored
+        sample_weight : array of a number for each sentence, optional
+            At least 0: a sentence of weight 2 counts as two, one of weight 0 is left out.
+
+        Returns
+        -------
+        self : NgramModel
+        """
         if isinstance(sentences, str):
             raise ValueError("sentences must be a list of strings, got one string")
-        return self.fit_tokens([self.tokens(sentence) for sentence in sentences])
+        return self.fit_tokens([self.tokens(sentence) for sentence in sentences], sample_weight)
 
     def tokens(self, sentence: str) -> list[str]:
         """The symbols of a sentence."""
@@ -83,25 +95,34 @@ class NgramModel(Saved, Estimator):
             raise ValueError(f"sentences must be strings, got {type(sentence).__name__}")
         return words(sentence) if self.unit == "word" else list(sentence)
 
-    def fit_tokens(self, streams: Sequence[Sequence[str]]) -> NgramModel:
+    def fit_tokens(self, streams: Sequence[Sequence[str]], sample_weight: Any = None) -> NgramModel:
         """As :meth:`fit`, from lists of symbols; each is a stream of its own."""
         order = check_count("order", self.order, 0)
         check_choice("unit", self.unit, ("word", "character"))
         least = check_count("min_count", self.min_count)
-        counts = Counter(chain.from_iterable(streams))
+        used, weights = used_examples(sample_weight, len(streams))
+        if used is None or weights is None:
+            counts: Any = Counter(chain.from_iterable(streams))
+            weights = np.ones(len(streams))
+        else:
+            streams, counts = [streams[i] for i in used.tolist()], Counter()
+            for stream, weight in zip(streams, weights.tolist(), strict=True):
+                for symbol in stream:
+                    counts[symbol] += weight
         self.symbols_ = sorted(symbol for symbol, count in counts.items() if count >= least)
         self._number()
         ids, place = self._encode(streams)
         real = np.flatnonzero(place >= self._pads)
+        of_real = np.repeat(weights, [len(stream) for stream in streams])
         window = np.zeros(len(ids), np.int64)  # id of the last k − 1 symbols up to each position
         self._contexts: list[np.ndarray] = []
         self._grams: list[np.ndarray] = []
         self._counts: list[np.ndarray] = []
         for k in range(1, order + 1):
             context = window[real - 1] if k > 1 else np.zeros(len(real), np.int64)
-            keys, times = np.unique(context * self._base + ids[real], return_counts=True)
+            keys, gram = np.unique(context * self._base + ids[real], return_inverse=True)
             self._grams.append(keys)
-            self._counts.append(times.astype(np.int64))
+            self._counts.append(np.bincount(gram.ravel(), of_real, minlength=len(keys)))
             if k < order:
                 longer = np.concatenate([[-1], window[:-1]]) if k > 1 else window
                 longer = longer * self._base + ids

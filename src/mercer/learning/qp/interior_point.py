@@ -56,12 +56,12 @@ class Pieces:
         return cls(at, sign, np.concatenate([low, high[wide]]), cap, np.where(high > low, 0.0, upper))
 
     @classmethod
-    def of_relative_margin(cls, y: np.ndarray, C: float, B: float) -> Pieces:
+    def of_relative_margin(cls, y: np.ndarray, C: np.ndarray, B: float) -> Pieces:
         """Multipliers of the hinge, and with a finite B those of a ≤ B and of a ≥ −B."""
         n = len(y)
         if not np.isfinite(B):
-            return cls(np.arange(n), y, y, np.full(n, C), np.zeros(n))
-        cap = np.repeat([C, np.inf, np.inf], n)
+            return cls(np.arange(n), y, y, C.copy(), np.zeros(n))
+        cap = np.concatenate([C, np.full(2 * n, np.inf)])
         return cls(
             np.tile(np.arange(n), 3), np.concatenate([y, -y, y]), np.concatenate([y, B * y, -B * y]), cap, np.zeros(n)
         )
@@ -319,7 +319,7 @@ class _Tubes:
 # ---------------------------------------------------------------------------------------------------- relative margin
 
 
-def fit_relative_margin(V: np.ndarray, y: np.ndarray, C: float, B: float, tol: float = 1e-10) -> np.ndarray:
+def fit_relative_margin(V: np.ndarray, y: np.ndarray, C: np.ndarray, B: float, tol: float = 1e-10) -> np.ndarray:
     """The coefficients s of w = Vᵀ s, on the corners of the dual where they belong there, with Σ s = 0.
 
     Steps over two variables (``cpp/solvers/relative_margin.cpp``) crawl where the kernel matrix has a low rank; this
@@ -327,10 +327,11 @@ def fit_relative_margin(V: np.ndarray, y: np.ndarray, C: float, B: float, tol: f
     relative gap at which it stops; the last point is given where rounding ends it sooner.
     """
     pieces = Pieces.of_relative_margin(y, C, B)
-    path = _Path(_Products(V, gram=False), pieces, 0.0, np.full(len(pieces.at), C / 2))
+    bound = C[pieces.at]
+    path = _Path(_Products(V, gram=False), pieces, 0.0, bound / 2)
     best, kept, since = np.inf, (path.x, path.z, path.v), 0
     for _ in range(_STEPS):
-        value = 0.5 * float(path.beta @ path.f) + C * float(path.v.sum())
+        value = 0.5 * float(path.beta @ path.f) + float(bound @ path.v)
         gap = path.gap() / max(value, 1e-300)
         since += 1
         if gap < best:
@@ -345,12 +346,12 @@ def fit_relative_margin(V: np.ndarray, y: np.ndarray, C: float, B: float, tol: f
             break
     x, z, v = kept
     # Of each complementary pair the smaller one is zero at the optimum.
-    full = path.bounded & (pieces.cap - x < C * v)
-    x = np.where(full, pieces.cap, np.where(x < C * z, 0.0, x))
+    full = path.bounded & (pieces.cap - x < bound * v)
+    x = np.where(full, pieces.cap, np.where(x < bound * z, 0.0, x))
     return _balanced(pieces.sums(x), y, C)
 
 
-def _balanced(s: np.ndarray, y: np.ndarray, C: float) -> np.ndarray:
+def _balanced(s: np.ndarray, y: np.ndarray, C: np.ndarray) -> np.ndarray:
     """s with Σ s = 0: what rounding left over goes to the coefficient that is farthest from its corners."""
     delta = y * s
     distance = np.minimum(np.abs(delta), np.abs(delta - C))
