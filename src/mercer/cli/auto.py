@@ -80,6 +80,8 @@ def train_auto(
         rows = [("learnt from", _learnt(task, estimator)), *((f"{k}, held out", v) for k, v in verdict.figures)]
         seconds = time.perf_counter() - begun
         rows += [("seconds", f"{seconds:.1f}"), ("model", model), ("page", html), ("on all rows", task.command(model))]
+        other = task.alternative(model)
+        rows += [("or", other)] if other else []
         terminal.figures(rows)
 
 

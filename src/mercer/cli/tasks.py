@@ -75,6 +75,10 @@ class Task:
         """The command that trains on all rows."""
         raise NotImplementedError
 
+    def alternative(self, model: str) -> str | None:
+        """Another kind of estimator that suits the file, and the command that trains it."""
+        return None
+
     def split(self, share: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
         """Rows to learn from and rows to hold out, at random."""
         import numpy as np
@@ -352,6 +356,17 @@ class TaggerTask(Task):
     def command(self, model: str) -> str:
         return f"mercer train tagger {shown(self.file)} --model {model}"
 
+    def alternative(self, model: str) -> str | None:
+        from mercer.metrics import is_span_labelling
+
+        if not is_span_labelling(self.y):
+            return None
+        # Tagger and segmenter on the same features: benchmarks/segments.py --parts entities.
+        return (
+            f"mercer train segmenter {shown(self.file)} --model {model} scores spans as a whole: about as good on names"
+            " and chunks, and several times slower"
+        )
+
 
 class SpanTask(TaggerTask):
     """Sentences of a column file with span tags: `Segmenter`."""
@@ -380,6 +395,9 @@ class SpanTask(TaggerTask):
 
     def command(self, model: str) -> str:
         return f"mercer train segmenter {shown(self.file)} --model {model}"
+
+    def alternative(self, model: str) -> str | None:
+        return None
 
 
 class SegmenterTask(Task):

@@ -38,7 +38,7 @@ class KernelFisher(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cla
     ----------
     kernel : Kernel
         Of the objects.
-    regularization : float, default=1e-3
+    regularization : float, default=0.1
         κ, added to the covariance within classes, relative to its mean eigenvalue over all objects (its trace divided
         by their number): the same value serves kernels of any scale.
     n_components : int, optional
@@ -90,7 +90,7 @@ class KernelFisher(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cla
     def __init__(
         self,
         kernel: Kernel,
-        regularization: float = 1e-3,
+        regularization: float = 0.1,
         n_components: int | None = None,
         method: str = "exact",
         n_features: int = 200,

@@ -72,6 +72,7 @@ class _Machine(NamedTuple):
     steps: int
     gap: float
     rho: float
+    nu: float = math.nan
 
 
 class _Pairs(ClassifierMixin, KernelMethod):
@@ -378,8 +379,11 @@ class KernelNuSVC(_Pairs):
     kernel : Kernel, "precomputed" or None
         A positive definite or conditionally positive definite kernel; None is the Gaussian one of `KernelSVC`. With
         ``"precomputed"`` X is the kernel matrix.
-    nu : float, default=0.5
-        In (0, 1], and at most 2 min(n₊, n₋) / n for every pair of classes; a larger one raises ValueError.
+    nu : float or "auto", default="auto"
+        In (0, 1], and at most 2 min(n₊, n₋) / n for every pair of classes; a larger one raises ValueError. ``"auto"``:
+        twice the share of objects whose nearest neighbour is of the other class, from 0.05 to 0.5 and as large as the
+        classes allow, for each pair of them: noisy classes need wide margins, clear ones do not. The numbers are kept
+        as ``nu_``.
     class_weight : dict, "balanced" or None
         Factors of the bounds on coefficients by class.
     tol : float, default=1e-3
@@ -399,6 +403,13 @@ class KernelNuSVC(_Pairs):
         γ of the default kernel; only with ``kernel=None``.
     rho_ : array of shape (n_machines,)
         ρ of each machine.
+    nu_ : array of shape (n_machines,)
+        ν of each machine.
+
+    References
+    ----------
+    .. [1] T. Cover and P. Hart, "Nearest neighbor pattern classification", IEEE Transactions on Information Theory 13,
+       1967 (the error of the nearest neighbour lies between the least possible one and twice that).
 
     Examples
     --------
@@ -413,13 +424,13 @@ class KernelNuSVC(_Pairs):
     array([0, 1])
     """
 
-    saved = _Pairs.saved | Fields(rho_=Floats("_n_machines"))
+    saved = _Pairs.saved | Fields(rho_=Floats("_n_machines"), nu_=Floats("_n_machines", low=0.0, high=1.0))
     _split = True
 
     def __init__(
         self,
         kernel: Any = None,
-        nu: float = 0.5,
+        nu: float | str = "auto",
         *,
         class_weight: Any = None,
         tol: float = 1e-3,
@@ -437,18 +448,20 @@ class KernelNuSVC(_Pairs):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_rate("nu", self.nu)
+        if not (isinstance(self.nu, str) and self.nu == "auto"):
+            check_rate("nu", self.nu)
 
     def _machine(self, problem: _Problem, C: float) -> _Machine:
         signs, weights, members = problem.signs, problem.weights, problem.members
         split = int((signs > 0).sum())
         sizes = weights[:split].sum(), weights[split:].sum()
         most = 2.0 * min(sizes) / sum(sizes)
-        if self.nu > most * (1 + 1e-12):
+        nu = self._fraction(problem, most)
+        if nu > most * (1 + 1e-12):
             raise ValueError(
                 f"nu={self.nu} is infeasible for the classes {problem.names}: their sizes allow at most {most:.4g}"
             )
-        total = min(float(self.nu), most) * sum(sizes) / 2
+        total = min(nu, most) * sum(sizes) / 2
         start = np.concatenate([_filled(weights[:split], total), -_filled(weights[split:], total)])
         low, high = problem.within(-weights), problem.within(weights)
         # Outputs are in units of the kernel, and so is what they violate.
@@ -458,21 +471,33 @@ class KernelNuSVC(_Pairs):
         _warn_of_early_stop(converged, steps)
         b, rho = (below + above) / 2, (below - above) / 2
         if rho == 0:
-            raise ValueError(_NO_MARGIN.format(nu=self.nu, names=problem.names))
+            raise ValueError(_NO_MARGIN.format(nu=f"{nu:.4g}", names=problem.names))
         # ‖w‖² is below rounding, or ρ below what is tolerated: what is left of the function is noise.
         if norm <= 1e-10 * weights @ np.abs(np.diag(problem.K)[members]) or rho < 0:
-            warnings.warn(_NO_MARGIN.format(nu=self.nu, names=problem.names), ConvergenceWarning, stacklevel=4)
+            warnings.warn(_NO_MARGIN.format(nu=f"{nu:.4g}", names=problem.names), ConvergenceWarning, stacklevel=4)
             rho = abs(rho)
         s, b, norm = s / rho, b / rho, norm / rho**2
         primal = 0.5 * norm + float((weights / rho) @ np.maximum(0.0, 1.0 - signs * (g / rho + b)))
         gap = (primal - (float(np.abs(s).sum()) - 0.5 * norm)) / max(abs(primal), 1e-300)
-        return _Machine(members, s, b, steps, gap, rho)
+        return _Machine(members, s, b, steps, gap, rho, min(nu, most))
+
+    def _fraction(self, problem: _Problem, most: float) -> float:
+        """ν of a machine, of which its objects can keep at most so much."""
+        if not isinstance(self.nu, str):
+            return float(self.nu)
+        members = problem.members
+        K = problem.K[np.ix_(members, members)].astype(np.float64)
+        distances = np.diag(K)[None, :] - 2.0 * K  # and k(x, x) of the row, which all of it shares
+        np.fill_diagonal(distances, np.inf)
+        other = problem.signs[distances.argmin(axis=1)] != problem.signs
+        return min(max(2.0 * float(problem.weights @ other / problem.weights.sum()), 0.05), 0.5, most)
 
     def _keep_machines(
         self, X: Any, codes: np.ndarray, weights: np.ndarray, machines: list[_Machine], C: float
     ) -> None:
         super()._keep_machines(X, codes, weights, machines, C)
         self.rho_ = np.array([machine.rho for machine in machines])
+        self.nu_ = np.array([machine.nu for machine in machines])
 
 
 class _Single(KernelMethod):

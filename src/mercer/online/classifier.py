@@ -74,7 +74,7 @@ class HashedClassifier(ClassifierMixin, HashedLearner):
         factor, l1 of the weights of an example when it is learnt. adagrad: both of the weights of an example when it
         is learnt, times their rates; so weights that never come up again stay. None: 1e-5 for sgd, 0 for the others.
     passes : int or "auto", default="auto"
-        Passes of `fit` over the data. ``"auto"``: as many as visit 100,000 rows of an array or 2,000 documents,
+        Passes of `fit` over the data. ``"auto"``: as many as visit 100,000 rows of an array or 6,000 documents,
         but at most 16, so that few rows are learnt well and many in one pass; the number is kept as ``passes_``.
         `partial_fit` takes one pass, and `fit_file` takes one unless a number is given.
     n_jobs : int or None

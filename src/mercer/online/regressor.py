@@ -40,7 +40,7 @@ class HashedRegressor(RegressorMixin, HashedLearner):
     l1, l2 : float, default=0.0 and None
         Penalties of weights, as in :class:`HashedClassifier`. None: 1e-5 for sgd, 0 for the others.
     passes : int or "auto", default="auto"
-        Passes of `fit` over the data. ``"auto"``: as many as visit 100,000 rows of an array or 2,000 documents,
+        Passes of `fit` over the data. ``"auto"``: as many as visit 100,000 rows of an array or 6,000 documents,
         but at most 16, so that few rows are learnt well and many in one pass; the number is kept as ``passes_``.
         `partial_fit` takes one pass, and `fit_file` takes one unless a number is given.
     n_jobs : int or None
