@@ -13,8 +13,18 @@ from mercer.classification import KMeansMajority, SampledKNN
 from mercer.datasets import make_topic_tree
 from reference.contract import contract
 
+DRAWN = {
+    name: "first centres are drawn by place"
+    for name in (
+        "check_sample_weight_equivalence_on_dense_data",
+        "check_sample_weight_equivalence_on_sparse_data",
+    )
+}
 
-@contract([SampledKNN(fraction=0.8, n_neighbors=3), KMeansMajority(coverage=1.0)])
+
+@contract(
+    [SampledKNN(fraction=0.8, n_neighbors=3), KMeansMajority(coverage=1.0)], expected_failed_checks=lambda model: DRAWN
+)
 def test_every_check_of_scikit_learn_passes(checks):
     checks()
 

@@ -77,7 +77,8 @@ def test_bad_input_is_refused():
 
 
 def test_scikit_learn_finds_nothing_to_object_to():
-    check_estimator(CompactClassifier(8, max_iter=4, steps=15, random_state=0))
+    drawn = {"check_sample_weight_equivalence_on_dense_data": "batches are drawn by place"}
+    check_estimator(CompactClassifier(8, max_iter=4, steps=15, random_state=0), expected_failed_checks=drawn)
 
 
 def test_batches_teach_rings():

@@ -337,13 +337,25 @@ def test_default_kernel_is_the_gaussian_of_scikit_learn():
         assert ours.gamma_ == pytest.approx(theirs._gamma, rel=1e-6)
         np.testing.assert_allclose(ours.decision_function(table), theirs.decision_function(X), atol=1e-4)
     assert KernelSVC().fit(X, y).score(X, y) > 0.95
-    nu, other_nu = KernelNuSVC(tol=1e-8).fit(X, y), NuSVC(tol=1e-8).fit(X, y)
+    nu, other_nu = KernelNuSVC(nu=0.5, tol=1e-8).fit(X, y), NuSVC(tol=1e-8).fit(X, y)
     np.testing.assert_allclose(nu.decision_function(X), other_nu.decision_function(X), atol=1e-4)
     target = X[:, 0] ** 2
     values = KernelSVR(tol=1e-8).fit(X, target).predict(X)
     np.testing.assert_allclose(values, SVR(tol=1e-8).fit(X, target).predict(X), atol=1e-5)
     region, other_region = KernelOneClass(tol=1e-8).fit(X), OneClassSVM(tol=1e-8).fit(X)
     np.testing.assert_allclose(region.score_samples(X), other_region.score_samples(X), atol=1e-4)
+
+
+def test_the_fraction_of_margin_errors_comes_from_nearest_neighbours():
+    X = np.array([[0.0], [1.0], [2.1], [3.3], [4.6], [6.0]])
+    clear = KernelNuSVC(Linear()).fit(X, [0, 0, 0, 1, 1, 1])
+    # The nearest of 3.3 is 2.1, of another class; all others have a neighbour of their own.
+    assert clear.nu_.tolist() == [pytest.approx(2 / 6)]
+    assert KernelNuSVC(Linear()).fit(X, [0, 1, 0, 1, 0, 1]).nu_.tolist() == [0.5]
+    twice = KernelNuSVC(Linear()).fit(np.repeat(X, 2, axis=0), np.repeat([0, 0, 0, 1, 1, 1], 2))
+    assert twice.nu_.tolist() == clear.nu_.tolist()  # a repeat is no neighbour
+    rare = KernelNuSVC(Linear()).fit(np.arange(20.0)[:, None], [1] + [0] * 19)
+    assert rare.nu_.tolist() == [pytest.approx(0.1)]  # two of twenty, as many as the rare class allows
 
 
 @pytest.mark.parametrize("make", [KernelSVC, KernelNuSVC, KernelSVR, KernelOneClass, ParzenWindow])

@@ -381,7 +381,7 @@ class KernelNuSVC(_Pairs):
         ``"precomputed"`` X is the kernel matrix.
     nu : float or "auto", default="auto"
         In (0, 1], and at most 2 min(n₊, n₋) / n for every pair of classes; a larger one raises ValueError. ``"auto"``:
-        twice the share of objects whose nearest neighbour is of the other class, from 0.05 to 0.5 and as large as the
+        twice the share of objects whose nearest other one is of the other class, from 0.05 to 0.5 and as large as the
         classes allow, for each pair of them: noisy classes need wide margins, clear ones do not. The numbers are kept
         as ``nu_``.
     class_weight : dict, "balanced" or None
@@ -487,8 +487,9 @@ class KernelNuSVC(_Pairs):
             return float(self.nu)
         members = problem.members
         K = problem.K[np.ix_(members, members)].astype(np.float64)
-        distances = np.diag(K)[None, :] - 2.0 * K  # and k(x, x) of the row, which all of it shares
-        np.fill_diagonal(distances, np.inf)
+        sizes = np.diag(K)
+        distances = sizes[:, None] + sizes - 2.0 * K
+        distances[distances <= 1e-10 * np.abs(sizes).max()] = np.inf  # itself, and what cannot be told from it
         other = problem.signs[distances.argmin(axis=1)] != problem.signs
         return min(max(2.0 * float(problem.weights @ other / problem.weights.sum()), 0.05), 0.5, most)
 

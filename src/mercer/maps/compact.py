@@ -208,10 +208,12 @@ class CompactNonlinearMap(Saved, Copies, ClassNamePrefixFeaturesOutMixin, Transf
         X = X.numpy() if on_processor(X) else X
         used, weights = used_examples(sample_weight, X.shape[0])
         if used is not None:
-            if y is not None and len(y) != X.shape[0]:
-                raise ValueError(f"X and y have inconsistent lengths: {X.shape[0]} and {len(y)}")
+            if y is not None:
+                y = column_or_1d(to_numpy(y) if is_foreign(y) else y)
+                if len(y) != X.shape[0]:
+                    raise ValueError(f"X and y have inconsistent lengths: {X.shape[0]} and {len(y)}")
+                y = y[used]
             X = _rows(X, used)
-            y = None if y is None else np.asarray(to_numpy(y) if is_foreign(y) else y)[used]
         n = X.shape[0]
         Y = self._targets(y, n)
         random = check_random_state(self.random_state)
