@@ -279,7 +279,9 @@ class RelativeMarginSVC(Saved, ClassifierMixin, ScoreModel, Estimator):
             members, signs = problems[0]
             return [self._train_machine(X, 0, members, signs, bounds[members], threads)]
         return each(
-            lambda k: self._train_machine(X, k, *problems[k], bounds[problems[k][0]], 1), range(len(problems)), threads
+            lambda k: self._train_machine(X, k, problems[k][0], problems[k][1], bounds[problems[k][0]], 1),
+            range(len(problems)),
+            threads,
         )
 
     def _train_machine(

@@ -221,11 +221,11 @@ class _Views(Saved, Estimator):
         self,
         features: list[np.ndarray],
         rounding: Sequence[np.ndarray] | None = None,
-        weights: np.ndarray | None = None,
+        sample_weight: np.ndarray | None = None,
     ) -> None:
         ridge, n_components = _check_ridge(self.regularization), check_count("n_components", self.n_components)
         weights, self.correlations_ = canonical_weights(
-            features, ridge, n_components, rounding, None if weights is None else float(weights.sum())
+            features, ridge, n_components, rounding, None if sample_weight is None else float(sample_weight.sum())
         )
         self.weights_ = [np.ascontiguousarray(W) for W in weights]  # as a model file gives them back
 
@@ -518,7 +518,7 @@ class KernelCCA(_Views):
         features = [
             part.fit(f"views[{v}]", X, weights) for v, (part, X) in enumerate(zip(coordinates, views, strict=True))
         ]
-        self._solve(features, weights=weights)
+        self._solve(features, sample_weight=weights)
         self.coordinates_ = coordinates
         return self
 
