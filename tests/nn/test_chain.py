@@ -299,6 +299,12 @@ def test_second_derivatives_are_refused_by_name():
             verb(given, LENGTHS).sum().backward()
 
 
+def test_onnx_is_refused_with_a_reason(monkeypatch):
+    monkeypatch.setattr(torch.onnx, "is_in_onnx_export", lambda: True)
+    with pytest.raises(NotImplementedError, match="export the network up to its emissions"):
+        layer().decode(problem()[0])
+
+
 def test_saved_copied_and_pickled_layers_are_the_same(tmp_path):
     crf, (emissions, tags) = layer("log", RULES), problem()
     torch.save(crf.state_dict(), tmp_path / "crf.pt")
