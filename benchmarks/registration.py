@@ -360,7 +360,9 @@ def scaled_motion(scale: float, points: np.ndarray) -> tuple[np.ndarray, np.ndar
     return rotation, scale * points.std(axis=0)
 
 
-def _curves(title: str, steps: list[float], clouds: Callable[[str, float], tuple[np.ndarray, np.ndarray, Any]]) -> None:
+def _curves(
+    title: str, steps: list[float], n: int, clouds: Callable[[str, float], tuple[np.ndarray, np.ndarray, Any]]
+) -> None:
     print(f"\n{title}\n\n| method | " + " | ".join(f"{step:g}" for step in steps) + " |\n|---|" + "---|" * len(steps))
     for name, method in METHODS.items():
         means = []
@@ -371,12 +373,13 @@ def _curves(title: str, steps: list[float], clouds: Callable[[str, float], tuple
                 errors_here.append(pair_error(method(source, target), points, moved))
             means.append(float(np.mean(errors_here)))
         print(f"| {name} | " + " | ".join(f"{m:.3f}" for m in means) + " |", flush=True)
-        record(title.split(":")[0], name, values={f"{step:g}": m for step, m in zip(steps, means, strict=True)})
+        values = {f"{step:g}": m for step, m in zip(steps, means, strict=True)}
+        record(title.split(":")[0], name, values=values, sizes=f"{n} points")
 
 
 def motion(options: argparse.Namespace) -> None:
-    """Mean error of known pairs by the scale of the motion, the printed protocol: exact copies of 1,000 points."""
-    n = sized(1_000, 150)
+    """Mean error of known pairs by the scale of the motion, the printed protocol: exact copies, 1,000 points there."""
+    n = sized(options.points, 150)
 
     def clouds(name: str, scale: float) -> tuple[np.ndarray, np.ndarray, Any]:
         points = surface(name, n, np.random.default_rng(0))
@@ -384,12 +387,14 @@ def motion(options: argparse.Namespace) -> None:
         moved = points @ rotation.T + shift
         return points, moved[np.random.default_rng(1).permutation(n)], (points, moved)
 
-    _curves("motion: mean error by the scale of the motion, in radii", sized([1, 2, 3, 4, 5, 6, 8, 10], [1, 5]), clouds)
+    _curves(
+        "motion: mean error by the scale of the motion, in radii", sized([1, 2, 3, 4, 5, 6, 8, 10], [1, 5]), n, clouds
+    )
 
 
 def outliers(options: argparse.Namespace) -> None:
     """Mean error of known pairs by the share of outliers, added to the source, at motion scale 1."""
-    n = sized(1_000, 150)
+    n = sized(options.points, 150)
 
     def clouds(name: str, share: float) -> tuple[np.ndarray, np.ndarray, Any]:
         rng = np.random.default_rng(0)
@@ -399,7 +404,9 @@ def outliers(options: argparse.Namespace) -> None:
         moved = points @ rotation.T + shift
         return np.vstack([points, extra]), moved[rng.permutation(n)], (points, moved)
 
-    _curves("outliers: mean error by the share of outliers, in radii", sized([0, 0.2, 0.4, 0.6, 0.8], [0, 0.4]), clouds)
+    _curves(
+        "outliers: mean error by the share of outliers, in radii", sized([0, 0.2, 0.4, 0.6, 0.8], [0, 0.4]), n, clouds
+    )
 
 
 def overlap(options: argparse.Namespace) -> None:
@@ -426,7 +433,7 @@ def overlap(options: argparse.Namespace) -> None:
 
 def noise(options: argparse.Namespace) -> None:
     """Mean error of known pairs by noise on both clouds, at motion scale 1."""
-    n = sized(1_000, 150)
+    n = sized(options.points, 150)
 
     def clouds(name: str, level: float) -> tuple[np.ndarray, np.ndarray, Any]:
         rng = np.random.default_rng(0)
@@ -436,7 +443,7 @@ def noise(options: argparse.Namespace) -> None:
         noisy = [p + level * rng.standard_normal(p.shape) for p in (points, moved)]
         return noisy[0], noisy[1][rng.permutation(n)], (points, moved)
 
-    _curves("noise: mean error by the noise, in radii", sized([0, 0.01, 0.02, 0.05, 0.1], [0, 0.05]), clouds)
+    _curves("noise: mean error by the noise, in radii", sized([0, 0.01, 0.02, 0.05, 0.1], [0, 0.05]), n, clouds)
 
 
 def shuffled(options: argparse.Namespace) -> None:
@@ -629,6 +636,7 @@ def main() -> None:
     parser.add_argument("--poses", type=int, default=500, help="random poses of the table any")
     parser.add_argument("--seeds", type=int, default=5, help="seeds of the tables hard and overlap")
     parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--points", type=int, default=1000, help="of the tables motion, outliers and noise")
     parser.add_argument("--objects", type=int, default=4, help="how many of the four objects to use")
     options = parse(parser, poses=2, seeds=1, repeats=1)
     OPTIONS["objects"] = options.objects
