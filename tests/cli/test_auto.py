@@ -81,6 +81,16 @@ def test_numbers_become_a_regressor_and_sentences_a_tagger(run, tmp_path):
     assert isinstance(package.load("train.mercer"), Tagger)
 
 
+def test_a_tagger_of_spans_names_the_segmenter(run, tmp_path):
+    sentences = ["the B-NP\ndog I-NP\nran O\n", "cats B-NP\nsleep O\n"] * 10
+    (tmp_path / "spans").write_text("\n".join(sentences))
+    status, out, err = run("train", "auto", "spans")
+    assert (status, isinstance(package.load("spans.mercer"), Tagger)) == (0, True), err
+    assert "mercer train segmenter spans --model spans.mercer" in " ".join((out + err).split())
+    (tmp_path / "tags").write_text("\n".join(sentences).replace("B-NP", "N").replace("I-NP", "D").replace("O", "V"))
+    assert "segmenter" not in "".join(run("train", "auto", "tags")[1:])
+
+
 @pytest.mark.parametrize("command", [("train", "auto"), ("tune",)], ids=" ".join)
 @pytest.mark.parametrize("kind", ["csv", "svmlight"])
 def test_malformed_lines_are_named_and_can_be_skipped(run, tmp_path, command, kind):
