@@ -27,11 +27,12 @@ constexpr int64_t kTile = 256;  // features whose places are kept at a time, whe
 constexpr int64_t kGroup = 64;  // lines of rows that share the hashing, if their sums fill no more than
 constexpr int64_t kGroupBytes = int64_t(1) << 24;
 constexpr int64_t kMostBuckets = int64_t(1) << 25;
+constexpr int64_t kMostHashes = int64_t(1) << 16;
 constexpr int64_t kMostPlanned = int64_t(1) << 24;  // places of a plan: 32 MiB
 constexpr int64_t kLeastPlanned = 4;                // places a bucket in a tile
 
 void check_places(int64_t n_hashes, int64_t n_buckets) {
-  require(n_hashes >= 1 && n_hashes <= (int64_t(1) << 16), "n_hashes must lie between 1 and 2^16");
+  require(n_hashes >= 1 && n_hashes <= kMostHashes, "n_hashes must lie between 1 and 2^16");
   require(n_buckets >= 1 && n_buckets <= kMostBuckets, "the output must have between 1 and 2^25 columns");
 }
 
@@ -102,8 +103,10 @@ class HashPlan {
     }
   }
   static bool serves(int64_t n_features, int64_t n_hashes, int64_t n_buckets) {
+    if (n_features < 1 || n_hashes < 1 || n_hashes > kMostHashes || n_buckets < 1 || n_buckets > kMostBuckets)
+      return false;
     const int64_t per_tile = std::min(n_features, kHashTile) * n_hashes;
-    return n_features <= kMostPlanned / n_hashes && per_tile >= kLeastPlanned * n_buckets && n_buckets < (1 << 30);
+    return n_features <= kMostPlanned / n_hashes && per_tile >= kLeastPlanned * n_buckets;
   }
   // Tile 0 with plus, tile 0 with minus, tile 1 with plus, …
   HashSlices slices(int64_t part) const {
@@ -133,7 +136,7 @@ class HashPlan {
     firsts_.push_back(features_.size());
     for (int64_t s = 0; s < n; ++s) {
       const int64_t last = std::min(k, (s + 1) * kHashSlice) - 1, longest = length(order[size_t(last)]);
-      lengths_.push_back(uint16_t(longest));
+      lengths_.push_back(uint32_t(longest));
       const size_t at = features_.size();
       features_.resize(at + size_t(longest * kHashSlice), uint16_t(kHashTile));
       for (int64_t l = 0; l < kHashSlice; ++l) {
@@ -146,8 +149,8 @@ class HashPlan {
     }
   }
 
-  std::vector<uint32_t> buckets_;
-  std::vector<uint16_t> lengths_, features_;
+  std::vector<uint32_t> buckets_, lengths_;
+  std::vector<uint16_t> features_;
   std::vector<size_t> firsts_;
 };
 

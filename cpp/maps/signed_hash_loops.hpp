@@ -15,7 +15,7 @@ constexpr int64_t kHashSlice = 8;   // buckets that are summed together
 // The places of a tile that have one sign, by buckets: slices of kHashSlice buckets with about as many features each.
 struct HashSlices {
   const uint32_t* buckets;   // kHashSlice for each slice; the number of buckets where there are no more
-  const uint16_t* lengths;   // of the slices, ascending: branches that depend on them are foreseen
+  const uint32_t* lengths;   // of the slices, ascending: branches that depend on them are foreseen
   const uint16_t* features;  // lengths[s] x kHashSlice for slice s, filled up with kHashTile
   int64_t n;
 };

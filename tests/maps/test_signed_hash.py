@@ -110,10 +110,18 @@ def test_sums_by_buckets_equal_additions_to_places(dtype):
         assert np.array_equal(ours[:1], alone)
 
 
+def test_thousands_of_places_in_one_bucket():
+    X = rows(3, 300)
+    map_ = SignedHashProjection(1, n_hashes=500, random_state=0).fit(X)
+    assert np.allclose(map_.transform(X), X @ map_.to_matrix().T.toarray(), atol=1e-9)
+
+
 def test_many_buckets_and_many_places_have_no_plan():
     core = _core.maps
     assert not core.HashPlan.serves(1100, 4, 1024)  # four places of a tile for two buckets
     assert not core.HashPlan.serves(1 << 24, 4, 8)
+    assert not core.HashPlan.serves(20, 0, 8)
+    assert not core.HashPlan.serves(1, 1 << 62, 8)
     with pytest.raises(ValueError, match="does not pay"):
         core.HashPlan(1100, 5, 4, 1024)
     with pytest.raises(ValueError, match="features of the plan"):
