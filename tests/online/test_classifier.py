@@ -510,8 +510,8 @@ def test_the_passes_visit_about_a_hundred_thousand_rows(rows, passes):
     assert HashedClassifier(n_bits=2, passes=1).fit(X, X[:, 0] > 0).passes_ == 1
 
 
-@pytest.mark.parametrize(("documents", "passes"), [(2, 16), (300, 7), (1000, 2), (2000, 1), (3000, 1)])
-def test_the_passes_visit_about_two_thousand_documents(documents, passes):
+@pytest.mark.parametrize(("documents", "passes"), [(300, 16), (1000, 6), (2000, 3), (3000, 2), (6000, 1)])
+def test_the_passes_visit_about_six_thousand_documents(documents, passes):
     labels = ["a", "b"] * (documents // 2)
     assert HashedClassifier(n_bits=4).fit(labels, labels).passes_ == passes
 

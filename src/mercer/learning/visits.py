@@ -35,7 +35,7 @@ def visits(weights: np.ndarray | None, n: int, random: Any, last: np.ndarray | N
     >>> from mercer.learning.visits import visits
     >>> visits(np.array([1.0, 3.0]), 2, None).tolist()
     [0, 1, 1, 1]
-    >>> np.bincount(visits(np.array([0.5, 1.5, 0.5, 1.5]), 4, np.random.default_rng(0)), minlength=4).sum()
+    >>> len(visits(np.array([0.5, 1.5, 0.5, 1.5]), 4, np.random.default_rng(0)))
     4
     """
     if weights is None or ((weights == np.round(weights)).all() and weights.sum() <= _LONGEST * n):
