@@ -70,6 +70,7 @@ __all__ = [
     "CuttingPlane",
     "Dual",
     "MarginalDual",
+    "Newton",
     "PassiveAggressive",
     "Result",
     "Sampled",
