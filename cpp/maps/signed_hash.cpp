@@ -264,9 +264,9 @@ void signed_hash_sparse(In1<int64_t> indptr, In1<int64_t> indices, In1<T> values
 
 void bind_signed_hash(nb::module_& m) {
   nb::class_<HashPlan>(m, "HashPlan", "The hashed places of features, by buckets.")
-      .def(nb::init<int64_t, uint64_t, int64_t, int64_t>(), "n_features"_a, "seed"_a, "n_hashes"_a, "n_buckets"_a)
-      .def_static("serves", &HashPlan::serves, "n_features"_a, "n_hashes"_a, "n_buckets"_a,
-                  "Whether a plan is small enough, and sums long enough.");
+      .def(nb::init<int64_t, uint64_t, int64_t, int64_t>(), "n_features"_a, "seed"_a, "n_hashes"_a, "n_buckets"_a);
+  m.def("hash_plan_serves", &HashPlan::serves, "n_features"_a, "n_hashes"_a, "n_buckets"_a,
+        "Whether a plan is small enough, and sums long enough.");
   m.def("planned_hash_rows", &planned_hash_rows<float>, "plan"_a, "x"_a.noconvert(), "out"_a.noconvert(), "threads"_a);
   m.def("planned_hash_rows", &planned_hash_rows<double>, "plan"_a, "x"_a.noconvert(), "out"_a.noconvert(), "threads"_a);
   m.def("signed_hash_rows", &signed_hash_rows<float>, "x"_a.noconvert(), "seed"_a, "n_hashes"_a, "out"_a.noconvert(),

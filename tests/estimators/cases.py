@@ -140,7 +140,7 @@ from mercer.segmentation import (
     SegmentStatistics,
 )
 from mercer.structured import CustomStructure, StructuredPredictor
-from mercer.tagging import Tagger
+from mercer.tagging import NeuralTagger, Tagger
 
 VERBS = (
     "predict",
@@ -750,4 +750,5 @@ ABSTRACT: dict[type, str] = {
     FeaturePack: "the base class of features of segments",
     Kernel: "has no fit",
     Registration: "the base class of registrations",
+    NeuralTagger: "needs PyTorch and a module: tests/tagging/test_neural.py",
 }

@@ -98,7 +98,7 @@ def test_a_row_alone_gives_what_it_gives_among_others():
 def test_sums_by_buckets_equal_additions_to_places(dtype):
     X = rows(19, 1100).astype(dtype)
     core = _core.maps
-    assert core.HashPlan.serves(1100, 12, 31)
+    assert core.hash_plan_serves(1100, 12, 31)
     plan = core.HashPlan(1100, 5, 12, 31)
     alone = np.empty((1, 31), dtype)
     core.planned_hash_rows(plan, X[:1].copy(), alone, 1)
@@ -118,10 +118,10 @@ def test_thousands_of_places_in_one_bucket():
 
 def test_many_buckets_and_many_places_have_no_plan():
     core = _core.maps
-    assert not core.HashPlan.serves(1100, 4, 1024)  # four places of a tile for two buckets
-    assert not core.HashPlan.serves(1 << 24, 4, 8)
-    assert not core.HashPlan.serves(20, 0, 8)
-    assert not core.HashPlan.serves(1, 1 << 62, 8)
+    assert not core.hash_plan_serves(1100, 4, 1024)  # four places of a tile for two buckets
+    assert not core.hash_plan_serves(1 << 24, 4, 8)
+    assert not core.hash_plan_serves(20, 0, 8)
+    assert not core.hash_plan_serves(1, 1 << 62, 8)
     with pytest.raises(ValueError, match="does not pay"):
         core.HashPlan(1100, 5, 4, 1024)
     with pytest.raises(ValueError, match="features of the plan"):

@@ -203,7 +203,7 @@ def test_damaged_states_are_refused():
         ({"on_failure": "ignore"}, "on_failure must be one of"),
         ({"C": 0}, "C must be a positive"),
         ({"loss": "square"}, "unknown loss"),
-        ({"solver": "newton"}, "unknown solver"),
+        ({"solver": "simplex"}, "unknown solver"),
         ({"rare": -1}, "rare must be"),
         ({"rare": 1, "grammar": Grammar.from_trees(TREES)}, "rare makes an unknown word"),
         ({"method": "pcfg", "smoothing": -1}, "smoothing must be"),

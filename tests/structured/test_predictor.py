@@ -411,7 +411,7 @@ def test_empty_and_unequal_data_are_refused():
     ("options", "words"),
     [
         ({"loss": "margin"}, "unknown loss 'margin'"),
-        ({"solver": "newton"}, "unknown solver 'newton'"),
+        ({"solver": "simplex"}, "unknown solver 'simplex'"),
         ({"loss": "log", "solver": "bcfw"}, "use 'bmrm'"),
         ({"loss": "relative-margin", "solver": "bmrm"}, "takes no bound"),
         ({"loss": "hinge", "solver": "sgd"}, "sgd"),

@@ -93,7 +93,7 @@ def test_bad_training_data_is_refused(inputs, labels, error, message):
         ({"C": float("inf")}, ValueError, "C must be a positive"),
         ({"C": "1"}, ValueError, "C must be a positive"),
         ({"C": None}, ValueError, "C must be a positive"),
-        ({"solver": "newton"}, ValueError, "unknown solver 'newton'; known are"),
+        ({"solver": "simplex"}, ValueError, "unknown solver 'simplex'; known are"),
         ({"solver": None}, ValueError, "unknown solver"),
         ({"loss": "hinge loss"}, ValueError, "unknown loss 'hinge loss'; known are"),
         ({"penalty": "l3"}, ValueError, "unknown penalty 'l3'; known are"),

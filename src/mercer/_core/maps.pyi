@@ -153,9 +153,9 @@ class HashPlan:
     """The hashed places of features, by buckets."""
 
     def __init__(self, n_features: int, seed: int, n_hashes: int, n_buckets: int) -> None: ...
-    @staticmethod
-    def serves(n_features: int, n_hashes: int, n_buckets: int) -> bool:
-        """Whether a plan is small enough, and sums long enough."""
+
+def hash_plan_serves(n_features: int, n_hashes: int, n_buckets: int) -> bool:
+    """Whether a plan is small enough, and sums long enough."""
 
 @overload
 def planned_hash_rows(

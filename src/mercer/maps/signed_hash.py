@@ -155,7 +155,7 @@ class SignedHashProjection(Saved, Copies, ClassNamePrefixFeaturesOutMixin, Trans
     def _plan(self, core: Any) -> Any:
         """The places by buckets, made at the first call; None where features are added to their places."""
         sizes = self.n_features_in_, self.n_hashes, self._n_features_out
-        if not core.HashPlan.serves(*sizes):
+        if not core.hash_plan_serves(*sizes):
             return None
         d, S, n = sizes
         return self._kept("plan", lambda: core.HashPlan(d, self.seed_, S, n))
