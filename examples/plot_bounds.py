@@ -32,7 +32,7 @@ print(f"so that with probability 0.95 at most {pac_bayes.held_out_bound(wrong, l
 # %%
 # By the margin, and by the number of examples
 # --------------------------------------------
-# The margin bound weighs the share of examples that lead by at most γ against ‖w‖² B² ln(2 m |Y|) / γ². With the
+# The margin bound weighs the share of examples that lead by at most γ against ‖w‖² B² ln(2 m ``|Y|``) / γ². With the
 # margins of this tagger, and so many more examples with the same margins, it would fall below 1 on the right.
 
 lead = margins.geometric(tagger, X, y) * bounds.w_norm

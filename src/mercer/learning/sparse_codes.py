@@ -1,6 +1,6 @@
 """Sparse codes of many signals over one dictionary: x ≈ Σ_j a_j φ_j with few a_j ≠ 0.
 
-    omp               the atom with the largest |⟨φ_j, r⟩|, then least squares over the atoms chosen so far
+    omp               the atom with the largest ``|⟨φ_j, r⟩|``, then least squares over the atoms chosen so far
     order-recursive   the atom whose choice decreases ‖r‖ most, then least squares
     l1                min ‖a‖₁ subject to ‖x − Φa‖ ≤ tol ‖x‖ (basis pursuit denoising)
     lasso             min ½‖x − Φa‖² + alpha ‖x‖ ‖a‖₁

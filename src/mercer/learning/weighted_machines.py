@@ -1,6 +1,6 @@
 """Many linear machines over the same rows, each row with a label and a weight of its own in every machine.
 
-    min over (w, b)   ½‖w‖² + C Σ_i |t_i| ℓ(sign(t_i) (⟨w, x_i⟩ + b)),     ℓ(m) = max(0, 1 − m)² or max(0, 1 − m)
+    min over (w, b)   ½‖w‖² + C Σ_i ``|t_i|`` ℓ(sign(t_i) (⟨w, x_i⟩ + b)),   ℓ(m) = max(0, 1 − m)² or max(0, 1 − m)
 
 The targets t of machine j are a column of a table; rows with t = 0 do not count. All machines of a block take their
 Newton steps together, so that every pass over X is one matrix product for all of them. Steps come from conjugate
@@ -8,7 +8,7 @@ gradients, in the principal axes of X where these are cheap: there the Hessians 
 the block when it has converged.
 
 The squared hinge is smooth, and ½‖gradient‖² bounds what is left to gain. The hinge is the limit of an augmented
-Lagrangian: with multipliers α in [0, u], u = C |t|, the inner problem is smooth as well (the same steps serve both),
+Lagrangian: with multipliers α in [0, u], u = C ``|t|``, the inner problem is smooth too (the same steps serve both),
 
     max over a in [0, u] of  a (1 − y f) − (a − α)² / 2σ,     at a = clip(α + σ (1 − y f), 0, u).
 

@@ -143,7 +143,7 @@ class SignedHashProjection(Saved, Copies, ClassNamePrefixFeaturesOutMixin, Trans
 
         Returns
         -------
-        csr_matrix of shape (n_components, n_features_in_)
+        csr_matrix of shape (n_components, n_features)
             H / √S.
         """
         check_is_fitted(self)

@@ -81,7 +81,7 @@ class SparseCoder(Coding, Saved, ClassNamePrefixFeaturesOutMixin, TransformerMix
     solver : {"omp", "order-recursive", "l1", "lasso"}, default="omp"
         "omp" chooses the atom with the largest correlation with the residual, "order-recursive" the one that decreases
         the residual most, both followed by least squares over the chosen atoms; "l1" finds the code of the smallest
-        ℓ1 norm with a given residual; "lasso" minimises ½‖x − Φa‖² + alpha ‖x‖ Σ_j ‖φ_j‖ |a_j|.
+        ℓ1 norm with a given residual; "lasso" minimises ½‖x − Φa‖² + alpha ‖x‖ Σ_j ‖φ_j‖ ``|a_j|``.
     n_nonzero : int, optional
         Most atoms of a code, for "omp" and "order-recursive".
     tol : float, optional

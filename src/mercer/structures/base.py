@@ -88,7 +88,7 @@ class Structure(ABC):
         """The score of the given outputs."""
 
     def log_cardinality(self, X: Any) -> np.ndarray:
-        """log |Y(x)|: the logarithm of the number of outputs of each input; −inf where none is allowed.
+        """log ``|Y(x)|``: the logarithm of the number of outputs of each input; −inf where none is allowed.
 
         By default the sum over all outputs at weights of 0. A structure whose sums may be approximate, or follow the
         precision of X, counts by itself.

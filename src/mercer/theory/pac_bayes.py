@@ -12,8 +12,8 @@ classifier w whose outputs lead by M_w(x, y) = min_{z≠y} ⟨w, Φ(x, y) − Φ
 
     margin        e ≤ P_S(M_w ≤ γ) + 2/m + √((4 B² ‖w‖² ln(2 m |Y|)/γ² + ln((m + 1)/δ)) / 2m)
 
-The margin bound holds for all γ at once: its proof compares draws with the threshold B √(2 ln(2 m |Y|)), which depends
-neither on γ nor on w, so that γ may be chosen on the data without paying for a grid.
+The margin bound holds for all γ at once: its proof compares draws with the threshold B √(2 ln(2 m ``|Y|``)), which
+depends neither on γ nor on w, so that γ may be chosen on the data without paying for a grid.
 
 An error is a wrong *output*: of a tagger, a sentence with at least one wrong tag. All bounds hold for the sample that
 the model was fitted to, and assume that examples are drawn independently from one distribution. On real taggers they
@@ -155,7 +155,7 @@ def margin_bound(
     w_norm : float
         ‖w‖.
     log_cardinality : float
-        ln |Y|, the logarithm of the number of outputs of an input.
+        ln ``|Y|``, the logarithm of the number of outputs of an input.
     B : float
         Largest ‖Φ(x, y) − Φ(x, z)‖ of any input.
     m : int
@@ -290,7 +290,7 @@ class Bounds:
     error : float
         Share of wrong outputs among them.
     w_norm, B, log_cardinality : float
-        ‖w‖; the largest ‖Φ(x, y) − Φ(x, z)‖; the largest ln |Y(x)| of the examples.
+        ‖w‖; the largest ‖Φ(x, y) − Φ(x, z)‖; the largest ln ``|Y(x)|`` of the examples.
     margin : float
         The margin bound for the model, 1 where it says nothing.
     gamma, margin_error : float
@@ -464,8 +464,8 @@ def effective_labels(model: Any, X: Any = None, *, mass: float | None = None) ->
 
     Notes
     -----
-    The margin bound grows with ln |Y|. Most of these outputs have no probability worth mentioning, and it is tempting
-    to put the effective number in the place of |Y|. There is no proof that this may be done.
+    The margin bound grows with ln ``|Y|``. Most of these outputs have no probability worth mentioning, and it is
+    tempting to put the effective number in the place of ``|Y|``. There is no proof that this may be done.
 
     Examples
     --------

@@ -1,6 +1,6 @@
 """What projections keep of sparse codes: coherence, restricted isometry, recovery, and bounds that are stated for them.
 
-coherence             μ(Φ) = max_{i ≠ j} |⟨φ_i, φ_j⟩| / (‖φ_i‖ ‖φ_j‖); k < (1 + 1/μ) / 2 atoms are always recovered
+coherence             μ(Φ) = max_{i ≠ j} ``|⟨φ_i, φ_j⟩|`` / (‖φ_i‖ ‖φ_j‖); k < (1 + 1/μ) / 2 atoms are always recovered
 restricted isometry   (1 − δ_k) ‖a‖² ≤ ‖Φa‖² ≤ (1 + δ_k) ‖a‖² for all a with k entries
 required dimension    d ≥ 16 k² ln(n / δ): matching pursuit recovers k of n atoms with probability 1 − δ
 recognition rate      (1 − δ) q, where q is the rate with exact codes
