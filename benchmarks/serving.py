@@ -1,0 +1,457 @@
+"""A server under load and faults: requests a second, what a request costs, overload, a soak, hostile callers.
+
+    python benchmarks/serving.py [--parts load,cost,overload,hostile,soak] [--seconds 10] [--hostile 100000] [--smoke]
+
+Loopback only, on the cores that the load generator uses as well. The model is a tagger of sentences with 24 tokens.
+
+``load``      closed loop over ``--connections`` kept connections: requests a second, median and 99 % of latency;
+              beside the same model behind a plain FastAPI endpoint on uvicorn without batching, where that is installed
+``cost``      processor time of the server for a request, less that of the model's own call, beside FastAPI
+``overload``  four times as many callers as the queue holds: answered requests a second beside the peak, latency of
+              those, the share that is refused, memory
+``soak``      two workers for ``--soak`` seconds at about 70 % load; the model replaced every 5 s, a worker killed every
+              30 s: answers that are wrong, requests without an answer
+``hostile``   ``--hostile`` requests that are truncated, huge, deep, of wrong types, slow, with bad tokens, paths and
+              headers: crashes, stack traces, memory
+
+``soak`` runs only when it is named.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from _timing import missing, parse, record, sized
+
+import mercer
+from mercer.tagging import Tagger
+
+SERVER = """
+import json, sys
+from mercer.serve.server import Options, serve
+raise SystemExit(serve(Options(**json.loads(sys.argv[1])), lambda url: print(url, flush=True)))
+"""
+FASTAPI = """
+import sys, mercer, uvicorn
+from typing import Any
+from fastapi import FastAPI
+from pydantic import BaseModel
+tagger, app = mercer.load(sys.argv[1]), FastAPI()
+class Request(BaseModel):
+    instances: list[list[str]]
+class Answer(BaseModel):
+    predictions: list[list[str]]
+@app.post("/v1/models/tagger:predict", response_model=Answer)
+def predict(request: Request) -> Any:
+    return {"predictions": tagger.predict(request.instances)}
+@app.on_event("startup")
+def started():
+    print("http://127.0.0.1:" + sys.argv[2] + "/", flush=True)
+uvicorn.run(app, port=int(sys.argv[2]), log_level="error", access_log=False)
+"""
+WORDS = [f"w{i}" for i in range(500)]
+
+
+def sentence(rng: random.Random) -> list[str]:
+    return rng.choices(WORDS, k=24)
+
+
+def tagger(labels: tuple[str, str], seed: int = 0) -> Tagger:
+    """Words with even numbers have the first label."""
+    rng = random.Random(seed)
+    X = [sentence(rng) for _ in range(200)]
+    y = [[labels[int(word[1:]) % 2] for word in one] for one in X]
+    return Tagger(C=10.0, max_iter=30).fit(X, y)
+
+
+# ------------------------------------------------------------------------------------------------------------- servers
+
+
+class Server:
+    """A server process on loopback."""
+
+    def __init__(self, command: list[str]) -> None:
+        self.log = tempfile.TemporaryFile()  # noqa: SIM115 - read when the server has ended
+        environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=self.log, env=environment)
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline().decode().strip()
+        if not line:
+            self.log.seek(0)
+            raise RuntimeError(self.log.read().decode()[-2000:])
+        self.port = int(line.rstrip("/").rpartition(":")[2])
+
+    def pids(self) -> list[int]:
+        own = self.process.pid
+        said = subprocess.run(["ps", "-o", "pid=", "--ppid", str(own)], capture_output=True, text=True, check=False)
+        return [own, *map(int, said.stdout.split())]
+
+    def workers(self) -> list[int]:
+        return self.pids()[1:]
+
+    def memory(self) -> float:
+        """Resident megabytes of all its processes."""
+        total = 0
+        for pid in self.pids():
+            with suppress(OSError):
+                total += int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+        return total * os.sysconf("SC_PAGE_SIZE") / 2**20
+
+    def seconds(self) -> float:
+        """Processor time so far."""
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def end(self) -> str:
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            self.process.wait(60)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+        self.log.seek(0)
+        return self.log.read().decode(errors="replace")
+
+
+@contextmanager
+def serving(path: Path, **options: Any) -> Iterator[Server]:
+    said = {"models": {"tagger": str(path)}, "port": 0, **options}
+    server = Server([sys.executable, "-c", SERVER, json.dumps(said)])
+    try:
+        yield server
+    finally:
+        server.text = server.end()  # type: ignore[attr-defined]
+
+
+@contextmanager
+def plain_fastapi(path: Path, port: int = 18_431) -> Iterator[Server]:
+    server = Server([sys.executable, "-W", "ignore", "-c", FASTAPI, str(path), str(port)])
+    try:
+        yield server
+    finally:
+        server.end()
+
+
+# ------------------------------------------------------------------------------------------------------ load generator
+
+
+class Caller:
+    """One connection that is kept; plain sockets, so that the generator costs little."""
+
+    def __init__(self, port: int) -> None:
+        self.port = port
+        self.reader: asyncio.StreamReader | None = None
+
+    async def ask(self, body: bytes) -> tuple[int, bytes]:
+        if self.reader is None:
+            self.reader, self.writer = await asyncio.open_connection("127.0.0.1", self.port)
+        head = b"POST /v1/models/tagger:predict HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        self.writer.write(head + b"Content-Length: %d\r\n\r\n" % len(body) + body)
+        said = await self.reader.readuntil(b"\r\n\r\n")
+        status = int(said[9:12])
+        at = said.lower().index(b"content-length: ") + 16
+        content = await self.reader.readexactly(int(said[at : said.index(b"\r\n", at)]))
+        if b"connection: close" in said.lower():
+            self.close()
+        return status, content
+
+    def close(self) -> None:
+        if self.reader is not None:
+            self.writer.close()
+            self.reader = None
+
+
+async def closed_loop(port: int, connections: int, seconds: float, pause: float = 0.0) -> dict[str, Any]:
+    """So many callers, each with one request at a time."""
+    rng = random.Random(1)
+    bodies = [json.dumps({"instances": [sentence(rng)]}).encode() for _ in range(200)]
+    begun = time.perf_counter()
+    until = begun + seconds
+    statuses: Counter[int] = Counter()
+    times: list[float] = []
+
+    async def one(k: int) -> None:
+        caller = Caller(port)
+        i = k
+        while time.perf_counter() < until:
+            started = time.perf_counter()
+            status, _ = await caller.ask(bodies[i % len(bodies)])
+            statuses[status] += 1
+            if status == 200:
+                times.append(time.perf_counter() - started)
+            elif pause:
+                await asyncio.sleep(pause)
+            i += 1
+        caller.close()
+
+    await asyncio.gather(*(one(k) for k in range(connections)))
+    elapsed = time.perf_counter() - begun
+    times.sort()
+    return {
+        "rate": len(times) / elapsed,
+        "p50": 1e3 * times[len(times) // 2],
+        "p99": 1e3 * times[min(len(times) - 1, int(0.99 * len(times)))],
+        "statuses": dict(statuses),
+        "n": len(times),
+    }
+
+
+# --------------------------------------------------------------------------------------------------------------- parts
+
+
+def load(path: Path, args: argparse.Namespace) -> float:
+    with serving(path) as server:
+        asyncio.run(closed_loop(server.port, args.connections, 0.2 * args.seconds))
+        ours = asyncio.run(closed_loop(server.port, args.connections, args.seconds))
+    print(f"load: mercer serve {ours['rate']:,.0f} requests/s, p50 {ours['p50']:.1f} ms, p99 {ours['p99']:.1f} ms")
+    record("serving", "load", values=dict(rate=ours["rate"], p50=ours["p50"], p99=ours["p99"]))
+    if not missing("fastapi"):
+        with plain_fastapi(path) as peer:
+            asyncio.run(closed_loop(peer.port, args.connections, 0.2 * args.seconds))
+            theirs = asyncio.run(closed_loop(peer.port, args.connections, args.seconds))
+        ratio = ours["rate"] / theirs["rate"]
+        print(f"load: FastAPI {theirs['rate']:,.0f} requests/s, p99 {theirs['p99']:.1f} ms; ratio {ratio:.2f}")
+        record("serving", "load, FastAPI", values=dict(rate=theirs["rate"], p99=theirs["p99"], ratio=ratio))
+    return ours["rate"]
+
+
+def cost(path: Path, args: argparse.Namespace) -> None:
+    """One caller, one request at a time: no batches, all of the server's time is for single requests."""
+    model = mercer.load(path)
+    rng = random.Random(2)
+    X = [[sentence(rng)] for _ in range(sized(2000, 50))]
+    model.predict(X[0])
+    begun = time.process_time()
+    for one in X:
+        model.predict(one)
+    own = (time.process_time() - begun) / len(X)
+
+    def measured(server: Server) -> float:
+        asyncio.run(closed_loop(server.port, 1, 0.2 * args.seconds))
+        before = server.seconds()
+        found = asyncio.run(closed_loop(server.port, 1, args.seconds))
+        return (server.seconds() - before) / max(1, found["n"])
+
+    with serving(path) as server:
+        ours = measured(server)
+    print(f"cost: {1e6 * (ours - own):.0f} µs above the model's own {1e6 * own:.0f} µs")
+    record("serving", "cost", values=dict(overhead=1e6 * (ours - own), model=1e6 * own))
+    if not missing("fastapi"):
+        with plain_fastapi(path) as peer:
+            theirs = measured(peer)
+        print(f"cost: FastAPI {1e6 * (theirs - own):.0f} µs; ratio {(theirs - own) / (ours - own):.2f}")
+        record(
+            "serving", "cost, FastAPI", values=dict(overhead=1e6 * (theirs - own), ratio=(theirs - own) / (ours - own))
+        )
+
+
+def overload(path: Path, args: argparse.Namespace) -> None:
+    with serving(path) as server:
+        peak = asyncio.run(closed_loop(server.port, args.connections, args.seconds))
+        before = server.memory()
+        found = asyncio.run(closed_loop(server.port, 4 * 64, args.seconds, pause=0.02))
+        after = server.memory()
+    refused = found["statuses"].get(503, 0) / sum(found["statuses"].values())
+    print(
+        f"overload: {found['rate']:,.0f} answered/s, {found['rate'] / peak['rate']:.0%} of the peak, p99"
+        f" {found['p99']:.0f} ms, {refused:.0%} refused, memory {before:.0f} to {after:.0f} MB,"
+        f" statuses {found['statuses']}"
+    )
+    record("serving", "overload", values=dict(share=found["rate"] / peak["rate"], p99=found["p99"], refused=refused))
+
+
+def soak(path: Path, args: argparse.Namespace) -> None:
+    models = [tagger(("A", "B")), tagger(("C", "D"))]
+    names = [{"A", "B"}, {"C", "D"}]
+    until = time.monotonic() + args.soak
+    outcomes: Counter[str] = Counter()
+
+    async def caller(port: int, k: int) -> None:
+        rng, line = random.Random(k), Caller(port)
+        while time.monotonic() < until:
+            X = sentence(rng)
+            try:
+                answer = line.ask(json.dumps({"instances": [X]}).encode())
+                status, content = await asyncio.wait_for(answer, 30)
+            except TimeoutError:
+                outcomes["hung"] += 1
+                line.close()
+                continue
+            except (OSError, EOFError):
+                outcomes["connection lost with its worker"] += 1
+                line.close()
+                await asyncio.sleep(0.05)
+                continue
+            if status != 200:
+                outcomes[f"status {status}"] += 1
+                await asyncio.sleep(0.02)
+                continue
+            [labels] = json.loads(content)["predictions"]
+            kind = next((one for one in names if set(labels) <= one), None)
+            first = None if kind is None else sorted(kind)
+            right = first is not None and all(
+                label == first[int(w[1:]) % 2] for w, label in zip(X, labels, strict=True)
+            )
+            outcomes["right" if right else "wrong"] += 1
+            await asyncio.sleep(args.think)
+
+    async def faults(server: Server) -> None:
+        turn = 0
+        while time.monotonic() < until:
+            await asyncio.sleep(5)
+            turn += 1
+            await asyncio.to_thread(mercer.save, models[turn % 2], path)
+            if turn % 6 == 0:
+                workers = server.workers()
+                if workers:
+                    os.kill(random.Random(turn).choice(workers), signal.SIGKILL)
+                    outcomes["workers killed"] += 1
+        outcomes["models replaced"] = turn
+
+    async def run(server: Server) -> None:
+        await asyncio.gather(faults(server), *(caller(server.port, k) for k in range(args.connections)))
+
+    with serving(path, workers=2, reload_seconds=0.5) as server:
+        before = server.memory()
+        asyncio.run(run(server))
+        after = server.memory()
+    print(f"soak: {args.soak:.0f} s, {dict(outcomes)}, memory {before:.0f} to {after:.0f} MB")
+    record(
+        "serving",
+        "soak",
+        values=dict(seconds=args.soak, wrong=outcomes["wrong"], hung=outcomes["hung"], right=outcomes["right"]),
+    )
+
+
+WRONG: list[Any] = [3, "x", None, {}, [3], [[3, "a"]], [[None]], [[]], []]
+PATHS = [
+    b"/../../etc/passwd",
+    b"/v1/models/..:predict",
+    b"/v1/models/tagger:__class__",
+    b"/static/%2e%2e/app.py",
+    b"/v1/models/" + b"a" * 9000 + b":predict",
+]
+
+
+def hostile_requests(rng: random.Random) -> bytes:
+    """One of many kinds of requests that nobody should send."""
+    good = json.dumps({"instances": [sentence(rng)]}).encode()
+
+    def post(body: bytes, head: bytes = b"", path: bytes = b"/v1/models/tagger:predict", more: int = 0) -> bytes:
+        lines = (b"POST %s HTTP/1.1" % path, b"Host: localhost", b"Connection: close")
+        return b"\r\n".join(lines) + b"\r\nContent-Length: %d\r\n%s\r\n%s" % (len(body) + more, head, body)
+
+    noise = rng.randbytes(rng.randint(1, 200))
+    kinds = [
+        lambda: post(good[: rng.randint(0, len(good))]),
+        lambda: post(good, more=50),
+        lambda: post(b'{"instances": ' + b"[" * 20_000),
+        lambda: post(b'{"instances": ' + b'{"a":' * 5_000 + b"1" + b"}" * 5_000 + b"}"),
+        lambda: post(json.dumps({"instances": rng.choice(WRONG)}).encode()),
+        lambda: post(json.dumps({"instances": [["a"]], rng.choice(["k_best", "explain", "x"]): -1}).encode()),
+        lambda: post(b'{"instances": [["' + noise.replace(b'"', b"") + b'"]]}'),
+        lambda: post(b" " * 200_000),
+        lambda: post(good, b"Authorization: Bearer " + noise.hex().encode() + b"\r\n"),
+        lambda: post(good, b"".join(b"X-%d: y\r\n" % i for i in range(300))),
+        lambda: post(good, b"X: " + b"y" * 70_000 + b"\r\n"),
+        lambda: post(good, path=rng.choice(PATHS)),
+        lambda: post(good, b"Transfer-Encoding: chunked\r\n"),
+        lambda: post(good, b"Content-Length: 3\r\n"),
+        lambda: post(good, b"Content-Type: " + rng.choice([b"text/csv", b"application/x-npy", b"x" * 500]) + b"\r\n"),
+        lambda: post(good, b"Inference-Header-Content-Length: 99999999999\r\n", b"/v2/models/tagger/infer"),
+        lambda: noise,
+        lambda: b"GET / HTTP/9.9\r\n\r\n",
+        lambda: good,
+    ]
+    return rng.choice(kinds)()
+
+
+def hostile(path: Path, args: argparse.Namespace) -> None:
+    outcomes: Counter[str] = Counter()
+    numbers = iter(range(args.hostile))
+
+    async def one(port: int, k: int) -> None:
+        rng = random.Random(k)
+        for _ in numbers:
+            try:
+                reader, writer = await asyncio.open_connection("127.0.0.1", port)
+                data = hostile_requests(rng)
+                writer.write(data)
+                if rng.random() < 0.3:
+                    writer.write_eof()
+                said = await asyncio.wait_for(reader.read(100_000), 30)
+                writer.close()
+            except TimeoutError:
+                outcomes["hung"] += 1
+                continue
+            except OSError:
+                outcomes["closed"] += 1
+                continue
+            outcomes[said[9:12].decode("ascii", "replace") if said else "closed"] += 1
+            if b"Traceback" in said or b'File "' in said:
+                outcomes["stack traces"] += 1
+
+    async def run(port: int) -> None:
+        loris = [await asyncio.open_connection("127.0.0.1", port) for _ in range(20)]
+        for _, writer in loris:
+            writer.write(b"POST /v1/models/tagger:predict HTTP/1.1\r\nHost: loc")
+        await asyncio.gather(*(one(port, k) for k in range(8)))
+        for _, writer in loris:
+            writer.close()
+
+    with serving(path, max_body=100_000, head_seconds=1.0, body_seconds=1.0) as server:
+        asyncio.run(closed_loop(server.port, 4, 1.0))
+        pid, before = server.process.pid, server.memory()
+        asyncio.run(run(server.port))
+        after = server.memory()
+        alive = asyncio.run(closed_loop(server.port, 4, 0.5))["n"] > 0 and server.process.poll() is None
+        assert pid == server.process.pid
+    failures = sum('"failure"' in line for line in server.text.splitlines())  # type: ignore[attr-defined]
+    crashes = 0 if alive else 1
+    print(
+        f"hostile: {args.hostile:,} requests, {crashes} crashes, {outcomes['stack traces']} stack traces,"
+        f" {outcomes['hung']} hung, {failures} failures in the log, memory {before:.0f} to {after:.0f} MB,"
+        f" {dict(sorted(outcomes.items()))}"
+    )
+    record("serving", "hostile", values=dict(requests=args.hostile, crashes=crashes, traces=outcomes["stack traces"]))
+
+
+PARTS = {"load": load, "cost": cost, "overload": overload, "hostile": hostile, "soak": soak}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--parts", default="load,cost,overload,hostile")
+    parser.add_argument("--seconds", type=float, default=10.0)
+    parser.add_argument("--connections", type=int, default=32)
+    parser.add_argument("--hostile", type=int, default=100_000)
+    parser.add_argument("--soak", type=float, default=600.0)
+    parser.add_argument("--think", type=float, default=0.02, help="pause of a caller of the soak between requests")
+    args = parse(parser, parts="load,hostile", seconds=0.3, connections=4, hostile=100)
+    for word in args.parts.split(","):
+        if word not in PARTS:
+            parser.error(f"no such part: {word}")
+    if missing("starlette", "orjson", "uvicorn", "httptools"):
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "tagger.mercer"
+        mercer.save(tagger(("A", "B")), path)
+        for word in args.parts.split(","):
+            PARTS[word](path, args)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,344 @@
+"""Every kind of model: the form of its input and the verbs it answers over HTTP, or why it is not served.
+
+The tables are complete: a test walks the registry of model kinds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mercer._state.registry import kind_of
+from mercer.serve.errors import RequestError
+from mercer.serve.forms import FORMS, Form, Views, form_of_objects, objects_of, size_of
+
+__all__ = ["INPUTS", "PAGES", "REFUSED", "SPECIALS", "SPECIAL_CALLS", "Answerer", "answerer", "listed", "plain"]
+
+INPUTS: dict[str, str] = {
+    **dict.fromkeys(("Tagger", "HiddenMarkovModel", "HMMClassifier"), "sequences"),
+    "Segmenter": "segments",
+    "Parser": "tokens",
+    "Aligner": "pairs",
+    "GraphLabeler": "node graphs",
+    "GridLabeler": "images",
+    **dict.fromkeys(
+        ("SupervisedClusterer", "VideoEventDetector", "ShapeClassifier", "ShapePartModel", "SpatialLDA"), "arrays"
+    ),
+    **dict.fromkeys(("HashedClassifier", "HashedRegressor"), "examples"),
+    **dict.fromkeys(
+        (
+            "RelativeMarginSVC", "LinearClassifier", "SampledKNN", "KMeansMajority", "LabelRanker", "Ranker",
+            "CompactClassifier", "CompactNonlinearMap", "CirculantProjection", "FourierFeatures", "PolynomialSketch",
+            "CorrelationSelector", "RandomProjection", "CodeClassifier", "SparseCoder",
+            "SparseRepresentationClassifier", "SignedHashProjection", "AttributeRetriever", "WeakAttributes",
+            "CategoryAttributes", "ZeroShotClassifier", "GaussianModel", "GaussianMixtureModel", "AdditiveMap",
+            "FourierMap", "OnlineJointSVM", "CompressedLabels", "HashedLabelSets", "NeighborLabels", "MultiLabelCRF",
+            "AlternatingProportionSVM", "ConvexProportionSVM", "MultipleInstanceSVM", "InverseCalibration", "MeanMap",
+            "ProportionClassifier", "AttributeModeler", "ICP", "KernelRegistration", "FeatureMatching", "SoftAssign",
+            "MixtureRegistration", "CoherentPointDrift", "BilinearEmbedding", "CirculantEmbedding", "SignProjection",
+            "PreImage",
+        ),
+        "rows",
+    ),
+    **dict.fromkeys(
+        ("ChowLiuTree", "LatentTree", "HomogeneityAnalysis", "DependencyModel", "BoltzmannMachine", "RBM"), "integers"
+    ),
+    "TableEncoder": "records",
+    "RecordHasher": "records",
+    **dict.fromkeys(("TextHasher", "StringHasher", "LinearStringModel", "HMMModel", "MultinomialModel"), "strings"),
+    "GraphletHasher": "graphs",
+    **dict.fromkeys(("CountMinSketch", "MajorityBag"), "names"),
+    **dict.fromkeys(
+        (
+            "Gram", "NystroemMap", "IncompleteCholesky", "KernelDependencyEstimation", "KernelFisher",
+            "KernelMeanClassifier", "KernelNuSVC", "KernelOneClass", "KernelPCA", "KernelRidge", "KernelSVC",
+            "KernelSVR", "LinearProgramSVC", "OnlineKernelClassifier", "ParzenWindow", "RepresenterEstimator",
+            "JointSVM",
+        ),
+        "objects",
+    ),
+    **dict.fromkeys(("CCA", "MultiSetCCA", "KernelCCA", "KernelHomogeneityAnalysis"), "views"),
+}  # fmt: skip
+"""Kind of model → name of the form of its input."""
+
+REFUSED: dict[str, str] = {
+    "MaximumEntropyDiscrimination": "it wraps the model that answers: save and serve its model_",
+    "StructuredPredictor": "its structure is Python code, which a model file does not hold",
+    "HashAccumulator": "it sums what it was given and answers no question about new objects",
+}
+"""Kind of model → why it is not served."""
+
+PAGES: dict[str, str] = {
+    "sequences": "tagger",
+    "segments": "segmenter",
+    "tokens": "parser",
+    "pairs": "aligner",
+    "node graphs": "graph",
+    "images": "image",
+}
+"""Form of the input → page that shows the model; other forms: by what the model answers (`Answerer.page`)."""
+
+_VERBS = (
+    "predict", "transform", "query", "decode", "score_samples", "log_prob", "decision_function", "predict_proba",
+    "predict_marginals", "predict_segments", "boundary_marginals", "entropy", "log_likelihood", "marginals", "scores",
+    "project", "score_videos",
+)  # fmt: skip
+_ONLY = {
+    "decode": {"PreImage"},
+    "log_likelihood": {"HiddenMarkovModel", "ShapePartModel", "SpatialLDA"},
+    "marginals": {"ChowLiuTree", "LatentTree"},
+    "scores": {"GaussianModel", "GaussianMixtureModel", "HMMModel", "MultinomialModel"},
+    "log_prob": {"GaussianModel", "GaussianMixtureModel", "HMMModel", "MultinomialModel"},
+}
+"""Verbs whose name other kinds use for something that takes more than new inputs."""
+_REGISTRATIONS = {
+    "ICP", "KernelRegistration", "FeatureMatching", "SoftAssign", "MixtureRegistration", "CoherentPointDrift",
+}  # fmt: skip
+_CODES = {"BilinearEmbedding", "CirculantEmbedding", "SignProjection"}
+_SHARES = {
+    "AlternatingProportionSVM", "ConvexProportionSVM", "InverseCalibration", "MeanMap", "ProportionClassifier",
+    "MultipleInstanceSVM",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Answerer:
+    """A loaded model with what it can be asked.
+
+    Attributes
+    ----------
+    model : object
+    kind : str
+    form : Form
+    verbs : tuple of str
+        Methods that take new inputs alone; the first is what ``:predict`` answers with.
+    k_best, explain : bool
+        Whether it lists the best outputs, and says what decided.
+    classes : list or None
+        Labels, in the order of probabilities.
+    page : str
+        How its page shows it.
+    """
+
+    model: Any
+    kind: str
+    form: Form
+    verbs: tuple[str, ...]
+    k_best: bool
+    explain: bool
+    classes: list[Any] | None
+    page: str
+
+    @property
+    def probabilities(self) -> str | None:
+        """The verb that gives probabilities."""
+        return next((verb for verb in ("predict_proba", "predict_marginals") if verb in self.verbs), None)
+
+    @property
+    def specials(self) -> tuple[str, ...]:
+        """Verbs with requests of their own."""
+        return tuple(name for name, kinds in SPECIALS.items() if self.kind in kinds)
+
+    def example(self) -> list[Any]:
+        """Instances that the model takes."""
+        return self.form.example(self.model)
+
+    def ask(self, verb: str, X: Any) -> Any:
+        """What a verb answers, as a collection with an item for each instance."""
+        method = getattr(self.model, verb)
+        if not isinstance(X, Views):
+            return method(X)
+        result = method(*X.parts) if self.kind == "CCA" else method(list(X.parts))
+        if isinstance(result, (list, tuple)):
+            return list(zip(*(list(part) for part in result), strict=True))
+        return result
+
+    def best(self, X: Any, k: int) -> list[Any]:
+        """The k best outputs of each instance, with their scores."""
+        return self.model.k_best(X, k)
+
+    def explained(self, X: Any, n: int) -> list[Any]:
+        """What decided about each instance."""
+        made = []
+        for i in range(size_of(X)):
+            one = self.model.explain(X[i], n)
+            terms = [{"name": t.name, "value": t.value, "contribution": t.contribution} for t in one.terms]
+            made.append(
+                {
+                    "output": plain(one.output),
+                    "against": plain(one.against),
+                    "score": one.score,
+                    "constant": one.constant,
+                    "terms": terms,
+                    "rest": one.rest,
+                    "n_terms": one.n_terms,
+                }
+            )
+        return made
+
+
+def answerer(model: Any) -> Answerer:
+    """What a model can be asked over HTTP; raises ValueError with the reason for a kind that is not served."""
+    kind = kind_of(model)
+    if kind in REFUSED:
+        raise ValueError(f"a {kind} is not served: {REFUSED[kind]}")
+    form = FORMS[INPUTS[kind]]
+    if form.name == "objects":
+        if getattr(model, "kernel", None) == "precomputed":
+            raise ValueError(f"this {kind} is not served: its kernel is precomputed, and new objects have no values")
+        form = form_of_objects(objects_of(model))
+    verbs = tuple(verb for verb in _VERBS if kind in _ONLY.get(verb, {kind}) and hasattr(model, verb))
+    classes = getattr(model, "classes_", None)
+    known = None if classes is None else listed(classes)
+    return Answerer(
+        model,
+        kind,
+        form,
+        verbs,
+        hasattr(model, "k_best"),
+        hasattr(model, "explain"),
+        known,
+        _page(kind, form, verbs),
+    )
+
+
+def _page(kind: str, form: Form, verbs: Sequence[str]) -> str:
+    if kind in _REGISTRATIONS:
+        return "registration"
+    if kind in _CODES:
+        return "retrieval"
+    if kind in _SHARES:
+        return "shares"
+    if kind == "HiddenMarkovModel":
+        return "hidden"
+    if kind == "HMMClassifier":
+        return "classifier"
+    if form.name in PAGES:
+        return PAGES[form.name]
+    return "classifier" if "predict" in verbs else "numbers"
+
+
+# ------------------------------------------------------------------------------------ verbs with requests of their own
+
+
+def _register(model: Any, body: dict[str, Any]) -> dict[str, Any]:
+    """The motion of one cloud onto another, with the settings of a registration."""
+    from sklearn.base import clone
+
+    clouds = []
+    for name in ("source", "target"):
+        rows = body.get(name)
+        if not isinstance(rows, list) or not rows:
+            raise RequestError(422, f'"{name}" must be an array of points, arrays of numbers')
+        try:
+            points = np.array(rows, dtype=np.float64)
+        except (ValueError, TypeError, OverflowError):
+            points = np.zeros(0)
+        if points.ndim != 2 or not np.isfinite(points).all():
+            raise RequestError(422, f'"{name}" must be an array of points, arrays of finite numbers of one length')
+        clouds.append(points)
+    found = clone(model).fit(*clouds).result_
+    return {
+        "transform": found.transform.tolist(),
+        "moved": found.apply(clouds[0]).tolist(),
+        "fitness": found.fitness,
+        "rmse": found.rmse,
+        "radius": found.radius,
+        "certified": found.certified,
+        "reason": found.reason,
+        "converged": found.converged,
+    }
+
+
+def _nearest(model: Any, body: dict[str, Any]) -> dict[str, Any]:
+    """Rows whose codes differ least from those of the queries."""
+    from mercer.retrieval import angle_estimate, hamming_distances
+    from mercer.serve.forms import Limits, numbers
+
+    k = body.get("k", 5)
+    if type(k) is not int or not 1 <= k <= 1000:
+        raise RequestError(422, '"k" must be a whole number from 1 to 1000')
+    limits, width = Limits(), int(model.n_features_in_)
+    for name in ("instances", "among"):
+        if not isinstance(body.get(name), list) or not body[name]:
+            raise RequestError(422, f'"{name}" must be an array of rows of {width} numbers')
+    queries, rows = (numbers(body[name], limits, width) for name in ("instances", "among"))
+    distances = np.asarray(hamming_distances(model.transform(queries), model.transform(rows)))
+    order = np.argsort(distances, axis=1, kind="stable")[:, :k]
+    angles = np.degrees(angle_estimate(distances, int(model.n_bits)))
+    nearest = [
+        [{"index": int(j), "distance": int(distances[i, j]), "angle": float(angles[i, j])} for j in found]
+        for i, found in enumerate(order)
+    ]
+    return {"nearest": nearest}
+
+
+def _shares(model: Any, body: dict[str, Any]) -> dict[str, Any]:
+    """Shares of the predicted classes, of all rows and of each group."""
+    from mercer.serve.forms import FORMS, Limits
+
+    instances, groups = body.get("instances"), body.get("groups")
+    if not isinstance(instances, list) or not instances:
+        raise RequestError(422, '"instances" must be an array of rows')
+    if groups is not None and (not isinstance(groups, list) or len(groups) != len(instances)):
+        raise RequestError(422, '"groups" must name a group for each instance')
+    predicted = listed(model.predict(FORMS["rows"].read(model, instances, Limits())))
+    classes = listed(model.classes_)
+
+    def share(labels: list[Any]) -> dict[str, float]:
+        return {str(c): labels.count(c) / len(labels) for c in classes}
+
+    made: dict[str, Any] = {"predictions": predicted, "shares": share(predicted)}
+    if groups is not None:
+        members: dict[str, list[Any]] = {}
+        for name, label in zip(groups, predicted, strict=True):
+            members.setdefault(str(name), []).append(label)
+        made["groups"] = {name: {"rows": len(found), **share(found)} for name, found in sorted(members.items())}
+    return made
+
+
+SPECIALS = {"register": _REGISTRATIONS, "nearest": _CODES, "shares": _SHARES}
+SPECIAL_CALLS = {"register": _register, "nearest": _nearest, "shares": _shares}
+
+
+# ----------------------------------------------------------------------------------------------------- answers as JSON
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON types and arrays of numbers, which orjson writes; numbers that are not finite are null."""
+    if value is None or isinstance(value, (str, bool, int)):
+        return value
+    if isinstance(value, float):
+        return value if np.isfinite(value) else None
+    if isinstance(value, np.generic):
+        return plain(value.item())
+    if isinstance(value, np.ndarray):
+        if value.dtype.kind in "fiub":
+            return value.tolist() if value.ndim == 0 else np.ascontiguousarray(value)
+        return [plain(item) for item in value.tolist()]
+    if hasattr(value, "tocsr"):
+        return _sparse_rows(value.tocsr())
+    if type(value).__name__ == "Alignment":
+        lines = str(value).splitlines()
+        return {"pairs": value.pairs.tolist(), "score": value.score, "rows": [lines[0], lines[-1]]}
+    if isinstance(value, dict):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [plain(item) for item in value]
+    return str(value)
+
+
+def listed(value: Any) -> list[Any]:
+    """A collection as a list of JSON values."""
+    made = plain(value)
+    return made.tolist() if isinstance(made, np.ndarray) else made
+
+
+def _sparse_rows(matrix: Any) -> list[dict[str, Any]]:
+    rows = []
+    for a, b in zip(matrix.indptr[:-1].tolist(), matrix.indptr[1:].tolist(), strict=True):
+        rows.append({"columns": matrix.indices[a:b].tolist(), "values": plain(matrix.data[a:b].astype(float))})
+    return rows

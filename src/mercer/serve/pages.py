@@ -1,0 +1,297 @@
+"""The page at ``/``: a form for each kind of model, and answers drawn by the code that draws reports.
+
+The page itself is static (``static/page.js``, ``static/page.css``): it asks ``GET /v1/models`` and
+``GET /v1/models/NAME`` and builds a form by the field ``page`` of the answer. It sends what it shows as curl and
+Python to ``POST /v1/models/NAME:show``, which takes the body of ``:predict`` (with ``"verb"`` for another one) and
+answers ``{"answer": what that verb answers, "html": a drawing}``. `draw` makes the drawings, one function a page.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mercer.report.charts import bars
+from mercer.report.clouds import plot_clouds
+from mercer.report.html import _STYLE, Html, paragraph, table, text_of
+from mercer.report.labellings import plot_graph_labelling, plot_labelling
+from mercer.report.strips import plot_segmentation
+from mercer.serve.errors import RequestError
+from mercer.serve.kinds import Answerer
+
+__all__ = ["draw", "index", "static"]
+
+_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; style-src-attr 'unsafe-inline';"
+    " img-src 'self' data: blob:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+_TYPES = {"page.js": "text/javascript", "page.css": "text/css", "icon.svg": "image/svg+xml", "report.css": "text/css"}
+_COLOURS = 7
+_UNSURE = 0.8
+"""Tokens whose label is less probable than this are underlined."""
+_SHOWN = 200  # rows of a table
+
+
+def index() -> Any:
+    """The page."""
+    from starlette.responses import HTMLResponse
+
+    text = (Path(__file__).parent / "static" / "page.html").read_text()
+    return HTMLResponse(text, headers={"content-security-policy": _POLICY})
+
+
+def static(name: str) -> Any:
+    """A part of the page; there are only those in the table."""
+    from starlette.responses import Response
+
+    if name not in _TYPES:
+        raise RequestError(404, "there is no such path")
+    content = _STYLE if name == "report.css" else (Path(__file__).parent / "static" / name).read_text()
+    return Response(content, media_type=_TYPES[name])
+
+
+def draw(answers: Answerer, body: dict[str, Any], answer: dict[str, Any]) -> Html:
+    """An answer as markup, by the page of the model."""
+    found = json.loads(json.dumps(answer, default=_listed))
+    instances = body.get("instances") or []
+    parts = _DRAWINGS.get(answers.page, _numbers)(answers, instances, found, body)
+    parts += _best(found) + _explained(found)
+    return Html("\n".join(parts))
+
+
+def _listed(value: Any) -> Any:
+    return value.tolist() if hasattr(value, "tolist") else str(value)
+
+
+# ---------------------------------------------------------------------------------------------------------- sequences
+
+
+def _words(instance: Any) -> list[str]:
+    """What stands for each position."""
+
+    def word(token: Any) -> str:
+        if isinstance(token, dict):
+            return ", ".join(f"{key}={value}" for key, value in token.items())
+        if isinstance(token, list):
+            return str(token[0]) if token and isinstance(token[0], str) else ""
+        return str(token)
+
+    return [word(token) or str(t) for t, token in enumerate(instance)]
+
+
+def _kind_of_label(label: Any) -> str:
+    """The label of a span without its place in it: B-PER and I-PER are one."""
+    text = str(label)
+    return text[2:] if len(text) > 2 and text[1] == "-" and text[0] in "BIESLU" else text
+
+
+def _tokens(answers: Answerer, words: Sequence[str], labels: Sequence[Any], probabilities: Any) -> Html:
+    kinds = sorted({_kind_of_label(label) for label in (answers.classes or labels)} - {"O"})
+    classes = [str(label) for label in answers.classes or []]
+    made = []
+    for t, (word, label) in enumerate(zip(words, labels, strict=True)):
+        kind = _kind_of_label(label)
+        colour = "none" if kind == "O" else f"c{kinds.index(kind) % _COLOURS}"
+        sure, said = "", f"{word}: {label}"
+        if probabilities is not None and str(label) in classes:
+            p = float(probabilities[t][classes.index(str(label))])
+            said += f", probability {p:.3f}"
+            sure = "" if p >= _UNSURE else " unsure"
+        made.append(
+            f'<span class="token {colour}{sure}" tabindex="0" title="{text_of(said)}">{text_of(word)}'
+            f"<small>{text_of(label)}</small></span>"
+        )
+    return Html(f'<p class="tokens">{" ".join(made)}</p>')
+
+
+def _tagged(answers: Answerer, instances: list[Any], found: dict[str, Any], body: dict[str, Any]) -> list[Html]:
+    made = []
+    for i, labels in enumerate(found.get("predictions", [])):
+        marginals = found["probabilities"][i] if "probabilities" in found else None
+        made.append(_tokens(answers, _words(instances[i]), labels, marginals))
+    if "probabilities" in found:
+        made.append(paragraph(f"Underlined: less probable than {_UNSURE:.0%}. Point at a token for its probability."))
+    return made
+
+
+def _segmented(answers: Answerer, instances: list[Any], found: dict[str, Any], body: dict[str, Any]) -> list[Html]:
+    made = []
+    for i, segments in enumerate(found.get("predict_segments", found.get("predictions", []))):
+        starts = found["boundary_marginals"][i] if "boundary_marginals" in found else None
+        n = len(instances[i])
+        triples = [tuple(one) for one in segments] if segments and isinstance(segments[0], list) else None
+        if triples is None:
+            ends = [*segments[1:], n]
+            triples = [(a, b, None) for a, b in zip(segments, ends, strict=True)]
+        made.append(Html(f'<div class="scroll">{plot_segmentation(prediction=triples, marginals=starts)}</div>'))
+        if all(isinstance(token, str) for token in instances[i]):
+            rows = [
+                [f"{a} to {b - 1}", "" if label is None else str(label), " ".join(instances[i][a:b])]
+                for a, b, label in triples
+            ]
+            made.append(table(rows, ["positions", "label", "text"]))
+    return made
+
+
+# -------------------------------------------------------------------------------------------------- classes and scores
+
+
+def _classified(answers: Answerer, instances: list[Any], found: dict[str, Any], body: dict[str, Any]) -> list[Html]:
+    made = []
+    for i, label in enumerate(found.get("predictions", [])[:20]):
+        if len(found["predictions"]) > 1:
+            made.append(Html(f"<h3>{text_of(_short(instances[i]))}</h3>"))
+        made.append(Html(f'<p class="verdict">{text_of(_said(answers, label))}</p>'))
+        values = found.get("probabilities", found.get("scores"))
+        if values is not None and answers.classes is not None:
+            row = np.atleast_1d(np.asarray(values[i], float))
+            if row.ndim == 1 and len(row) == len(answers.classes):
+                order = np.argsort(-row)[:15]
+                chart = bars([str(answers.classes[k]) for k in order], row[order])
+                made.append(Html(f'<div class="scroll">{chart}</div>'))
+            elif len(row) == 1:
+                made.append(paragraph("score ", float(row[0])))
+    return made
+
+
+def _said(answers: Answerer, label: Any) -> str:
+    """A prediction in words: a label, or of label sets those that are in."""
+    if isinstance(label, list) and answers.classes is not None and len(label) == len(answers.classes):
+        inside = [str(c) for c, has in zip(answers.classes, label, strict=True) if has == 1]
+        return ", ".join(inside) or "no label"
+    return _short(label)
+
+
+def _short(value: Any, most: int = 80) -> str:
+    text = f"{value:.4g}" if isinstance(value, float) else value if isinstance(value, str) else json.dumps(value)
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def _shared(answers: Answerer, instances: list[Any], found: dict[str, Any], body: dict[str, Any]) -> list[Html]:
+    made = []
+    if "shares" in found:
+        names, values = list(found["shares"]), list(found["shares"].values())
+        made += [Html("<h3>Shares of all rows</h3>"), Html(f'<div class="scroll">{bars(names, values)}</div>')]
+    if "groups" in found:
+        header = ["group", "rows", *found["shares"]]
+        rows = [[name, group["rows"], *(group[c] for c in found["shares"])] for name, group in found["groups"].items()]
+        made += [Html("<h3>Shares of groups</h3>"), table(rows[:_SHOWN], header)]
+    labels = found.get("predictions", [])
+    if labels:
+        rows = [[i + 1, str(label), _short(instances[i])] for i, label in enumerate(labels[:_SHOWN])]
+        made += [Html("<h3>Rows</h3>"), table(rows, ["row", "class", "input"])]
+        if len(labels) > _SHOWN:
+            made.append(paragraph(f"{len(labels) - _SHOWN:,} more rows are in the answer."))
+    return made
+
+
+def _numbers(answers: Answerer, instances: list[Any], found: dict[str, Any], body: dict[str, Any]) -> list[Html]:
+    rows = [[i + 1, _short(instances[i]), _short(value, 300)] for i, value in enumerate(found["predictions"][:_SHOWN])]
+    return [table(rows, ["", "input", answers.verbs[0]])]
+
+
+# --------------------------------------------------------------------------------- images, graphs, clouds, codes, trees
+
+
+def _image(answers: Answerer, instances: list[Any], found: dict[str, Any], body: dict[str, Any]) -> list[Html]:
+    from mercer.serve.forms import FORMS, Limits
+
+    made = []
+    for i, pixels in enumerate(FORMS["images"].read(answers.model, instances[:4], Limits())):
+        marginals = np.asarray(found["probabilities"][i], float) if "probabilities" in found else None
+        drawn = plot_labelling(pixels, prediction=np.asarray(found["predictions"][i]), marginals=marginals)
+        made.append(Html(f'<div class="scroll">{drawn}</div>'))
+    return made
+
+
+def _graph(answers: Answerer, instances: list[Any], found: dict[str, Any], body: dict[str, Any]) -> list[Html]:
+    made = []
+    for i, labels in enumerate(found["predictions"][:10]):
+        marginals = found["probabilities"][i] if "probabilities" in found else None
+        drawn = plot_graph_labelling(instances[i]["edges"], labels, marginals=marginals)
+        made.append(Html(f'<div class="scroll">{drawn}</div>'))
+    return made
+
+
+def _registered(answers: Answerer, instances: list[Any], found: dict[str, Any], body: dict[str, Any]) -> list[Html]:
+    if "moved" not in found:
+        return _numbers(answers, instances, found, body)
+    source, target = np.asarray(body["source"], float), np.asarray(body["target"], float)
+    facts = [
+        ["fitness", f"{found['fitness']:.1%} of the points within {found['radius']:.3g}"],
+        ["rmse", found["rmse"]],
+        ["motion", json.dumps([[round(v, 4) for v in row] for row in found["transform"]])],
+    ]
+    return [
+        Html("<h3>Before</h3>"),
+        Html(f'<div class="scroll">{plot_clouds(source, target)}</div>'),
+        Html("<h3>After</h3>"),
+        Html(f'<div class="scroll">{plot_clouds(np.asarray(found["moved"], float), target)}</div>'),
+        table(facts, ["", ""]),
+    ]
+
+
+def _retrieved(answers: Answerer, instances: list[Any], found: dict[str, Any], body: dict[str, Any]) -> list[Html]:
+    if "nearest" not in found:
+        return _numbers(answers, instances, found, body)
+    made = []
+    for i, nearest in enumerate(found["nearest"][:20]):
+        rows = [[one["index"], one["distance"], one["angle"], _short(body["among"][one["index"]])] for one in nearest]
+        made += [Html(f"<h3>{text_of(_short(instances[i]))}</h3>"), table(rows, ["row", "bits", "angle (°)", "values"])]
+    return made
+
+
+def _plain_text(answers: Answerer, instances: list[Any], found: dict[str, Any], body: dict[str, Any]) -> list[Html]:
+    made = []
+    for one in found["predictions"][:20]:
+        text = "\n".join(one["rows"]) if isinstance(one, dict) and "rows" in one else str(one)
+        made.append(Html(f"<pre>{text_of(text)}</pre>"))
+    return made
+
+
+# ------------------------------------------------------------------------------------------- for models of any kind
+
+
+def _best(found: dict[str, Any]) -> list[Html]:
+    made = []
+    for ranked in found.get("k_best", [])[:5]:
+        rows = [[k + 1, _output(one["output"]), one["score"]] for k, one in enumerate(ranked)]
+        made += [Html("<h3>Best outputs</h3>"), table(rows, ["", "output", "score"])]
+    return made
+
+
+def _output(value: Any) -> str:
+    flat = isinstance(value, list) and not any(isinstance(item, list) for item in value)
+    return " ".join(map(str, value)) if flat else _short(value, 300)
+
+
+def _explained(found: dict[str, Any]) -> list[Html]:
+    made = []
+    for one in found.get("explanations", [])[:5]:
+        against = "" if one["against"] is None else f" rather than {_output(one['against'])}"
+        heading = f"What decided for {_output(one['output'])}{against}"
+        made.append(Html(f"<h3>{text_of(heading)}</h3>"))
+        if one["terms"]:
+            chart = bars([term["name"] for term in one["terms"]], [term["contribution"] for term in one["terms"]])
+            made.append(Html(f'<div class="scroll">{chart}</div>'))
+    return made
+
+
+_DRAWINGS: dict[str, Callable[[Answerer, list[Any], dict[str, Any], dict[str, Any]], list[Html]]] = {
+    "tagger": _tagged,
+    "hidden": _tagged,
+    "segmenter": _segmented,
+    "classifier": _classified,
+    "shares": _shared,
+    "image": _image,
+    "graph": _graph,
+    "registration": _registered,
+    "retrieval": _retrieved,
+    "parser": _plain_text,
+    "aligner": _plain_text,
+    "numbers": _numbers,
+}

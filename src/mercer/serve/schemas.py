@@ -1,0 +1,439 @@
+"""Requests and answers: what the fields mean, how they are checked, and the OpenAPI document that says so.
+
+One table of options serves the parser, the document and the page.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mercer.serve.errors import RequestError, require
+from mercer.serve.forms import Limits, join, size_of
+from mercer.serve.kinds import SPECIALS, Answerer, listed, plain
+
+__all__ = ["OPTIONS", "Ask", "answer", "describe", "dumps", "instances_of", "loads", "openapi", "parse"]
+
+
+# ------------------------------------------------------------------------------------------------------------- options
+
+
+@dataclass(frozen=True)
+class Ask:
+    """What a request asks of a model, beside its instances. Equal ones can be predicted together."""
+
+    verbs: tuple[str, ...]
+    """(field of the answer, verb) in turn, as ``field:verb``."""
+    k_best: int = 0
+    explain: int = 0
+
+
+@dataclass(frozen=True)
+class Option:
+    """A field of a request."""
+
+    schema: dict[str, Any]
+    says: str
+
+
+OPTIONS: dict[str, Option] = {
+    "probabilities": Option({"type": "boolean"}, "also answer with probabilities (predict_proba, predict_marginals)"),
+    "scores": Option({"type": "boolean"}, "also answer with the values of the decision function"),
+    "k_best": Option({"type": "integer", "minimum": 1, "maximum": 100}, "also answer with the k best outputs"),
+    "explain": Option(
+        {"type": "integer", "minimum": 1, "maximum": 100}, "also answer with so many features that decided"
+    ),
+    "outputs": Option(
+        {"type": "array", "items": {"type": "string"}}, "also answer with these methods of the model, by name"
+    ),
+}
+
+
+def _flag(options: dict[str, Any], name: str) -> bool:
+    value = options.get(name, False)
+    if value in ("true", "1"):
+        return True
+    if value in ("false", "0", ""):
+        return False
+    if not isinstance(value, bool):
+        raise RequestError(422, f'"{name}" must be true or false')
+    return value
+
+
+def _count(options: dict[str, Any], name: str) -> int:
+    value = options.get(name)
+    if value is None:
+        return 0
+    if isinstance(value, str) and value.isdecimal() and len(value) < 9:
+        value = int(value)
+    most = OPTIONS[name].schema["maximum"]
+    if type(value) is not int or not 1 <= value <= most:
+        raise RequestError(422, f'"{name}" must be a whole number from 1 to {most}')
+    return value
+
+
+def parse(answers: Answerer, verb: str, options: dict[str, Any]) -> Ask:
+    """Check the options of a request to a model."""
+    primary = answers.verbs[0]
+    if verb not in ("predict", *answers.verbs):
+        known = ", ".join(dict.fromkeys(("predict", *answers.verbs, *answers.specials)))
+        raise RequestError(404, f"this model does not answer {verb[:50]!r}; it answers {known}")
+    for name in options:
+        if name not in OPTIONS and name != "instances":
+            raise RequestError(422, f"unknown field {name[:50]!r}; known are instances, {', '.join(OPTIONS)}")
+    field = "predictions" if verb == "predict" else verb
+    verbs = {field: primary if verb == "predict" else verb}
+    if _flag(options, "probabilities"):
+        if answers.probabilities is None:
+            raise RequestError(422, f'"probabilities": a {answers.kind} has no probabilities')
+        verbs["probabilities"] = answers.probabilities
+    if _flag(options, "scores"):
+        if "decision_function" not in answers.verbs:
+            raise RequestError(422, f'"scores": a {answers.kind} has no decision function')
+        verbs["scores"] = "decision_function"
+    outputs = options.get("outputs", [])
+    if isinstance(outputs, str):
+        outputs = outputs.split(",")
+    if not isinstance(outputs, list) or len(outputs) > 20:
+        raise RequestError(422, '"outputs" must be an array of names of methods')
+    for name in outputs:
+        if name not in answers.verbs:
+            raise RequestError(422, f'"outputs": this model answers {", ".join(answers.verbs)}')
+        verbs[name] = name
+    k_best, explain = _count(options, "k_best"), _count(options, "explain")
+    if k_best and not answers.k_best:
+        raise RequestError(422, f'"k_best": a {answers.kind} does not list its best outputs')
+    if explain and not answers.explain:
+        raise RequestError(422, f'"explain": a {answers.kind} does not explain its decisions')
+    return Ask(tuple(f"{field}:{verb}" for field, verb in verbs.items()), k_best, explain)
+
+
+# ----------------------------------------------------------------------------------------------------------- instances
+
+
+def loads(body: bytes | bytearray) -> Any:
+    """JSON of a body; raises RequestError that says what is wrong with it."""
+    import orjson
+
+    try:
+        return orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        if not body:
+            raise RequestError(400, 'the body is empty: send {"instances": […]}') from None
+        raise RequestError(400, f"the body is not JSON: {str(error)[:200]}") from None
+
+
+def dumps(value: Any) -> bytes:
+    """A value as JSON, arrays included."""
+    import orjson
+
+    return orjson.dumps(value, default=plain, option=orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_NON_STR_KEYS)
+
+
+def instances_of(
+    answers: Answerer, verb: str, kind: str, body: bytes, query: dict[str, str], limits: Limits
+) -> tuple[Ask, Any, int]:
+    """The options, the argument and the number of instances of a request, whatever its content type.
+
+    Parameters
+    ----------
+    kind : str
+        The content type, without parameters. JSON is also taken for no type and for that of forms, which curl sends.
+    """
+    if kind in ("application/json", "", "application/x-www-form-urlencoded", "text/plain"):
+        request = loads(body)
+        if not isinstance(request, dict):
+            raise RequestError(422, 'the body must be an object: {"instances": […]}')
+        instances = request.get("instances")
+        if not isinstance(instances, list):
+            missing = "must be an array" if "instances" in request else "is missing"
+            raise RequestError(422, f'"instances" {missing}')
+        options = {**query, **request} if query else request
+    else:
+        options = dict(query)
+        if kind == "text/csv":
+            instances = _csv(body)
+        elif kind in ("application/x-npy", "application/octet-stream"):
+            instances = _npy(body)
+        elif kind in ("application/vnd.apache.arrow.stream", "application/vnd.apache.arrow.file"):
+            instances = _arrow(body)
+        else:
+            raise RequestError(
+                415,
+                f"a body of type {kind[:60]!r} is not understood; send application/json, text/csv, application/x-npy or"
+                " application/vnd.apache.arrow.stream",
+            )
+    ask = parse(answers, verb, options)
+    n = len(instances)
+    if n == 0:
+        raise RequestError(422, '"instances" is empty')
+    if n > limits.instances:
+        raise RequestError(413, f"{n:,} instances are too many: at most {limits.instances:,} are allowed in a request")
+    if isinstance(instances, np.ndarray):
+        if answers.form.name not in ("rows", "integers", "examples", "arrays", "images"):
+            raise RequestError(415, f"this model takes {answers.form.name}, not arrays: send JSON")
+        if answers.form.name in ("arrays", "images") or instances.ndim != 2:
+            instances = instances.tolist()
+        else:
+            return ask, _checked(answers, instances), n
+    try:
+        X = answers.form.read(answers.model, instances, limits)
+    except RecursionError:
+        raise RequestError(422, "instances are nested too deeply") from None
+    return ask, X, n
+
+
+def _checked(answers: Answerer, X: np.ndarray) -> np.ndarray:
+    width = getattr(answers.model, "n_features_in_", None)
+    if isinstance(width, int) and X.shape[1] != width:
+        raise RequestError(422, f"rows have {X.shape[1]} numbers, this model takes {width}")
+    if X.dtype.kind == "f" and not np.isfinite(X).all():
+        raise RequestError(422, "rows hold a number that is not finite")
+    return X.astype(np.int64) if answers.form.name == "integers" else X.astype(np.float64)
+
+
+def _csv(body: bytes) -> list[Any]:
+    """Rows of a table with a header, as objects; cells that are numbers are numbers."""
+    import csv
+
+    try:
+        text = body.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise RequestError(400, "the body is not UTF-8") from None
+    try:
+        dialect: Any = csv.Sniffer().sniff(text[:10_000], delimiters=",;\t")
+    except csv.Error:
+        dialect = csv.excel
+    try:
+        rows = list(csv.reader(io.StringIO(text), dialect))
+    except csv.Error as error:
+        raise RequestError(400, f"the body is no csv: {error}") from None
+    rows = [row for row in rows if row]
+    if len(rows) < 2:
+        raise RequestError(422, "the table needs a line with the names of the columns, and a row")
+    names = rows[0]
+    for i, row in enumerate(rows[1:]):
+        if len(row) != len(names):
+            raise RequestError(422, f"row {i + 1} of the table has {len(row)} cells, its header {len(names)}")
+    return [dict(zip(names, map(_cell, row), strict=True)) for row in rows[1:]]
+
+
+def _cell(text: str) -> Any:
+    try:
+        value = float(text)
+    except ValueError:
+        return text
+    return value if np.isfinite(value) else text
+
+
+def _npy(body: bytes) -> np.ndarray:
+    try:
+        X = np.load(io.BytesIO(body), allow_pickle=False)
+    except (ValueError, EOFError, OSError, SyntaxError):
+        raise RequestError(400, "the body is no array: send what numpy.save writes") from None
+    if not isinstance(X, np.ndarray) or X.ndim < 1 or X.dtype.kind not in "fiub":
+        raise RequestError(422, "the body must be an array of numbers with a row for each instance")
+    return X
+
+
+def _arrow(body: bytes) -> Any:
+    try:
+        require("pyarrow")
+        import pyarrow as pa
+    except ImportError:
+        raise RequestError(415, "this server does not read Arrow: send JSON") from None
+    try:
+        opened = pa.ipc.open_file(body) if body[:6] == b"ARROW1" else pa.ipc.open_stream(body)
+        table = opened.read_all()
+    except (pa.ArrowInvalid, OSError, ValueError):
+        raise RequestError(400, "the body is no Arrow stream") from None
+    if table.num_columns == 1:
+        return table.column(0).to_pylist()
+    return table.to_pylist()
+
+
+# ------------------------------------------------------------------------------------------------------------- answers
+
+
+def answer(answers: Answerer, ask: Ask, arguments: list[Any]) -> list[dict[str, Any]]:
+    """What a model answers to several requests with equal options, in one call of each verb."""
+    sizes = [size_of(X) for X in arguments]
+    X = join(arguments)
+    fields: dict[str, Any] = {}
+    for word in ask.verbs:
+        field, _, verb = word.partition(":")
+        fields[field] = answers.ask(verb, X)
+    if ask.k_best:
+        fields["k_best"] = [
+            [{"output": plain(one), "score": plain(score)} for one, score in map(_scored, ranked)]
+            for ranked in answers.best(X, ask.k_best)
+        ]
+    if ask.explain:
+        fields["explanations"] = answers.explained(X, ask.explain)
+    total = sum(sizes)
+    for field, values in fields.items():
+        found = values.shape[0] if hasattr(values, "shape") else len(values)
+        if found != total:
+            raise RuntimeError(f"{field}: {found} answers for {total} instances")
+    made, start = [], 0
+    for size in sizes:
+        part = {field: plain(values[start : start + size]) for field, values in fields.items()}
+        if "probabilities" in part and answers.classes is not None:
+            part["classes"] = answers.classes
+        made.append(part)
+        start += size
+    return made
+
+
+def _scored(item: Any) -> tuple[Any, Any]:
+    """An output and its score: a pair, or an alignment that knows its own."""
+    return item if isinstance(item, tuple) else (item, getattr(item, "score", None))
+
+
+def describe(name: str, answers: Answerer, version: str, limits: Limits) -> dict[str, Any]:
+    """What a caller must know of a model: its input, an example, what it answers."""
+    return {
+        "name": name,
+        "kind": answers.kind,
+        "version": version,
+        "page": answers.page,
+        "input": {"form": answers.form.name, "says": answers.form.says, "schema": answers.form.schema},
+        "example": {"instances": answers.example()},
+        "answers": list(dict.fromkeys(("predict", *answers.verbs, *answers.specials))),
+        "options": [
+            name
+            for name, has in (
+                ("probabilities", answers.probabilities is not None),
+                ("scores", "decision_function" in answers.verbs),
+                ("k_best", answers.k_best),
+                ("explain", answers.explain),
+                ("outputs", True),
+            )
+            if has
+        ],
+        "classes": None if answers.classes is None else listed(answers.classes),
+        "columns": columns_of(answers),
+        "limits": {"instances": limits.instances, "length": limits.length, "bytes": limits.body},
+    }
+
+
+def columns_of(answers: Answerer) -> list[str] | None:
+    """Names of the columns that a model of tables or of named features takes."""
+    encoder = getattr(answers.model, "map_", answers.model)
+    columns = getattr(encoder, "columns_", None)
+    if columns is not None and all(isinstance(column, dict) for column in columns):
+        return [str(column["name"]) for column in columns]
+    names = getattr(answers.model, "feature_names_in_", None)
+    return None if names is None else [str(name) for name in names]
+
+
+# ------------------------------------------------------------------------------------------------------------- OpenAPI
+
+_ERROR = {
+    "type": "object",
+    "properties": {
+        "error": {
+            "type": "object",
+            "properties": {"status": {"type": "integer"}, "message": {"type": "string"}, "example": {}},
+        }
+    },
+}
+_PROBLEMS = {
+    "400": "the body is not JSON, or not UTF-8",
+    "401": "a token is needed, or the one given is wrong",
+    "404": "there is no such model",
+    "413": "the body, an instance or the number of instances is too large",
+    "415": "a content type that is not understood",
+    "422": "the request is understood, but an instance or an option is not what this model takes",
+    "503": "the queue is full; try again after Retry-After seconds",
+    "504": "the request took too long",
+}
+
+
+def openapi(models: dict[str, Answerer], version: str, limits: Limits) -> dict[str, Any]:
+    """The OpenAPI document of a server with these models."""
+    paths: dict[str, Any] = {}
+    for name, answers in models.items():
+        properties = {
+            "instances": {"type": "array", "minItems": 1, "maxItems": limits.instances, "items": answers.form.schema}
+        }
+        for option, field in OPTIONS.items():
+            properties[option] = {**field.schema, "description": field.says}
+        paths[f"/v1/models/{name}:predict"] = _post(
+            f"Predict with {name} ({answers.kind}). An instance is {answers.form.says}.",
+            {"type": "object", "required": ["instances"], "properties": properties, "additionalProperties": False},
+            {"instances": answers.example()},
+            {
+                "type": "object",
+                "properties": {
+                    "model": {"type": "string"},
+                    "version": {"type": "string"},
+                    "predictions": {"type": "array"},
+                    "probabilities": {"type": "array"},
+                    "classes": {"type": "array"},
+                    "scores": {"type": "array"},
+                    "k_best": {"type": "array"},
+                    "explanations": {"type": "array"},
+                },
+                "required": ["model", "version", "predictions"],
+            },
+        )
+        for verb in answers.specials:
+            paths[f"/v1/models/{name}:{verb}"] = _post(_SPECIAL[verb], {"type": "object"}, {}, {"type": "object"})
+        paths[f"/v1/models/{name}"] = _get(f"What {name} takes and answers.")
+        paths[f"/v2/models/{name}/infer"] = _post(
+            f"Open Inference Protocol v2: infer with {name}.", {"type": "object"}, {}, {"type": "object"}
+        )
+    paths["/v1/models"] = _get("All models.")
+    for path, says in (
+        ("/health", "Whether the process lives."),
+        ("/ready", "Whether every model is loaded and the server takes requests."),
+        ("/metrics", "Counters in the text format of Prometheus."),
+        ("/v2", "Open Inference Protocol v2: the server."),
+    ):
+        paths[path] = _get(says)
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "Mercer models", "version": version},
+        "paths": paths,
+        "components": {
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+            "schemas": {"Error": _ERROR},
+        },
+    }
+
+
+_SPECIAL = {
+    "register": "The motion of the points in source onto those in target.",
+    "nearest": "The rows in among whose codes are nearest to those of the instances.",
+    "shares": "Shares of the predicted classes, of all rows and of each group.",
+}
+assert set(_SPECIAL) == set(SPECIALS)
+
+
+def _get(says: str) -> dict[str, Any]:
+    return {"get": {"summary": says, "responses": {"200": {"description": "OK"}}}}
+
+
+def _post(says: str, request: Any, example: Any, response: Any) -> dict[str, Any]:
+    problem: Callable[[str], dict[str, Any]] = lambda text: {  # noqa: E731
+        "description": text,
+        "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}},
+    }
+    return {
+        "post": {
+            "summary": says,
+            "requestBody": {
+                "required": True,
+                "content": {"application/json": {"schema": request, "example": example}},
+            },
+            "responses": {
+                "200": {"description": "OK", "content": {"application/json": {"schema": response}}},
+                **{status: problem(text) for status, text in _PROBLEMS.items()},
+            },
+        }
+    }

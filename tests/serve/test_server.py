@@ -1,0 +1,233 @@
+"""A server as its callers see it: two processes on loopback; slow and hostile callers; a worker that is killed."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("starlette", reason="the extra serve is not installed")
+pytest.importorskip("uvicorn", reason="the extra serve is not installed")
+pytest.importorskip("httptools", reason="the extra serve is not installed")
+
+import mercer
+from mercer.cli import app as command
+from mercer.serve import Client, ServerError
+from mercer.tagging import Tagger
+
+X = [["Ada", "wrote", "programs"], ["Bob", "saw", "Ada"], ["The", "cat", "saw", "Bob"]] * 4
+Y = [["B", "O", "O"], ["B", "O", "B"], ["O", "O", "O", "B"]] * 4
+OTHER = [["P" if tag == "B" else "N" for tag in tags] for tags in Y]
+BODY = json.dumps({"instances": X[:1]}).encode()
+
+SERVER = """
+import json, sys
+from mercer.serve.server import Options, serve
+options = Options(**json.loads(sys.argv[1]))
+raise SystemExit(serve(options, lambda url: print(url, flush=True)))
+"""
+
+
+pytestmark = pytest.mark.slow  # three processes start
+
+
+class Running:
+    """A server process."""
+
+    def __init__(self, path: Path, **options: Any) -> None:
+        said = {"models": {"tagger": str(path)}, "port": 0, **options}
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", SERVER, json.dumps(said)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={**os.environ, "OMP_NUM_THREADS": "1"},
+        )
+        assert self.process.stdout is not None
+        self.url = self.process.stdout.readline().decode().strip().rstrip("/")
+        assert self.url, self.process.stderr.read().decode()  # type: ignore[union-attr]
+        self.port = int(self.url.rpartition(":")[2])
+
+    def connect(self) -> socket.socket:
+        return socket.create_connection(("127.0.0.1", self.port), timeout=60)
+
+    def said(self, data: bytes) -> bytes:
+        """What comes back for raw bytes until the server closes."""
+        with self.connect() as sock:
+            sock.sendall(data)
+            parts = []
+            while chunk := sock.recv(65536):
+                parts.append(chunk)
+        return b"".join(parts)
+
+    def end(self) -> tuple[int, str]:
+        self.process.send_signal(signal.SIGTERM)
+        _, err = self.process.communicate(timeout=60)
+        return self.process.returncode, err.decode()
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("serve") / "tagger.mercer"
+    mercer.save(Tagger(C=10.0).fit(X, Y), path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def server(model: Path) -> Iterator[Running]:
+    running = Running(model, workers=2, reload_seconds=0.1, head_seconds=0.6, body_seconds=0.6, max_body=100_000)
+    yield running
+    status, log = running.end()
+    assert status == 0
+    lines = [json.loads(line) for line in log.splitlines() if line.startswith("{")]
+    assert {"model loaded", "ended"} <= {line["event"] for line in lines}
+    assert "Traceback" not in log
+
+
+def request(path: str, head: str = "", body: bytes = BODY) -> bytes:
+    lines = (f"POST {path} HTTP/1.1", "Host: localhost", "Connection: close", f"Content-Length: {len(body)}")
+    return "\r\n".join(lines).encode() + b"\r\n" + head.encode() + b"\r\n" + body
+
+
+def test_predictions_over_a_connection_that_is_kept(server: Running) -> None:
+    with Client(server.url) as client:
+        assert client.ready()
+        assert client.predict("tagger", X[:3]) == Y[:3]
+        answer = client.ask("tagger", X[:1], probabilities=True)
+        assert np.allclose(np.sum(answer["probabilities"], axis=-1), 1.0)
+        assert client.models()[0]["kind"] == "Tagger"
+        assert client.model("tagger")["input"]["form"] == "sequences"
+        with pytest.raises(ServerError, match="404: there is no model 'x'"):
+            client.predict("x", X)
+        with pytest.raises(ServerError, match=r"instances\[0\] must be") as caught:
+            client.predict("tagger", ["Ada"])
+        assert caught.value.answer["example"]
+
+
+def test_requests_in_one_packet_are_answered_in_their_order(server: Running) -> None:
+    keep = request("/v1/models/tagger:predict").replace(b"Connection: close\r\n", b"")
+    said = server.said(keep + keep + request("/v1/models/x:predict"))
+    assert said.count(b"HTTP/1.1 200 OK") == 2
+    assert said.rindex(b"HTTP/1.1 404") > said.rindex(b"HTTP/1.1 200 OK")
+
+
+def test_callers_that_do_not_finish_their_request_are_cut_off(server: Running) -> None:
+    """Nothing at all, half a header, half a body, a byte now and then."""
+    begun = time.monotonic()
+    socks = [server.connect() for _ in range(3)]
+    socks[1].sendall(b"POST /v1/models/tagger:predict HTTP/1.1\r\nHost: loc")
+    socks[2].sendall(request("/v1/models/tagger:predict")[:-5])
+    with server.connect() as slow:
+        for byte in b"GET /health HTTP/1.1\r\nHost: localhost\r\nX: 1":
+            slow.sendall(bytes([byte]))
+            time.sleep(0.03)
+        assert slow.recv(65536).startswith(b"HTTP/1.1 408")
+    for sock in socks:
+        assert b"408" in sock.recv(65536)
+        assert sock.recv(65536) == b""
+        sock.close()
+    assert time.monotonic() - begun < 15
+
+
+@pytest.mark.parametrize(
+    ("data", "status"),
+    [
+        (b"\x00\x01\x02\r\n\r\n", b"400"),
+        (b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n" + b"X: y\r\n" * 200 + b"\r\n", b"431"),
+        (b"GET /health HTTP/1.1\r\nHost: localhost\r\nX: " + b"y" * 300_000 + b"\r\n\r\n", b"431"),
+        (b"GET /" + b"a" * 20_000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n", b"431"),
+        (request("/v1/models/tagger:predict", body=b" " * 200_000), b"413"),
+        (request("/v1/models/tagger:predict", "Origin: http://evil.example\r\n"), b"403"),
+        (request("/v1/models/tagger:predict").replace(b"localhost", b"evil.example"), b"421"),
+        (b"GET /../../etc/passwd HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", b"404"),
+        (b"GET /static/%2e%2e%2fapp.py HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", b"404"),
+        (b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n", b"400"),
+    ],
+)  # fmt: skip
+def test_hostile_requests_get_a_status(server: Running, data: bytes, status: bytes) -> None:
+    said = server.said(data)
+    assert said.startswith(b"HTTP/1.1 " + status), said[:200]
+    assert b"Traceback" not in said
+
+
+def test_a_replaced_model_serves_within_moments(server: Running, model: Path) -> None:
+    with Client(server.url) as client:
+        before = model.read_bytes()
+        mercer.save(Tagger(C=10.0).fit(X, OTHER), model)
+        until = time.monotonic() + 60
+        seen = 0
+        while seen < 20 and time.monotonic() < until:  # of both processes
+            found = client.predict("tagger", X[:1])
+            assert found in (Y[:1], OTHER[:1])
+            seen = seen + 1 if found == OTHER[:1] else 0
+            client.close()  # the next request may go to the other process
+        assert seen == 20
+        model.write_bytes(before[:-10])
+        time.sleep(0.5)
+        assert client.predict("tagger", X[:1]) == OTHER[:1]
+        model.write_bytes(before)
+
+
+def test_a_killed_worker_comes_back_and_callers_notice_nothing(server: Running) -> None:
+    children = subprocess.run(
+        ["ps", "-o", "pid=", "--ppid", str(server.process.pid)], capture_output=True, text=True, check=True
+    ).stdout.split()
+    assert len(children) == 2
+    with Client(server.url, retries=8) as client:
+        os.kill(int(children[0]), signal.SIGKILL)
+        for _ in range(30):
+            assert client.predict("tagger", X[:1]) in (Y[:1], OTHER[:1])
+        until = time.monotonic() + 120
+        while time.monotonic() < until:
+            connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+            connection.request("GET", "/metrics")
+            text = connection.getresponse().read().decode()
+            connection.close()
+            if all(f'mercer_worker_ready{{worker="{k}"}} 1' in text for k in range(2)):
+                break
+            time.sleep(0.1)
+        else:
+            pytest.fail("the worker did not come back")
+        counted = [line for line in text.splitlines() if line.startswith("mercer_requests_total") and '"200"' in line]
+        assert float(counted[0].rpartition(" ")[2]) >= 30  # those of the killed worker count on
+
+
+def test_the_command_refuses_what_cannot_be_served(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], server: Running
+) -> None:
+    bad = tmp_path / "bad.mercer"
+    bad.write_bytes(b"x" * 100)
+    short = tmp_path / "token"
+    short.write_text("abc\n")
+    for args, message in (
+        ([str(model), "--host", "0.0.0.0"], "give --token-file"),
+        ([str(model), "--port", str(server.port)], f"127.0.0.1:{server.port}: address already in use"),
+        ([str(tmp_path / "no.mercer")], "no.mercer: no such file"),
+        ([str(bad), "--port", "0"], "is not a model file"),
+        ([str(model), str(model)], "two models are called 'tagger'"),
+        ([str(model), "--certificate", str(bad)], "belong together"),
+        ([str(model), "--token-file", str(short)], "at least 16"),
+    ):
+        assert command.main(["serve", *args]) == (1 if "already" in message else 2), args
+        assert message in " ".join(capsys.readouterr().err.split()), args
+
+
+def test_without_the_extra_the_command_names_it(
+    model: Path, capsys: pytest.CaptureFixture[str], monkeypatch: Any
+) -> None:
+    import importlib.util
+
+    found = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name, *a: None if name == "uvicorn" else found(name, *a))
+    assert command.main(["serve", str(model)]) == 2
+    assert "pip install 'mercer[serve]'" in " ".join(capsys.readouterr().err.split())
