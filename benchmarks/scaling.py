@@ -1,0 +1,363 @@
+"""Beyond memory and beyond one machine: stores, workers, and what an iteration costs.
+
+store      CoNLL-2000 in copies: passes over a store against passes over memory, and the peak of memory in each
+iteration  overhead of one evaluation on two workers: shared memory against Dask as it comes
+workers    passes with two single-thread workers against two threads of one process
+failures   weights after workers were killed at random points against those of memory, to the last bit
+hashed     a hashed learner from pieces of generated text: MB a second and memory as it goes
+growth     a model of the time of an iteration from the measured constants, to 1,000 workers
+
+python benchmarks/scaling.py --tasks store iteration
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from benchmarks._timing import from_data, missing, parse, record, sized
+
+TASKS = ("store", "iteration", "workers", "failures", "hashed", "growth")
+
+
+def sentences(copies: int) -> tuple[list[Any], list[Any]]:
+    """CoNLL-2000 in copies, or generated sentences at the smallest size."""
+    if sized(False, True):
+        random = np.random.default_rng(0)
+        X = [[(f"w{j}", f"p{j % 5}") for j in random.integers(40, size=6)] for _ in range(40)]
+        return X * copies, [["AB"[int(token[0][1:]) % 2] for token in x] for x in X] * copies
+    from mercer.datasets import load_conll2000
+
+    found = load_conll2000("train")
+    X = [[token[:-1] for token in one] for one in found]
+    return X * copies, [[token[-1] for token in one] for one in found] * copies
+
+
+def peak() -> float:
+    """The peak of resident memory of this process so far, in MB."""
+    with open("/proc/self/status") as file:
+        return next(int(line.split()[1]) / 1e3 for line in file if line.startswith("VmHWM"))
+
+
+# ---------------------------------------------------------------------------------------------------------- on disk
+
+
+def fit_once(place: str, folder: str, copies: int, passes: int) -> None:
+    """In a process of its own: build the risk in memory or from a store, make passes, print seconds and memory."""
+    import copy
+
+    from mercer.data import Partitions, Store, Template
+    from mercer.learning.partitioned import prepare
+    from mercer.tagging import Tagger
+
+    before = peak()
+    model = Tagger(template=Template.load("words+pos"))
+    if place == "memory":
+        X, y = sentences(copies)
+        given: Any = Partitions.split(X, y, n=copies)
+        del X, y
+    else:
+        given = Store(folder)
+    with prepare(copy.copy(model), given, None, None, model._loss(), None) as risk:
+        del given
+        w = np.zeros(risk.n_weights)
+        risk.value_and_gradient(w)
+        begin = time.process_time()
+        for _ in range(passes):
+            value, gradient = risk.value_and_gradient(w)
+            w -= 1e-4 * gradient
+        taken = (time.process_time() - begin) / passes
+        print(f"{taken:.4f} {peak() - before:.1f} {risk.n_weights} {value!r}")
+
+
+def store_task(copies: int, passes: int) -> None:
+    from mercer.data import Store, Template
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "train.store"
+        store = Store(path)
+        X, y = sentences(1)
+        for _ in range(copies):
+            store.append(X, y, template=Template.load("words+pos"))
+        found = {}
+        for place in ("memory", "store"):
+            command = [sys.executable, __file__, "--once", place, str(path), str(copies), str(passes)]
+            if sized(False, True):
+                command.append("--smoke")
+            out = subprocess.run(command, capture_output=True, text=True, check=True, env=environment()).stdout.split()
+            found[place] = (float(out[0]), float(out[1]), int(out[2]), out[3])
+        (fast, more, n, value), (slow, less, _, other) = found["memory"], found["store"]
+        size = store.nbytes / 1e6
+        print(f"store: {copies} copies, {size:,.0f} MB on disk, {n:,} weights, equal values: {value == other}")
+        print(f"  a pass: memory {fast:.3f} s, store {slow:.3f} s, ratio {slow / fast:.2f}")
+        print(f"  peak above the interpreter: memory {more:,.0f} MB, store {less:,.0f} MB (weights {8 * n / 1e6:,.0f})")
+        record("scaling", f"a pass over {copies} copies", ours=slow, theirs=fast, peer="memory")
+        record("scaling", f"peak of memory, {copies} copies", ours=less, theirs=more, peer="memory", unit="MB")
+
+
+def environment() -> dict[str, str]:
+    folder = str(Path(__file__).parent.parent)
+    return {**os.environ, "PYTHONPATH": folder, "OMP_NUM_THREADS": "1"}
+
+
+# --------------------------------------------------------------------------------------------------------- on workers
+
+
+def cluster(n: int) -> Any:
+    import distributed
+
+    local = distributed.LocalCluster(
+        n_workers=n, threads_per_worker=1, processes=True, host="127.0.0.1", dashboard_address=None, silence_logs=50
+    )
+    return local, distributed.Client(local)
+
+
+class Idle:
+    """A risk that takes no time: what is left is the way there and back."""
+
+    n_examples = 1
+
+    def __init__(self, n_weights: int) -> None:
+        self.n_weights = n_weights
+        self.gradient = np.ones(n_weights)
+
+    def value_and_gradient(self, w: np.ndarray) -> tuple[float, np.ndarray]:
+        return float(w[0]), self.gradient.copy()
+
+
+def idle(part: Any, number: int, n: int) -> Idle:
+    return Idle(n)
+
+
+def iteration_task(n: int, repeats: int) -> dict[str, float]:
+    import dask
+
+    from mercer.learning._dask import OnWorkers
+
+    local, client = cluster(2)
+    taken: dict[str, list[float]] = {}
+    try:
+        w = np.random.default_rng(0).normal(size=n)
+        ways = {"shared memory": {}, "shared memory, float32": {"mercer.traffic": "float32"}}
+        ways |= {"network": {"mercer.shared-memory": False}}
+        places = {}
+        for name, settings in ways.items():
+            with dask.config.set(settings):
+                place = OnWorkers([dask.delayed(([0], [0])) for _ in range(2)], None, None)
+            known = sorted(place._known)
+            place._futures = [client.submit(idle, None, i, n, pure=False, workers=[a]) for i, a in enumerate(known)]
+            place._group()
+            places[name] = place
+            place.sums("value_and_gradient", w)
+        for _ in range(repeats):
+            for name, place in places.items():
+                begin = time.perf_counter()
+                place.sums("value_and_gradient", w)
+                taken.setdefault(name, []).append(time.perf_counter() - begin)
+            begin = time.perf_counter()
+            sent = client.scatter(w, broadcast=True, hash=False)
+            parts = [client.submit(_plain, sent, i, pure=False) for i in range(2)]
+            _ = sum(client.gather(parts))
+            taken.setdefault("Dask as it comes", []).append(time.perf_counter() - begin)
+            begin = time.perf_counter()
+            client.gather([client.submit(_nothing, i, pure=False) for i in range(2)])
+            taken.setdefault("two empty tasks", []).append(time.perf_counter() - begin)
+        for place in places.values():
+            place.close()
+    finally:
+        client.close()
+        local.close()
+    found = {name: 1e3 * float(np.median(values)) for name, values in taken.items()}
+    for name, ms in found.items():
+        print(f"iteration: {n:,} weights, 2 workers, {name}: {ms:.1f} ms")
+        record("scaling", f"iteration: {name}", ours=ms, unit="ms")
+    return found
+
+
+def _plain(w: np.ndarray, i: int) -> np.ndarray:
+    return np.ones_like(w)
+
+
+def _nothing(i: int) -> int:
+    return i
+
+
+def bags_of(parts: Any) -> tuple[Any, Any]:
+    import dask
+
+    return [dask.delayed(part.X) for part in parts], [dask.delayed(part.y) for part in parts]
+
+
+def workers_task(copies: int, passes: int) -> None:
+    import copy
+
+    from mercer.data import Partitions, Template
+    from mercer.learning.partitioned import prepare
+    from mercer.tagging import Tagger
+
+    X, y = sentences(copies)
+    parts = Partitions.split(X, y, n=4)
+    local, client = cluster(2)
+    try:
+        taken = {}
+        for name, given, jobs in (("two threads", (parts, None), 2), ("two workers", bags_of(parts), 1)):
+            model = Tagger(template=Template.load("words+pos"), n_jobs=jobs)
+            with prepare(copy.copy(model), given[0], given[1], None, model._loss(), None) as risk:
+                w = np.zeros(risk.n_weights)
+                risk.value_and_gradient(w)
+                begin = time.perf_counter()
+                for _ in range(passes):
+                    risk.value_and_gradient(w)
+                taken[name] = (time.perf_counter() - begin) / passes
+        ratio = taken["two threads"] / taken["two workers"]
+        print(
+            f"workers: a pass with two threads {taken['two threads']:.3f} s, two workers {taken['two workers']:.3f} s"
+        )
+        print(f"workers: speed of workers against threads {ratio:.2f}")
+        record("scaling", "a pass", ours=taken["two workers"], theirs=taken["two threads"], peer="two threads")
+    finally:
+        client.close()
+        local.close()
+
+
+def failures_task(kills: int) -> None:
+    from mercer.data import Partitions, Template
+    from mercer.learning import _dask
+    from mercer.tagging import Tagger
+
+    X, y = sentences(1)
+    X, y = X[: sized(400, 20)], y[: sized(400, 20)]
+    parts = Partitions.split(X, y, n=5)
+    model = Tagger(template=Template.load("words+pos"), max_iter=30)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        reference = model.fit(parts).coef_
+        random = np.random.default_rng(int(time.time()))
+        local, client = cluster(2)
+        ask_all, equal, points = _dask.OnWorkers._ask_all, 0, []
+        try:
+            for _ in range(kills):
+                point, asked = int(random.integers(1, 30)), [0]
+
+                def dying(self: Any, *args: Any, point: int = point, asked: list[int] = asked) -> Any:
+                    asked[0] += 1
+                    if asked[0] == point:
+                        victim = sorted(self._workers())[int(random.integers(2)) % len(self._workers())]
+                        client.run(os._exit, 9, workers=[victim], wait=False)
+                    return ask_all(self, *args)
+
+                _dask.OnWorkers._ask_all = dying  # type: ignore[method-assign]
+                found = Tagger(template=model.template, max_iter=30).fit(*bags_of(parts)).coef_
+                equal += bool(np.array_equal(found, reference))
+                points.append(point)
+                client.wait_for_workers(2, timeout=120)
+        finally:
+            _dask.OnWorkers._ask_all = ask_all  # type: ignore[method-assign]
+            client.close()
+            local.close()
+    print(f"failures: {equal} of {kills} fits with a worker killed (at evaluations {points}) have equal weights")
+    record("scaling", "fits with a killed worker that have equal weights", values={"equal": equal, "of": kills})
+
+
+# -------------------------------------------------------------------------------------------------------------- text
+
+
+def hashed_task(megabytes: int, piece: int) -> None:
+    """Generated text: words by Zipf's law, classes by their first words."""
+    from mercer.data import Store
+    from mercer.online import HashedClassifier
+
+    random = np.random.default_rng(0)
+    words = np.array([f"word{i}" for i in range(50_000)])
+    share = 1.0 / np.arange(1, len(words) + 1)
+    share /= share.sum()
+    with tempfile.TemporaryDirectory() as folder:
+        store = Store(Path(folder) / "text.store")
+        while store.nbytes < megabytes * 1e6:
+            numbers = random.choice(len(words), (piece, 100), p=share)
+            texts = [" ".join(row) for row in words[numbers]]
+            store.append(texts, (numbers[:, :5].sum(axis=1) % 2).astype(int))
+        model, seen, marks = HashedClassifier(n_bits=20), 0, []
+        before = peak()
+        for i, part in enumerate(store):
+            begin = time.process_time()
+            model.partial_fit(part.X, part.y, classes=[0, 1])
+            taken = time.process_time() - begin
+            seen += store.pieces[i]["bytes"]
+            marks.append((store.pieces[i]["bytes"] / 1e6 / taken, peak() - before))
+        first, last = marks[min(1, len(marks) - 1)], marks[-1]
+        middle = np.median([rate for rate, _ in marks])
+        print(f"hashed: {seen / 1e6:,.0f} MB of text in {len(store)} pieces, median {middle:.1f} MB/s")
+        for when, (rate, memory) in (("beginning", first), ("end", last)):
+            print(f"hashed: at the {when} {rate:.1f} MB/s, memory +{memory:.0f} MB")
+        loss = model.progressive_loss_
+        again = HashedClassifier(n_bits=20, passes=1).fit(store)
+        print(f"hashed: progressive loss {loss:.6f}, by fit(store) {again.progressive_loss_:.6f}")
+        record("scaling", "hashed learner from a store", ours=float(np.median([m for m, _ in marks])), unit="MB/s")
+
+
+# ------------------------------------------------------------------------------------------------------------ growth
+
+
+def growth_task(constants: dict[str, float], n: int, pass_seconds: float) -> None:
+    """T(p) = work / p + latency + tasks · p + weights on the wire: broadcast as a tree, sums at the client.
+
+    ``latency`` and the time of a task come from empty tasks, seconds a byte from evaluations through the network.
+    """
+    latency = constants["two empty tasks"] / 1e3
+    a_task = latency / 4  # of the scheduler, one after the other
+    wire = max(1e-4, (constants["network"] - constants["two empty tasks"]) / 1e3) / 4  # w out and g in, two workers
+    best = (np.inf, 1)
+    print(f"growth: workers, seconds of an iteration, speed-up; a pass on one worker takes {pass_seconds:.1f} s")
+    for p in (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1000):
+        seconds = pass_seconds / p + latency + a_task * p + wire * np.ceil(np.log2(p + 1)) + wire * p
+        best = min(best, (seconds, p))
+        print(f"growth: {p:5d} {seconds:9.3f} {pass_seconds / seconds:8.1f}")
+    print(f"growth: it stops paying at about {best[1]} workers, whose sums of {n:,} weights all meet at the client")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tasks", nargs="+", choices=TASKS, default=list(TASKS))
+    parser.add_argument("--copies", type=int, default=20)
+    parser.add_argument("--passes", type=int, default=3)
+    parser.add_argument("--weights", type=int, default=1_000_000)
+    parser.add_argument("--repeats", type=int, default=30)
+    parser.add_argument("--kills", type=int, default=10)
+    parser.add_argument("--megabytes", type=int, default=10_000)
+    parser.add_argument("--pass-seconds", type=float, default=100.0, help="of the simulated work of one pass")
+    parser.add_argument("--once", nargs=4, help=argparse.SUPPRESS)
+    small = {"tasks": ["store", "hashed"], "copies": 2, "passes": 1, "megabytes": 1}
+    options = parse(parser, **small)
+    if options.once:
+        place, folder, copies, passes = options.once
+        return fit_once(place, folder, int(copies), int(passes))
+    on_workers = not missing("distributed")
+    constants = None
+    if "store" in options.tasks:
+        with from_data("store"):
+            store_task(options.copies, options.passes)
+    if on_workers and ("iteration" in options.tasks or "growth" in options.tasks):
+        constants = iteration_task(options.weights, options.repeats)
+    if on_workers and "workers" in options.tasks:
+        with from_data("workers"):
+            workers_task(1, options.passes)
+    if on_workers and "failures" in options.tasks:
+        with from_data("failures"):
+            failures_task(options.kills)
+    if "hashed" in options.tasks:
+        hashed_task(options.megabytes, sized(20_000, 500))
+    if "growth" in options.tasks and constants is not None:
+        growth_task(constants, options.weights, options.pass_seconds)
+
+
+if __name__ == "__main__":
+    main()

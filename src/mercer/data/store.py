@@ -1,0 +1,626 @@
+"""Examples on disk: a folder of pieces and a manifest, read piece by piece in bounded memory.
+
+    train.store/manifest.json            what the pieces are: kinds, columns, sizes, checksums
+    train.store/00000-3f29a1c4.piece     safetensors: the examples of one call of append, encoded
+
+A piece is written whole and then entered in the manifest, which is replaced by a rename: a reader sees all of an append
+or nothing of it, and what a killed writer left is removed by the next one. Pieces are mapped; their pages are given
+back to the system after use, so that memory stays that of one piece.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import secrets
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+
+from mercer._state.container import MappedFile, ModelFileError, map_file, write_atomically, write_file
+from mercer._state.lock import FileLock
+from mercer._state.values import Reader, Writer
+from mercer._validation import check_offsets
+from mercer.data.bags import Bags
+from mercer.data.features import FeatureIndex, NamedSequences, as_sequences
+from mercer.data.graphs import Graphs, as_graphs
+from mercer.data.labels import LabelLists, TagSequences
+from mercer.data.partitions import Partition
+from mercer.data.sequences import Rows, Sequences
+from mercer.data.templates import Template
+from mercer.data.text import TextBuffer
+
+__all__ = ["Store", "StoreError"]
+
+FORMAT_VERSION = 1
+_KIND = "store piece"
+_MANIFEST = "manifest.json"
+KINDS = ("sequences", "rows", "texts", "graphs", "bags", "items")
+
+
+class StoreError(ModelFileError):
+    """A store that cannot be read or written: damaged, cut short, of another kind, or in use by another writer."""
+
+
+class Store:
+    """Examples in a folder, written once in pieces and read piece by piece.
+
+    Opening reads the manifest alone. A piece is checked against its checksum when it is first read.
+
+    Parameters
+    ----------
+    path : str or path
+        The folder. One that is not there yet is made by the first :meth:`append`.
+
+    Attributes
+    ----------
+    kind : str or None
+        What X is: "sequences", "rows", "texts", "graphs", "bags" or "items"; None while nothing is written.
+    pieces : list of dict
+        File, bytes, checksum and number of examples of each piece.
+    template : Template or None
+        What made the features of sequences from columns.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from mercer.data import Store
+    >>> from mercer.tagging import Tagger
+    >>> store = Store(tempfile.mkdtemp() + "/train.store")
+    >>> store.append([[{"word": "the"}, {"word": "dog"}]], [["DET", "NOUN"]])
+    >>> store.append([[{"word": "a"}, {"word": "cat"}]], [["DET", "NOUN"]])
+    >>> store
+    Store(2 examples of sequences in 2 pieces)
+    >>> Tagger().fit(store).predict([[{"word": "the"}, {"word": "cat"}]])
+    [['DET', 'NOUN']]
+    """
+
+    __mercer_partitions__ = True
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        self._places: dict[int, dict[str, Any]] = {}
+        self._mapped: dict[int, MappedFile] = {}
+        self.reload()
+
+    def reload(self) -> None:
+        """Read the manifest again: what other processes have appended becomes visible."""
+        self._manifest = _read_manifest(self.path)
+
+    # ------------------------------------------------------------------ what it is
+
+    @property
+    def kind(self) -> str | None:
+        """What X is."""
+        return self._manifest["kind"]
+
+    @property
+    def pieces(self) -> list[dict[str, Any]]:
+        """Files of the pieces, with their sizes and checksums."""
+        return self._manifest["pieces"]
+
+    @property
+    def n_examples(self) -> int:
+        """Number of examples in all pieces."""
+        return sum(piece["examples"] for piece in self.pieces)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all pieces."""
+        return sum(piece["bytes"] for piece in self.pieces)
+
+    @property
+    def template(self) -> Template | None:
+        """What made the features of sequences from columns."""
+        text = self._manifest["settings"].get("template")
+        return None if text is None else Template.parse(text)
+
+    @property
+    def columns(self) -> list[str] | None:
+        """Names of the columns, where rows came from a frame."""
+        return self._manifest["settings"].get("columns")
+
+    def __len__(self) -> int:
+        return len(self.pieces)
+
+    def __repr__(self) -> str:
+        if not self.pieces:
+            return "Store(empty)"
+        n = len(self)
+        return f"Store({self.n_examples:,} examples of {self.kind} in {n} piece{'s' if n > 1 else ''})"
+
+    # ------------------------------------------------------------------ writing
+
+    def append(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        kind: str | None = None,
+        template: Template | None = None,
+        n_bits: int = 0,
+    ) -> None:
+        """Write examples as one more piece.
+
+        A piece should fit into memory several times; tens of megabytes are a good size. Nothing of it is visible
+        until all of it is written.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As estimators take them. With bags, y is a :class:`~mercer.proportions.Bags` of the rows of X, whole.
+        kind : {"sequences", "rows", "texts", "graphs", "bags", "items"}, optional
+            What X is. Default: by its form; ``"items"`` takes lists of anything that model files hold.
+        template : Template, optional
+            For sequences of columns: makes their features, and is kept.
+        n_bits : int, default=0
+            For sequences: hash the names of features into ``2**n_bits`` columns, for ``features="hashing"``.
+
+        Raises
+        ------
+        StoreError
+            If another process is writing, or earlier pieces have other columns or are of another kind.
+        OSError
+            If the disk is full, for example. The store is as it was.
+        """
+        kind = _kind_of(X, y, template) if kind is None else kind
+        if kind not in KINDS:
+            raise ValueError(f"kind must be one of {', '.join(map(repr, KINDS))}, got {kind!r}")
+        self.path.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(self.path, "another process{owner} is writing to this store; wait for its end")
+        try:
+            lock.acquire()
+        except ModelFileError as error:
+            raise StoreError(str(error)) from None
+        try:
+            self.reload()  # another writer may have been here
+            meta, arrays, settings, n = _encoded(kind, X, y, sample_weight, template, n_bits)
+            self._check_settings(kind, settings)
+            self._remove_strays()
+            name = f"{len(self.pieces):05d}-{secrets.token_hex(4)}.piece"
+            try:
+                checksum = write_file(self.path / name, _KIND, meta, arrays)
+                entry = {
+                    "file": name,
+                    "bytes": os.path.getsize(self.path / name),
+                    "checksum": checksum,
+                    "examples": n,
+                }
+                manifest = {**self._manifest, "kind": kind, "settings": settings, "pieces": [*self.pieces, entry]}
+                _write_manifest(self.path, manifest)
+            except BaseException:
+                with contextlib.suppress(OSError):
+                    os.unlink(self.path / name)
+                raise
+            self._manifest = manifest
+        finally:
+            lock.release()
+
+    def extend(
+        self,
+        examples: Iterable[tuple[Any, ...]],
+        size: int = 4096,
+        *,
+        done: Callable[[int], None] | None = None,
+        **settings: Any,
+    ) -> None:
+        """Append examples (x, y) from an iterable, ``size`` of them a piece.
+
+        Parameters
+        ----------
+        examples : iterable of tuples (x, y)
+        size : int, default=4096
+            Examples of a piece.
+        done : callable, optional
+            Is told the number of examples written so far, after each piece.
+        **settings
+            As in :meth:`append`.
+        """
+        batch: list[tuple[Any, ...]] = []
+        written = 0
+
+        def flush() -> None:
+            nonlocal written
+            self.append(*(list(column) for column in zip(*batch, strict=True)), **settings)
+            written += len(batch)
+            batch.clear()
+            if done is not None:
+                done(written)
+
+        for example in examples:
+            batch.append(example)
+            if len(batch) >= size:
+                flush()
+        if batch:
+            flush()
+
+    def _check_settings(self, kind: str, settings: dict[str, Any]) -> None:
+        if not self.pieces:
+            return
+        if kind != self.kind:
+            raise StoreError(f"{self.path}: the store holds {self.kind}, these are {kind}")
+        for name, before in self._manifest["settings"].items():
+            if settings[name] != before:
+                raise StoreError(
+                    f"{self.path}: {name} of the store: {_short(before)}; of these: {_short(settings[name])}"
+                )
+
+    def _remove_strays(self) -> None:
+        """Remove pieces that writers left when they were killed."""
+        known = {piece["file"] for piece in self.pieces}
+        for file in self.path.glob("*.piece*"):
+            if file.name not in known:
+                with contextlib.suppress(OSError):
+                    file.unlink()
+
+    # ------------------------------------------------------------------ reading
+
+    def __getitem__(self, i: int) -> Partition:
+        """The examples of piece i. Arrays are views of the file: :meth:`drop` and :meth:`walk` give memory back."""
+        i = range(len(self))[i]
+        if i not in self._mapped:
+            self._mapped[i] = self._map(i)
+        file, places = self._mapped[i], self._places.setdefault(i, {})
+        try:
+            return _decoded(self.kind or "", file.meta, file.arrays, places)
+        except (KeyError, TypeError, ValueError, IndexError) as error:
+            self._fail(i, f"does not hold what its manifest says ({error})", error)
+
+    def __iter__(self) -> Iterator[Partition]:
+        return self.walk()
+
+    def walk(self) -> Iterator[Partition]:
+        """The pieces one after the other; the memory of one is given back when the next is asked for."""
+        for i in range(len(self)):
+            try:
+                yield self[i]
+            finally:
+                self.drop(i)
+
+    def drop(self, i: int) -> None:
+        """Give the memory of piece i back to the system; what is touched again is read again."""
+        if i in self._mapped:
+            self._mapped[i].drop_pages()
+
+    def verify(self) -> None:
+        """Read all pieces and compare their checksums.
+
+        Raises
+        ------
+        StoreError
+            For the first piece that is missing, cut short or changed; the message names it.
+        """
+        for i in range(len(self)):
+            self._map(i).drop_pages()
+
+    def _map(self, i: int) -> MappedFile:
+        piece = self.pieces[i]
+        path = self.path / piece["file"]
+        try:
+            size = os.path.getsize(path)
+            if size != piece["bytes"]:
+                self._fail(i, f"has {size:,} bytes, the manifest says {piece['bytes']:,}: it was cut short or replaced")
+            file = map_file(path, _KIND)
+        except FileNotFoundError as error:
+            self._fail(i, "is missing", error)
+        except ModelFileError as error:
+            if isinstance(error, StoreError):
+                raise
+            self._fail(i, str(error).removeprefix(str(path)).strip(), error)
+        if file.checksum != piece["checksum"]:
+            self._fail(i, "is not the piece that was written: its checksum is another one than the manifest's")
+        return file
+
+    def _fail(self, i: int, what: str, cause: Exception | None = None) -> NoReturn:
+        raise StoreError(f"{self.path}: piece {i} ({self.pieces[i]['file']}) {what}") from cause
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"path": self.path, "_manifest": self._manifest, "_places": {}, "_mapped": {}}
+
+    def distributed(self) -> StoreOnWorkers:
+        """The pieces as parts that the workers of the current Dask cluster read; they must see the folder by this path.
+
+        ``Tagger().fit(store.distributed())`` trains there, ``Tagger().fit(store)`` in this process, to equal weights.
+        """
+        if not self.pieces:
+            raise StoreError(f"{self.path}: there is no store here, or nothing is written yet")
+        return StoreOnWorkers(str(self.path.resolve()), [piece["checksum"] for piece in self.pieces])
+
+
+class StoreOnWorkers:
+    """The pieces of a store, to be read by workers; see :meth:`Store.distributed`."""
+
+    __mercer_partitions__ = True
+
+    def __init__(self, path: str, checksums: list[str]) -> None:
+        self.path, self.checksums = path, checksums
+
+    def __len__(self) -> int:
+        return len(self.checksums)
+
+    def __repr__(self) -> str:
+        return f"StoreOnWorkers({self.path!r}, {len(self)} pieces)"
+
+    def read(self, i: int) -> Partition:
+        """The examples of piece i, if it is the piece that the client has seen."""
+        store = Store(self.path)
+        if i >= len(store) or store.pieces[i]["checksum"] != self.checksums[i]:
+            raise StoreError(f"{self.path}: a worker finds no store here, or another one than the client sees")
+        return store[i]
+
+
+# ------------------------------------------------------------------------------------------------ manifest
+
+
+def _read_manifest(path: Path) -> dict[str, Any]:
+    try:
+        text = (path / _MANIFEST).read_text("utf-8")
+    except (FileNotFoundError, NotADirectoryError):
+        if path.exists() and (not path.is_dir() or any(not _is_ours(file.name) for file in path.iterdir())):
+            raise StoreError(f"{path}: this is no store: there is no {_MANIFEST}") from None
+        return {"format": FORMAT_VERSION, "kind": None, "settings": {}, "pieces": []}
+    try:
+        manifest = json.loads(text)
+        checksum = manifest.pop("checksum")
+        if manifest["format"] != FORMAT_VERSION:
+            raise StoreError(
+                f"{path}: the store has format {manifest['format']}, this version of mercer reads {FORMAT_VERSION}"
+            )
+        if checksum != _checksum(manifest):
+            raise ValueError("its checksum does not match")
+        for piece in manifest["pieces"]:
+            if os.path.basename(piece["file"]) != piece["file"]:
+                raise ValueError(f"the piece {piece['file']!r} is outside of the folder")
+    except StoreError:
+        raise
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise StoreError(f"{path / _MANIFEST} is damaged: {error}") from error
+    return manifest
+
+
+def _is_ours(name: str) -> bool:
+    """Whether a writer that was killed before its first manifest may have left this file."""
+    return name.endswith((".piece", ".tmp"))
+
+
+def _write_manifest(path: Path, manifest: dict[str, Any]) -> None:
+    text = json.dumps({**manifest, "checksum": _checksum(manifest)}, indent=1, ensure_ascii=False)
+    write_atomically(path / _MANIFEST, [text.encode()])
+
+
+def _checksum(manifest: dict[str, Any]) -> str:
+    return hashlib.blake2b(json.dumps(manifest, sort_keys=True).encode(), digest_size=16).hexdigest()
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "…"
+
+
+# ------------------------------------------------------------------------------------------------ examples
+
+
+def _kind_of(X: Any, y: Any, template: Template | None) -> str:
+    """What X is, by its form."""
+    if isinstance(y, Bags):
+        return "bags"
+    if isinstance(X, Sequences) or template is not None:
+        return "sequences"
+    if isinstance(X, TextBuffer):
+        return "texts"
+    if isinstance(X, Graphs):
+        return "graphs"
+    if getattr(X, "ndim", 0) == 2:
+        return "rows"
+    first = next((x for x in X if not hasattr(x, "__len__") or len(x)), None) if hasattr(X, "__iter__") else None
+    if isinstance(first, (str, bytes)):
+        return "texts"
+    if getattr(first, "ndim", 0) == 2:
+        return "sequences"
+    if isinstance(first, (list, tuple)) and isinstance(first[0], (dict, list)) and _are_label_lists(y):
+        return "sequences"
+    return "items"
+
+
+def _are_label_lists(y: Any) -> bool:
+    if isinstance(y, LabelLists):
+        return True
+    if isinstance(y, np.ndarray) or not hasattr(y, "__iter__"):
+        return False
+    first = next((one for one in y if hasattr(one, "__len__") and not isinstance(one, str) and len(one)), None)
+    return first is not None and isinstance(first[0], (str, int, float, type(None), set, frozenset, np.generic))
+
+
+def _encoded(
+    kind: str, X: Any, y: Any, sample_weight: Any, template: Template | None, n_bits: int
+) -> tuple[dict[str, Any], dict[str, np.ndarray], dict[str, Any], int]:
+    """The description of a piece, its arrays, what all pieces must share, and the number of examples."""
+    out = Writer()
+    settings: dict[str, Any] = {}
+    if kind == "sequences":
+        n, inputs = _write_sequences(X, template, n_bits, out, settings)
+    elif kind in ("rows", "bags"):
+        n, inputs = _write_rows(X, out, settings)
+    elif kind == "texts":
+        texts = TextBuffer(X)
+        n, inputs = len(texts), {"binary": texts.binary}
+        begin, end = int(texts.offsets[0]), int(texts.offsets[-1])
+        out.arrays["X.data"], out.arrays["X.offsets"] = texts.data[begin:end], texts.offsets.astype(np.int64) - begin
+        settings["binary"] = texts.binary
+    elif kind == "graphs":
+        graphs = as_graphs(X)
+        n, inputs = len(graphs), out.node(graphs, "X")
+    else:
+        n, inputs = len(X), out.node(list(X), "X")
+    if kind == "bags":
+        if not isinstance(y, Bags):
+            raise TypeError("with bags, y must be Bags of the rows of X")
+        outputs, form = _write_bags(y, out), "bags"
+    elif y is None:
+        outputs, form = None, None
+    elif kind in ("sequences", "graphs") and _are_label_lists(y):
+        outputs, form = _write_labels(LabelLists.of(y), out), "labels"
+    else:
+        nested = isinstance(y, list) and any(hasattr(one, "__len__") and not isinstance(one, str) for one in y)
+        values = None if nested or (isinstance(y, list) and kind not in ("rows", "texts")) else np.asarray(y)
+        plain = values is not None and values.ndim in (1, 2) and values.dtype.kind in "biufUS"
+        outputs, form = out.node(values if plain else list(y), "y"), "values"
+    if y is not None and form != "bags" and len(y) != n:
+        raise ValueError(f"X has {n} examples and y {len(y)}")
+    weights = None
+    if sample_weight is not None:
+        weights = out.place(np.asarray(sample_weight, dtype=np.float64), "sample_weight")
+        if out.arrays[weights].shape != (n,):
+            raise ValueError(f"X has {n} examples, sample_weight has the shape {out.arrays[weights].shape}")
+    settings |= {"y": form, "weights": weights is not None}
+    return {"X": inputs, "y": outputs, "form": form, "sample_weight": weights}, out.arrays, settings, n
+
+
+def _decoded(kind: str, meta: dict[str, Any], arrays: dict[str, np.ndarray], places: dict[str, Any]) -> Partition:
+    """The inverse of :func:`_encoded`."""
+    source = Reader(arrays)
+    if kind == "sequences":
+        X: Any = _read_sequences(meta["X"], arrays, places)
+    elif kind in ("rows", "bags"):
+        X = _read_rows(meta["X"], arrays)
+    elif kind == "texts":
+        X = TextBuffer.from_arrays(arrays["X.data"], arrays["X.offsets"], meta["X"]["binary"])
+    else:
+        X = source.value(meta["X"])
+    form = meta["form"]
+    y: Any = None
+    if form == "bags":
+        y = _read_bags(meta["y"], source)
+    elif form == "labels":
+        tags = TagSequences(arrays["y.labels"], arrays["y.offsets"], arrays.get("y.allowed"))
+        y = LabelLists(tags, source.value(meta["y"]))
+    elif form == "values":
+        y = source.value(meta["y"])
+    weights = None if meta["sample_weight"] is None else arrays[meta["sample_weight"]]
+    return Partition(X, y, weights)
+
+
+_CSR = ("indptr", "indices", "values")
+
+
+def _write_sequences(
+    X: Any, template: Template | None, n_bits: int, out: Writer, settings: dict[str, Any]
+) -> tuple[int, dict[str, Any]]:
+    if isinstance(X, NamedSequences):
+        found: Sequences = X
+        names: Any = X.names
+        edge_names: Any = X.edge_names
+    else:
+        index, edge_index = FeatureIndex(n_bits), FeatureIndex(n_bits)
+        found = as_sequences(X, index, template=template, edge_index=edge_index, learn=True)
+        named, edge_named = found.index, found.edge_index
+        names = None if named is None or named.n_bits else named._core.state()
+        edge_names = None if edge_named is None or edge_named.n_bits else edge_named._core.state()
+        n_bits = 0 if named is None else named.n_bits
+    if found.offsets[0] != 0 or found.offsets[-1] != found.rows.shape[0]:
+        found = found[np.arange(len(found))]  # a part of a larger matrix is copied
+    settings |= {
+        "named": names is not None,
+        "n_bits": n_bits,
+        "template": None if template is None else template.text,
+        "n_features": None if names is not None else found.n_features,
+        "dtype": found.dtype.name,
+        "edges": found.edges is not None,
+    }
+    out.arrays["X.offsets"] = np.asarray(found.offsets, np.int64)
+    for part, rows in (("X", found.rows), ("E", found.edges)):
+        if rows is not None and rows.dense is not None:
+            out.arrays[f"{part}.dense"] = rows.dense
+        elif rows is not None:
+            for name in _CSR:
+                if (array := getattr(rows, name)) is not None:
+                    out.arrays[f"{part}.{name}"] = array
+    for part, packed in (("X", names), ("E", edge_names)):
+        if packed is not None:
+            out.arrays[f"{part}.names"], out.arrays[f"{part}.name_offsets"] = packed
+    widths = [found.n_features, found.n_edge_features]
+    return len(found), {"widths": widths, "n_bits": n_bits, "dtype": found.dtype.name}
+
+
+def _read_sequences(meta: dict[str, Any], arrays: dict[str, np.ndarray], places: dict[str, Any]) -> Sequences:
+    def rows(part: str, width: int) -> Rows | None:
+        if f"{part}.dense" in arrays:
+            return Rows(dense=arrays[f"{part}.dense"])
+        if f"{part}.indptr" not in arrays:
+            return None
+        indptr, indices, values = (arrays.get(f"{part}.{name}") for name in _CSR)
+        return Rows(indptr=indptr, indices=indices, values=values, n_columns=width, dtype=meta["dtype"])
+
+    nodes, edges = (rows(part, width) for part, width in zip("XE", meta["widths"], strict=True))
+    assert nodes is not None
+    if "X.names" in arrays:
+        names = arrays["X.names"], arrays["X.name_offsets"]
+        edge_names = (arrays["E.names"], arrays["E.name_offsets"]) if "E.names" in arrays else None
+        return NamedSequences(nodes, arrays["X.offsets"], names, edges=edges, edge_names=edge_names, places=places)
+    index = FeatureIndex(meta["n_bits"]) if meta["n_bits"] else None
+    return Sequences(nodes, arrays["X.offsets"], edges=edges, index=index, edge_index=index if edges else None)
+
+
+def _write_rows(X: Any, out: Writer, settings: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+    columns = [str(name) for name in X.columns] if hasattr(X, "columns") else None
+    matrix: Any = X if hasattr(X, "tocsr") else np.asarray(X)
+    if matrix.ndim != 2 or matrix.dtype.kind not in "biuf":
+        raise TypeError(f"rows must be a matrix of numbers, found {matrix.dtype} of {matrix.ndim} dimensions")
+    sparse = hasattr(matrix, "tocsr")
+    if sparse:
+        matrix = matrix.tocsr()
+        matrix.sum_duplicates()
+        for name in ("data", "indices", "indptr"):
+            out.arrays[f"X.{name}"] = getattr(matrix, name)
+    else:
+        out.arrays["X.dense"] = np.ascontiguousarray(matrix)
+    settings |= {
+        "n_features": int(matrix.shape[1]),
+        "dtype": matrix.dtype.name,
+        "sparse": sparse,
+        "columns": columns,
+    }
+    return int(matrix.shape[0]), {"shape": [int(n) for n in matrix.shape], "sparse": sparse}
+
+
+def _read_rows(meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
+    if not meta["sparse"]:
+        return arrays["X.dense"]
+    from scipy.sparse import csr_matrix
+
+    parts = tuple(arrays[f"X.{name}"] for name in ("data", "indices", "indptr"))
+    matrix = csr_matrix(parts, shape=tuple(meta["shape"]))
+    matrix.check_format(full_check=True)
+    matrix.has_canonical_format = True
+    return matrix
+
+
+def _write_labels(y: LabelLists, out: Writer) -> Any:
+    tags = y.tags
+    out.arrays["y.labels"] = np.asarray(tags.labels, np.int32)
+    out.arrays["y.offsets"] = np.asarray(tags.offsets - tags.offsets[0], np.int64)
+    if tags.allowed is not None:
+        out.arrays["y.allowed"] = tags.allowed
+    return out.node(list(y.classes), "classes")
+
+
+_BAGS = ("names", "offsets", "members", "alone", "lower", "upper", "classes", "bag_weight", "row_weight", "n_rows")
+
+
+def _write_bags(y: Bags, out: Writer) -> dict[str, Any]:
+    return {part: out.node(getattr(y, part), f"y.{part}") for part in _BAGS}
+
+
+def _read_bags(meta: dict[str, Any], source: Reader) -> Bags:
+    bags = object.__new__(Bags)
+    for part in _BAGS:
+        setattr(bags, part, source.value(meta[part]))
+    bags.offsets = check_offsets("offsets", bags.offsets, len(bags.members))
+    if len(bags.members) and not 0 <= bags.members.min() <= bags.members.max() < bags.n_rows:
+        raise ValueError("a bag has a row that is not there")
+    return bags

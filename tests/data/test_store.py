@@ -1,0 +1,245 @@
+"""Stores: what is written comes back, all of it or nothing, and damage is named with its piece."""
+
+from __future__ import annotations
+
+import errno
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_matrix
+
+from mercer.data import Graphs, Partitions, Sequences, Store, StoreError, Template
+from mercer.data.bags import Bags
+from mercer.data.features import FeatureIndex, as_sequences
+from mercer.data.trees import Tree
+
+WORDS = [[{"w": "the"}, {"w": "dog", "n": 2.5}], [{"w": "a"}, {"w": "cat"}, {"w": "sat"}]]
+TAGS = [["D", "N"], ["D", None, {"V", "N"}]]
+
+
+@pytest.fixture
+def store(tmp_path):
+    made = Store(tmp_path / "a.store")
+    made.append(WORDS, TAGS)
+    made.append([[{"w": "bat"}]], [["N"]])
+    return made
+
+
+def test_sequences_and_labels_come_back(store):
+    again = Store(store.path)
+    assert [list(part.y) for part in again] == [TAGS, [["N"]]]
+    assert again[0].y[1] == TAGS[1]
+    assert (again.kind, len(again), again.n_examples) == ("sequences", 2, 3)
+    index = FeatureIndex()
+    index.learn([*WORDS, [{"w": "bat"}]])
+    for part, given in zip(again, (WORDS, [[{"w": "bat"}]]), strict=True):
+        assert as_sequences(part.X, index) == index.encode(given)
+
+
+def test_columns_of_another_index_are_left_out_and_sorted(store):
+    index = FeatureIndex()
+    index.learn([[{"w": "sat"}]])
+    index.learn([[{"w": "a"}]])  # appended: its column is not in the order of the names
+    assert as_sequences(store[0].X, index) == index.encode(WORDS)
+    assert as_sequences(store[0].X[1:], index) == index.encode(WORDS[1:])
+    assert as_sequences(store[0].X[[1]], index) == index.encode(WORDS[1:])
+
+
+@pytest.mark.parametrize(
+    ("X", "y"),
+    [
+        (np.arange(6.0).reshape(3, 2), np.array([0, 1, 1])),
+        (csr_matrix(np.eye(3, dtype=np.float32)), ["a", "b", "a"]),
+        (["hello world", "", "näive"], [1.5, 2.0, 3.0]),
+        ([np.ones((2, 3)), np.zeros((1, 3))], [["A", "B"], ["A"]]),
+        ([("a", "b"), ("c", "d")], [Tree.parse("(S a)"), Tree.parse("(S b)")]),
+    ],
+    ids=["rows", "sparse", "texts", "matrices", "items"],
+)
+def test_other_examples_come_back(tmp_path, X, y):
+    store = Store(tmp_path / "s")
+    store.append(X, y)
+    found = Store(tmp_path / "s")[0]
+    if hasattr(X, "tocsr"):
+        assert (found.X != X).nnz == 0
+        assert found.X.dtype == X.dtype
+    elif isinstance(X, np.ndarray):
+        np.testing.assert_array_equal(found.X, X)
+    elif isinstance(found.X, Sequences):
+        assert Sequences.from_matrices(X) == found.X
+    else:
+        assert list(found.X) == X
+    assert list(found.y) == list(y)
+
+
+def test_graphs_bags_and_weights_come_back(tmp_path):
+    graphs = Graphs.from_edges([[(0, 1)], [(0, 1), (1, 2)]])
+    store = Store(tmp_path / "g")
+    store.append(graphs, [0, 1], [0.5, 2.0])
+    assert graphs == store[0].X
+    assert store[0].sample_weight.tolist() == [0.5, 2.0]
+    bags = Bags(["n", "s", "n", "n"], {"n": 0.25, "s": 1.0})
+    store = Store(tmp_path / "b")
+    store.append(np.ones((4, 2)), bags)
+    assert store.kind == "bags"
+    assert store[0].y.proportions.tolist() == [0.25, 1.0]
+    assert store[0].y.members.tolist() == bags.members.tolist()
+
+
+def test_templates_are_kept_with_their_features(tmp_path):
+    template = Template.parse("U0:%x[0,0]\nB1:%x[0,0]")
+    store = Store(tmp_path / "t")
+    store.append([[("the",), ("dog",)]], [["D", "N"]], template=template)
+    assert Store(tmp_path / "t").template == template
+    assert store[0].X.n_edge_features == 2
+    with pytest.raises(StoreError, match="template"):
+        store.append([[("the",)]], [["D"]], template=Template.parse("U0:%x[0,0]"))
+
+
+def test_extend_cuts_a_stream_into_pieces(tmp_path):
+    store, told = Store(tmp_path / "s"), []
+    store.extend(((x, y) for x, y in zip(WORDS * 3, TAGS * 3, strict=True)), size=4, done=told.append)
+    assert [piece["examples"] for piece in store.pieces] == [4, 2]
+    assert told == [4, 6]
+
+
+def test_a_changed_byte_is_named_with_its_piece(store):
+    path = store.path / store.pieces[1]["file"]
+    data = bytearray(path.read_bytes())
+    data[-3] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(StoreError, match=rf"piece 1 \({path.name}\).*checksum"):
+        Store(store.path).verify()
+    Store(store.path)[0]
+    with pytest.raises(StoreError, match="piece 1"):
+        Store(store.path)[1]
+    path.write_bytes(data[:-9])
+    with pytest.raises(StoreError, match=r"piece 1.*cut short"):
+        Store(store.path)[1]
+    path.unlink()
+    with pytest.raises(StoreError, match=r"piece 1.*missing"):
+        Store(store.path)[1]
+
+
+def test_a_piece_of_another_store_is_refused(store, tmp_path):
+    other = Store(tmp_path / "o")
+    other.append(WORDS, TAGS)
+    one, two = store.path / store.pieces[0]["file"], other.path / other.pieces[0]["file"]
+    data = two.read_bytes()
+    if len(data) == one.stat().st_size and data != one.read_bytes():
+        one.write_bytes(data)
+        with pytest.raises(StoreError, match="piece 0"):
+            Store(store.path)[0]
+
+
+def test_a_damaged_manifest_is_refused(store):
+    file = store.path / "manifest.json"
+    text = file.read_text()
+    for broken in (
+        text.replace('"examples": 2', '"examples": 3'),
+        text[:-20],
+        "[]",
+        text.replace('"format": 1', '"format": 9'),
+    ):
+        file.write_text(broken)
+        with pytest.raises(StoreError, match=r"manifest|format"):
+            Store(store.path)
+
+
+def test_what_is_no_store_is_refused(tmp_path):
+    (tmp_path / "notes.txt").write_text("")
+    with pytest.raises(StoreError, match="no store"):
+        Store(tmp_path)
+    with pytest.raises(StoreError, match="no store"):
+        Store(tmp_path / "notes.txt")
+
+
+def test_two_writers_are_refused(store):
+    from mercer._state.lock import FileLock
+
+    lock = FileLock(store.path, "{owner}")
+    lock.acquire()
+    try:
+        with pytest.raises(StoreError, match=r"another process \(process \d+\) is writing"):
+            store.append([[{"w": "x"}]], [["N"]])
+    finally:
+        lock.release()
+    store.append([[{"w": "x"}]], [["N"]])
+
+
+def test_a_second_writer_sees_what_the_first_wrote(store):
+    Store(store.path).append([[{"w": "x"}]], [["N"]])
+    store.append([[{"w": "y"}]], [["N"]])
+    assert [list(part.y) for part in Store(store.path)][2:] == [[["N"]], [["N"]]]
+
+
+@pytest.mark.parametrize("place", ["write_file", "_write_manifest"])
+def test_a_full_disk_leaves_the_store_as_it_was(store, monkeypatch, place):
+    def full(*_args):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    before = sorted(p.name for p in store.path.iterdir())
+    monkeypatch.setattr(f"mercer.data.store.{place}", full)
+    with pytest.raises(OSError, match="No space"):
+        store.append([[{"w": "x"}]], [["N"]])
+    assert sorted(p.name for p in store.path.iterdir()) == before
+    monkeypatch.undo()
+    assert Store(store.path).n_examples == 3
+
+
+def test_what_a_killed_writer_left_is_removed(store):
+    stray = store.path / "00002-aaaaaaaa.piece"
+    stray.write_bytes(b"half")
+    assert Store(store.path).n_examples == 3
+    store.append([[{"w": "x"}]], [["N"]])
+    assert not stray.exists()
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "match"),
+    [
+        (np.ones((2, 3)), [0, 1], "n_features of the store: 2; of these: 3"),
+        (np.ones((2, 2), np.float32), [0, 1], "dtype"),
+        (csr_matrix(np.ones((2, 2))), [0, 1], "sparse"),
+        (["a text"], [0], "holds rows"),
+        (np.ones((2, 2)), None, "y of the store"),
+    ],
+)
+def test_pieces_of_another_form_are_refused(tmp_path, X, y, match):
+    store = Store(tmp_path / "r")
+    store.append(np.ones((2, 2)), [0, 1])
+    with pytest.raises(StoreError, match=match):
+        store.append(X, y)
+    assert len(Store(tmp_path / "r")) == 1
+
+
+def test_lengths_must_agree(tmp_path):
+    with pytest.raises(ValueError, match="X has 2 examples and y 3"):
+        Store(tmp_path / "r").append(np.ones((2, 2)), [0, 1, 1])
+    with pytest.raises(ValueError, match="kind must be"):
+        Store(tmp_path / "r").append(np.ones((2, 2)), [0, 1], kind="tables")
+
+
+def test_pages_are_given_back(tmp_path):
+    def resident():
+        with open("/proc/self/statm") as file:
+            return int(file.read().split()[1]) * 4096
+
+    store = Store(tmp_path / "r")
+    for _ in range(4):
+        store.append(np.ones((1000, 1000)), np.zeros(1000))
+    before, most = resident(), 0
+    for part in store:
+        assert part.X.sum() == 1_000_000
+        most = max(most, resident() - before)
+    assert most < 20e6  # two pieces at most, of 8 MB each
+    assert resident() - before < 8e6
+
+
+def test_partitions_are_cut_evenly():
+    parts = Partitions.split(np.arange(10), np.arange(10), n=3)
+    assert [len(part.X) for part in parts] == [3, 3, 4]
+    with pytest.raises(ValueError, match="n must be"):
+        Partitions.split([1], [1], n=0)
+    with pytest.raises(TypeError, match="partition 0"):
+        Partitions([[1, 2]])

@@ -1,0 +1,244 @@
+"""Parts on real workers, processes of their own: the weights of memory to the last bit, whoever dies on the way.
+
+One scheduler in this process, workers started as people start them (``dask worker``), loopback only.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from mercer.classification import LinearClassifier
+from mercer.data import Partitions, Store
+from mercer.learning.checkpoint import Checkpoint
+from mercer.maps import RandomProjection, TextHasher
+from mercer.online import HashedClassifier
+from mercer.tagging import Tagger
+
+dask = pytest.importorskip("dask")
+distributed = pytest.importorskip("distributed")
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
+
+
+class Cluster:
+    """A scheduler, and workers that can be killed."""
+
+    def __init__(self) -> None:
+        self.scheduler = distributed.LocalCluster(
+            n_workers=0, processes=True, host="127.0.0.1", dashboard_address=None, silence_logs=50
+        )
+        self.client = distributed.Client(self.scheduler)
+        self.workers: list[subprocess.Popen] = []
+
+    def start(self, n: int) -> None:
+        command = [sys.executable, "-m", "distributed.cli.dask_worker", self.scheduler.scheduler_address]
+        command += ["--nthreads", "1", "--no-nanny", "--no-dashboard", "--host", "127.0.0.1"]
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        self.workers += [subprocess.Popen(command, **quiet) for _ in range(n)]
+        self.client.wait_for_workers(len(self.workers), timeout=600)
+
+    def kill(self) -> None:
+        worker = self.workers.pop(0)
+        worker.send_signal(signal.SIGKILL)
+        worker.wait()
+
+    def close(self) -> None:
+        while self.workers:
+            self.kill()
+        self.client.close()
+        self.scheduler.close()
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    made = Cluster()
+    try:
+        made.start(2)
+        yield made
+    finally:
+        made.close()
+
+
+def sentences(n=24, seed=0):
+    random = np.random.default_rng(seed)
+    X = [[{"w": f"w{j}", "s": f"{j % 7}"} for j in random.integers(30, size=random.integers(1, 7))] for _ in range(n)]
+    y = [["ABCD"[int(token["w"][1:]) % 4 if random.random() < 0.9 else 0] for token in x] for x in X]
+    return X, y
+
+
+@pytest.fixture(scope="module")
+def parts():
+    return Partitions.split(*sentences(), n=5)
+
+
+def tagger():
+    """Few iterations show what these tests claim."""
+    return Tagger(max_iter=12)
+
+
+@pytest.fixture(scope="module")
+def reference(parts):
+    return tagger().fit(parts)
+
+
+def bags(parts):
+    from dask import bag
+
+    return [bag.from_delayed([dask.delayed(list(column)) for column in columns]) for columns in
+            ([part.X for part in parts], [part.y for part in parts])]  # fmt: skip
+
+
+def shared_files():
+    """Files of weights in shared memory."""
+    folder = "/dev/shm" if os.path.isdir("/dev/shm") else "/tmp"
+    return {name for name in os.listdir(folder) if name.startswith(f"mercer-{os.getuid()}-")}
+
+
+def test_bags_give_the_weights_of_memory(cluster, parts, reference):
+    X, y = bags(parts)
+    before = shared_files()
+    found = tagger().fit(X, y)
+    np.testing.assert_array_equal(found.coef_, reference.coef_)
+    assert found.history_["objective"] == reference.history_["objective"]
+    lazy = found.predict(X)
+    assert type(lazy) is type(X)
+    assert lazy.compute() == reference.predict(parts)
+    assert found.score(X, y) == reference.score(parts)
+    assert shared_files() <= before
+
+
+def test_without_shared_memory_and_with_less_traffic(cluster, parts, reference):
+    X, y = bags(parts)
+    with dask.config.set({"mercer.shared-memory": False}):
+        np.testing.assert_array_equal(tagger().fit(X, y).coef_, reference.coef_)
+    for traffic, error in (("float32", 1e-3), ("bfloat16", 0.3)):
+        with dask.config.set({"mercer.traffic": traffic}):
+            assert np.abs(tagger().fit(X, y).coef_ - reference.coef_).max() < error
+    with dask.config.set({"mercer.traffic": "int8"}), pytest.raises(ValueError, match=r"mercer.traffic must be one of"):
+        tagger().fit(X, y)
+
+
+def test_arrays_and_frames(cluster):
+    import dask.array as da
+    import dask.dataframe as dd
+    import pandas as pd
+
+    random = np.random.default_rng(0)
+    X = random.normal(size=(60, 3))
+    y = np.array(["a", "b", "c"])[X.argmax(axis=1)]
+    parts = Partitions.split(X, y, n=3)
+    for settings in ({"loss": "log"}, {"solver": "bmrm", "tol": 0.1}):
+        model = LinearClassifier(**settings).fit(da.from_array(X, (20, 2)), da.from_array(y, 20))
+        np.testing.assert_array_equal(model.coef_, LinearClassifier(**settings).fit(parts).coef_)
+    lazy = model.predict(da.from_array(X, (20, 2)))
+    assert isinstance(lazy, da.Array)
+    assert lazy.compute().tolist() == model.predict(X).tolist()
+    assert model.decision_function(da.from_array(X, (20, 3))).compute().shape == (60, 3)
+    frame = pd.DataFrame(X, columns=["u", "v", "w"]).assign(label=y)
+    lazy_frame = dd.from_pandas(frame, npartitions=3)
+    model = LinearClassifier("log").fit(lazy_frame[["u", "v", "w"]], lazy_frame["label"])
+    assert model.feature_names_in_.tolist() == ["u", "v", "w"]
+    answer = model.predict(lazy_frame[["u", "v", "w"]])
+    assert isinstance(answer, dd.Series)
+    assert answer.compute().tolist() == model.predict(frame[["u", "v", "w"]]).tolist()
+
+
+def test_a_store_maps_and_the_hashed_learner(cluster, parts, reference, tmp_path):
+    store = Store(tmp_path / "s")
+    for part in parts:
+        store.append(*part)
+    np.testing.assert_array_equal(tagger().fit(store.distributed()).coef_, reference.coef_)
+    texts = ["good fine", "bad poor", "fine good", "poor awful"] * 6
+    labels = np.array([1, 0, 1, 0] * 6)
+    from dask import bag
+
+    X = bag.from_sequence(texts, npartitions=3)
+    y = [dask.delayed(labels[8 * i : 8 * i + 8]) for i in range(3)]
+    model = HashedClassifier(n_bits=10, passes=3).fit(X, y)
+    assert model.score(texts, labels) == 1.0
+    assert TextHasher(n_bits=6).fit(X).transform(X).compute()[0].shape == (1, 64)
+    rows = [dask.delayed(np.eye(3)), dask.delayed(np.ones((2, 3)))]
+    found = dask.compute(*RandomProjection(2, random_state=0).fit(rows).transform(rows))
+    assert [one.shape for one in found] == [(3, 2), (2, 2)]
+
+
+def test_workers_killed_on_the_way(cluster, parts, reference, monkeypatch):
+    from mercer.learning import _dask
+
+    X, y = bags(parts)
+    asked, ask_all = [0], _dask.OnWorkers._ask_all
+
+    def dying(self, *args):
+        asked[0] += 1
+        if asked[0] in points:
+            cluster.kill()
+            cluster.start(1)
+        return ask_all(self, *args)
+
+    monkeypatch.setattr(_dask.OnWorkers, "_ask_all", dying)
+    points = {4}
+    found = tagger().fit(X, y)
+    assert asked[0] > max(points)
+    assert type(found.coef_) is np.ndarray
+    np.testing.assert_array_equal(found.coef_, reference.coef_)
+    assert found.history_["objective"] == reference.history_["objective"]
+
+
+def test_a_killed_client_goes_on_from_its_checkpoint(cluster, parts, reference, tmp_path):
+    class Killed(Checkpoint):
+        def write(self, state, arrays):
+            super().write(state, arrays)
+            if state["solver"]["iterations"] == 3:
+                raise SystemExit
+
+    X, y = bags(parts)
+    for first, second in (((X, y), (parts,)), ((parts,), (X, y))):  # also from a cluster to one machine and back
+        path = tmp_path / "checkpoint"
+        with pytest.raises(SystemExit):
+            tagger().fit(*first, checkpoint=Killed(path, every=0))
+        np.testing.assert_array_equal(tagger().fit(*second, checkpoint=path).coef_, reference.coef_)
+
+
+def test_bad_input_is_named(cluster, parts, monkeypatch):
+    X, y = bags(parts)
+    from dask import bag
+
+    with pytest.raises(ValueError, match="different numbers of partitions: X has 5, y has 2"):
+        tagger().fit(X, bag.from_sequence([["A"]] * 2, npartitions=2))
+    with pytest.raises(TypeError, match="y must be a Dask collection"):
+        tagger().fit(X, [["A"]])
+    broken = [dask.delayed(part.X) for part in parts]
+    labels = [dask.delayed(part.y) for part in parts]
+    labels[3] = dask.delayed(parts[3].y[1:])
+    with pytest.raises(ValueError, match=r"partition 3: .*sequences in X"):
+        tagger().fit(broken, labels)
+
+    def large(part):
+        raise MemoryError
+
+    labels[3] = dask.delayed(large)(parts[3].y)
+    with pytest.raises(MemoryError):
+        tagger().fit(broken, labels)
+    from mercer.learning import _dask
+
+    killed = distributed.KilledWorker("('mercer-part-3-abcd',)", None, 4)
+    place = _dask.OnWorkers(X, y, None)
+    assert "partition 3 ended the worker" in str(place._killed(killed))
+    monkeypatch.setattr(_dask, "environment", lambda: {"mercer": "9.9", "instruction set": "abacus"})
+    with pytest.raises(_dask.ClusterError, match=r"worker tcp.* differs: mercer .* \(here 9.9\).*MERCER_SIMD"):
+        _dask.OnWorkers(X, y, None)
+
+
+def test_no_scheduler_and_no_client():
+    from mercer.learning import _dask
+
+    begin = time.monotonic()
+    with pytest.raises(_dask.ClusterError, match="no Dask scheduler answers at"):
+        _dask.connect("tcp://127.0.0.1:1", timeout=1.0)
+    assert time.monotonic() - begin < 60
