@@ -48,7 +48,7 @@ def milliseconds(step: Callable[[], object], device: torch.device) -> float:
         step()
         return 1e3 * (time.perf_counter() - begun)
     start, stop = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-    torch.cuda._sleep(1_000_000)  # half a millisecond in which the call is queued: starting it is not what is measured
+    torch.cuda._sleep(4_000_000)  # two milliseconds in which the call is queued: starting it is not what is measured
     start.record()
     step()
     stop.record()

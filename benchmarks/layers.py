@@ -1,14 +1,14 @@
 """CRF layers for PyTorch beside pytorch-crf, torch-struct and flash-semicrf, on a GPU or on one thread of the CPU.
 
-    python benchmarks/layers.py [--parts check chain segments long cpu conll] [--repeats 30]
+    python benchmarks/layers.py [--parts check chain segments long verbs cpu conll] [--repeats 30]
 
 check     largest errors of loss and gradients in float32 and bfloat16 against float64, 512 and 100,000 positions (GPU)
 chain     training steps (loss and gradients) and decoding of 64 × 512 positions, 10, 50 and 128 labels; memory (GPU)
 segments  training steps of semi-Markov layers, 8 × 4,096 positions, 32 lengths, 24 labels (GPU)
 long      the same with 2 × 50,000 positions, 100 lengths, 12 labels: flash-semicrf takes most of a minute (GPU)
 cpu       steps of 64 × 512 positions with 50 labels on one thread; semi-Markov steps
-conll     chunks of CoNLL-2000 on one thread: embeddings, a convolution and `ChainCRF` by `NeuralTagger`, beside
-          `Tagger`; a tenth of the training sentences is held out to choose the epoch
+conll     chunks of CoNLL-2000 on one thread: `NeuralTagger` with its defaults beside `Tagger`; nothing is held out
+verbs     k best, samples and entropy of chains and segments on a GPU, beside the operations of torch and the core (GPU)
 
 Times are medians of wall-clock seconds that wait for the device, for cpu and conll of seconds of the processor; peers
 and ours take turns. Parts for a GPU are left out where there is none, parts for the CPU where the compiled core is
@@ -264,7 +264,8 @@ def checks() -> None:
             relative = abs(found[0] - exact[0]) / abs(exact[0])
             nodes, pairs = (float((a - b).abs().max()) for a, b in zip(found[1:], exact[1:], strict=True))
             name = str(kind).removeprefix("torch.")
-            values = {"loss, relative": relative, "emissions": nodes, "transitions": pairs}
+            share = float((found[2] - exact[2]).norm() / exact[2].norm())
+            values = {"loss, relative": relative, "emissions": nodes, "transitions": pairs, "relative": share}
             print(f"{name} against float64, {steps} × {labels}: {values}", flush=True)
             record("errors", f"{name}, {steps} positions, {labels} labels", values=values)
 
@@ -366,9 +367,52 @@ def segments(repeats: int, size: tuple[int, int, int, int], with_peer: bool) -> 
             "emissions": float((single.grad - theta.grad).abs().max()),
             "durations": float((crf.durations.grad - exact.durations.grad).abs().max()),
             "transitions": float((crf.transitions.grad - exact.transitions.grad).abs().max()),
+            "relative": float((crf.durations.grad - exact.durations.grad).norm() / exact.durations.grad.norm()),
         }
         print(f"  float32 against float64: {errors}", flush=True)
         record("errors", f"float32, segments of {name}", values=errors)
+
+
+def verbs(repeats: int) -> None:
+    """What is asked less often: kernels beside what they took the place of."""
+    device = "cuda" if GPU else "cpu"
+    batch, steps, labels = sized((64, 512, 50), (2, 12, 3))
+    emissions, _, transitions = chain_problem(batch, steps, labels, device)
+    crf = ChainCRF(labels).to(device)
+    with torch.no_grad():
+        crf.transitions.copy_(transitions)
+    shared = tuple(x.detach() for x in (crf.transitions, crf.start, crf.end))
+    lengths = torch.full((batch,), steps, device=device)
+    size = f"{batch} × {steps} positions, {labels} labels"
+    for name, ours, theirs in (
+        ("5 best", lambda: crf.k_best(emissions, 5), lambda: by_operations.k_best(emissions, shared, lengths, 5)),
+        (
+            "10 samples",
+            lambda: crf.sample(emissions, 10),
+            lambda: by_operations.sample(emissions, shared, lengths, 10, 0),
+        ),
+        ("entropy", lambda: crf.entropy(emissions), lambda: by_operations.entropy(emissions, shared, lengths)),
+    ):
+        with torch.no_grad():
+            found = medians(repeats, {"mercer": ours, "operations of torch": theirs})
+        shown("verbs", f"{name}, {size}", "mercer", found)
+    sizes = sized((8, 4096, 32, 24), (1, 20, 4, 3))
+    problem = segment_problem(*sizes, device)
+    _, layer = segment_step(*problem)
+    here = SemiMarkovCRF(sizes[3], sizes[2])
+    here.load_state_dict({name: x.cpu() for name, x in layer.state_dict().items()})
+    given, copied = problem[0], problem[0].cpu()
+    size = f"segments of {sizes[0]} × {sizes[1]:,} positions, {sizes[2]} lengths, {sizes[3]} labels"
+    for name, ask in (
+        ("5 best", lambda crf, x: crf.k_best(x, 5)),
+        ("10 samples", lambda crf, x: crf.sample(x, 10, random_state=0)),
+        ("entropy", lambda crf, x: crf.entropy(x)),
+    ):
+        calls = {"mercer": lambda ask=ask: ask(layer, given)}
+        if HAS_CORE:
+            calls["the core"] = lambda ask=ask: ask(here, copied)
+        with torch.no_grad():
+            shown("verbs", f"{name}, {size}", "mercer", medians(repeats, calls))
 
 
 # ------------------------------------------------------------------------------------------------------------- cpu
@@ -398,39 +442,8 @@ def on_cpu(repeats: int) -> None:
     shown("cpu", f"step on one thread, segments, {name}", "mercer", found)
 
 
-def described(sentence: Any) -> list[tuple[str, ...]]:
-    """Tokens as tuples: word, part of speech, suffix, what its characters are."""
-
-    def shape(word: str) -> str:
-        kinds = "".join("9" if c.isdigit() else "A" if c.isupper() else "a" if c.islower() else "-" for c in word)
-        return "".join(c for c, before in zip(kinds, " " + kinds, strict=False) if c != before)
-
-    return [(word.lower(), pos, word[-3:].lower(), shape(word)) for word, pos, _ in sentence]
-
-
-def network(sizes: tuple[int, ...], n_labels: int) -> Any:
-    """Embeddings of the four fields, a window of five tokens, emissions."""
-    widths = (64, 24, 24, 8)
-
-    class Window(torch.nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.fields = torch.nn.ModuleList(
-                torch.nn.Embedding(size, width) for size, width in zip(sizes, widths, strict=True)
-            )
-            self.mix = torch.nn.Conv1d(sum(widths), 128, 5, padding=2)
-            self.drop, self.out = torch.nn.Dropout(0.3), torch.nn.Linear(128, n_labels)
-
-        def forward(self, x: Any) -> Any:
-            embedded = torch.cat([field(x[..., k]) for k, field in enumerate(self.fields)], dim=-1)
-            mixed = self.mix(self.drop(embedded).transpose(1, 2)).relu().transpose(1, 2)
-            return self.out(self.drop(mixed))
-
-    return Window()
-
-
 def conll(sentences: int | None) -> None:
-    """F1 of chunks and seconds of training: a small network with a chain on top, and the tagger with its template."""
+    """F1 of chunks and seconds of training: the network with a chain on top, and the tagger with its template."""
     from mercer.data import Template
     from mercer.datasets import load_conll2000
     from mercer.metrics import span_f1
@@ -443,24 +456,17 @@ def conll(sentences: int | None) -> None:
         truth = [[token[2] for token in sentence] for sentence in test]
         labels = sorted({tag for row in tags for tag in row})
         rules = Constraints.bio(labels)
-        held = [k for k in range(len(train)) if k % 10 == 9]
-        kept = [k for k in range(len(train)) if k % 10 != 9]
-        inputs, others = [described(s) for s in train], [described(s) for s in test]
-        neural = NeuralTagger(
-            network, constraints=rules, epochs=sized(12, 1), learning_rate=2e-3, min_count=2, random_state=0
-        )
+        inputs, others = ([[tuple(token[:2]) for token in s] for s in part] for part in (train, test))
+        neural = NeuralTagger(constraints=rules, random_state=0, **({"epochs": 1} if SMOKE else {}))
         start = time.process_time()
-        neural.fit(
-            [inputs[k] for k in kept], [tags[k] for k in kept],
-            dev=([inputs[k] for k in held], [tags[k] for k in held]),
-        )  # fmt: skip
+        neural.fit(inputs, tags)
         taken = time.process_time() - start
         rows = {"NeuralTagger": (span_f1(truth, neural.predict(others)), taken, neural.n_iter_)}
         tagger = Tagger(template=Template.load("words+pos"), constraints=rules, max_iter=sized(None, 3))
         start = time.process_time()
-        tagger.fit([[token[:2] for token in s] for s in train], tags)
+        tagger.fit(inputs, tags)
         taken = time.process_time() - start
-        found = tagger.predict([[token[:2] for token in s] for s in test])
+        found = tagger.predict(others)
         rows["Tagger"] = span_f1(truth, found), taken, tagger.n_iter_
         for name, (score, taken, rounds) in rows.items():
             print(f"{name}: F1 {100 * score:.2f}, {taken:.1f} s, {rounds} epochs or iterations", flush=True)
@@ -470,13 +476,13 @@ def conll(sentences: int | None) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--parts", nargs="+", default=["check", "chain", "segments", "long", "cpu", "conll"])
+    parser.add_argument("--parts", nargs="+", default=["check", "chain", "segments", "long", "verbs", "cpu", "conll"])
     parser.add_argument("--repeats", type=int, default=30)
     parser.add_argument("--sentences", type=int, help="of CoNLL-2000's training set; default all")
     options = parse(parser, repeats=1)
     here = GPU or SMOKE
     for part in options.parts:
-        if part in ("check", "chain", "segments", "long") and not here:
+        if part in ("check", "chain", "segments", "long", "verbs") and not here:
             print(f"{part}: left out, there is no GPU", flush=True)
         elif (part in ("cpu", "conll") or not GPU) and not HAS_CORE:
             print(f"{part}: left out, the compiled core is missing", flush=True)
@@ -488,6 +494,8 @@ def main() -> None:
             segments(options.repeats, sized((8, 4096, 32, 24), (1, 20, 4, 3)), True)
         elif part == "long":
             segments(min(options.repeats, 5), sized((2, 50_000, 100, 12), (1, 20, 4, 3)), True)
+        elif part == "verbs":
+            verbs(options.repeats)
         elif part == "cpu":
             on_cpu(options.repeats)
         elif part == "conll":

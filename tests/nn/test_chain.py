@@ -15,8 +15,8 @@ torch = pytest.importorskip("torch", reason="needs PyTorch (pip install mercer[t
 from mercer.learning import Hybrid  # noqa: E402
 from mercer.nn import CRF, ChainCRF  # noqa: E402
 from mercer.nn import _chain_core as core  # noqa: E402
-from mercer.nn import _chain_ops as ops  # noqa: E402
 from mercer.nn import _chain_torch as by_operations  # noqa: E402
+from mercer.nn._chain_ops import CHAIN  # noqa: E402
 from mercer.structures import Constraints  # noqa: E402
 from mercer.tagging import Tagger  # noqa: E402
 
@@ -282,9 +282,13 @@ def test_the_operators_pass_the_checks_of_torch():
     lengths, weights = torch.tensor(LENGTHS), torch.ones(3, dtype=torch.float64)
     given = [emissions.requires_grad_(), *(p.detach().requires_grad_() for p in crf.parameters())]
     tests = ("test_schema", "test_autograd_registration", "test_faketensor")
-    torch.library.opcheck(ops.chain_log_partition, (*given, lengths, True), test_utils=tests)
-    torch.library.opcheck(ops.chain_log_loss, (*given, tags, lengths, weights, True, True, True), test_utils=tests)
-    torch.library.opcheck(ops.chain_decode, (*(x.detach() for x in given), lengths, True), test_utils=tests)
+    torch.library.opcheck(CHAIN.log_partition, (*given, lengths, None, True), test_utils=tests)
+    torch.library.opcheck(CHAIN.log_partition, (*given, lengths, tags, True), test_utils=tests)
+    torch.library.opcheck(CHAIN.log_loss, (*given, lengths, tags, weights, True, True, True), test_utils=tests)
+    torch.library.opcheck(CHAIN.score, (*given, lengths, tags, True), test_utils=tests)
+    values = [x.detach() for x in given]
+    for operator, more in ((CHAIN.decode, (True,)), (CHAIN.k_best, (2,)), (CHAIN.sample, (2, 0))):
+        torch.library.opcheck(operator, (*values, lengths, *more), test_utils=("test_schema", "test_faketensor"))
 
 
 def test_second_derivatives_are_refused_by_name():

@@ -185,3 +185,29 @@ def test_bad_inputs_are_refused():
 def test_importing_mercer_nn_does_not_import_torch():
     code = "import sys, mercer.nn; assert 'torch' not in sys.modules; assert 'ChainCRF' in mercer.nn.__all__"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
+@pytest.mark.parametrize(
+    ("width", "out", "rows"), [(2048, 2048, 7), (1000, 600, 5), (700, 1000, 6), (4096, 4096, 1500), (16384, 16384, 3)]
+)
+@pytest.mark.parametrize("trainable", [True, False])
+def test_kernels_on_a_gpu_give_values_and_gradients_of_double_precision(width, out, rows, trainable):
+    torch.manual_seed(width)
+    layer = CirculantLinear(width, out, trainable=trainable).cuda()
+    torch.nn.init.normal_(layer.bias)
+    x = torch.randn(rows, width, device="cuda", requires_grad=True)
+    delta = torch.randn(rows, out, device="cuda")
+    exact = CirculantLinear(width, out, trainable=trainable, dtype=torch.float64)
+    exact.load_state_dict({name: value.double() for name, value in layer.state_dict().items()})
+    given = x.detach().double().cpu().requires_grad_()
+    found, expected = layer(x), exact(given)
+    parts = [(x, given), *zip(layer.parameters(), exact.parameters(), strict=True)]
+    parts = [pair for pair in parts if pair[0].requires_grad]
+    slopes = torch.autograd.grad(found, [a for a, _ in parts], delta)
+    wanted = torch.autograd.grad(expected, [b for _, b in parts], delta.double().cpu())
+    for a, b in zip((found, *slopes), (expected, *wanted), strict=True):
+        assert (a.double().cpu() - b).norm() <= 2e-6 * b.norm()
+    assert torch.equal(layer(x), found)
+    again = torch.autograd.grad(layer(x), [a for a, _ in parts], delta)
+    assert all(torch.equal(a, b) for a, b in zip(slopes, again, strict=True))

@@ -10,10 +10,11 @@ torch = pytest.importorskip("torch", reason="needs PyTorch (pip install mercer[t
 
 from mercer.nn import ChainCRF, SemiMarkovCRF  # noqa: E402
 from mercer.nn import _chain_cuda as chains  # noqa: E402
-from mercer.nn import _chain_ops as ops  # noqa: E402
 from mercer.nn import _chain_torch as by_operations  # noqa: E402
+from mercer.nn import _operators as operators  # noqa: E402
 from mercer.nn import _segment_core as segment_core  # noqa: E402
 from mercer.nn import _segment_cuda as segments  # noqa: E402
+from mercer.nn._chain_ops import CHAIN  # noqa: E402
 from mercer.retrieval._cuda import KernelError  # noqa: E402
 from reference.gpu_threads import run_kernel  # noqa: E402
 
@@ -33,14 +34,20 @@ def on_coroutines(monkeypatch):
                 self.text, self.name = text, name
 
             def start(self, blocks, threads, arguments, stream=None):
-                run_kernel(self.text, self.names, self.name, blocks[0], threads, arguments)
+                names = ("ranks",) if self.name == "ranks" else self.names
+                run_kernel(self.text, names, self.name, blocks[0], threads, arguments)
 
         monkeypatch.setattr(module, "Kernel", Emulated)
         monkeypatch.setattr(module, "available", lambda: True)
-        module._kernels.cache_clear()
+        forget(module)
     yield
     for module in (chains, segments):
-        module._kernels.cache_clear()
+        forget(module)
+
+
+def forget(module):
+    module._kernels.cache_clear()
+    module._ranks.cache_clear()
 
 
 def chain_problem(labels, time, kind, scale):
@@ -81,7 +88,9 @@ def test_kernels_of_chains_are_the_definitions(labels, time, kind, scale):
     for part, other in zip(parts, others, strict=True):
         torch.testing.assert_close(part.double(), other, rtol=0, atol=10 * close)
     value, gradients, _ = chains.log_loss(emissions, shared, tags, lengths, weights, True, True, True)
-    wanted, slopes, _ = ops.log_loss_by_verbs(by_operations, *exact, tags, lengths, weights, True, True, True)
+    wanted, slopes, _ = operators.log_loss_by_verbs(
+        CHAIN, by_operations, *exact, tags, lengths, weights, True, True, True
+    )
     torch.testing.assert_close(value.double(), wanted, rtol=1e-5, atol=10 * close)
     halved, _, _ = chains.log_loss(emissions, shared, tags, lengths, 0.5, False, True, True)
     torch.testing.assert_close(
@@ -98,6 +107,32 @@ def test_kernels_of_chains_are_the_definitions(labels, time, kind, scale):
     torch.testing.assert_close(
         chains.score(emissions, shared, tags, lengths), by_operations.score(*exact, tags, lengths)
     )
+    torch.testing.assert_close(
+        chains.entropy(emissions, shared, lengths), by_operations.entropy(*exact, lengths), rtol=1e-5, atol=30 * close
+    )
+    k = 3 if labels > 5 else 10
+    (ranked, scores), (others, wanted) = (
+        chains.k_best(emissions, shared, lengths, k),
+        by_operations.k_best(*exact, lengths, k),
+    )
+    torch.testing.assert_close(scores, wanted, rtol=1e-12, atol=1e-10)
+    assert torch.equal(ranked, others)
+
+
+@needs_compiler
+@pytest.mark.usefixtures("on_coroutines")
+@pytest.mark.parametrize("scale", [1.0, 40.0])
+def test_drawn_labellings_are_possible_ones(scale):
+    """In the log domain, too; their shares are tested on a GPU, where draws cost nothing."""
+    emissions, shared, lengths, _, _ = chain_problem(3, 5, torch.float32, scale)
+    drawn = chains.sample(emissions, shared, lengths, 12, 7)
+    assert torch.equal(drawn[:1], chains.sample(emissions[:1], shared, lengths[:1], 12, 7))
+    assert torch.isfinite(by_operations.score(emissions, shared, drawn[:, 0].clamp(min=0), lengths)).all()
+    _, mu, _, _, _ = by_operations.marginals(emissions, shared, lengths, torch.ones(3))
+    for i, n in enumerate(lengths.tolist()):
+        share = torch.stack([(drawn[i, :, :n] == c).double().mean(0) for c in range(3)], 1)
+        assert (share - mu[i, :n]).abs().max() < 0.45
+        assert (drawn[i, :, n:] == -1).all()
 
 
 @needs_compiler
@@ -144,10 +179,37 @@ def test_kernels_of_segments_are_the_definitions(labels, longest, time, kind):
     assert torch.equal(tags, best)
     torch.testing.assert_close(score, best_score)
     torch.testing.assert_close(segments.score(emissions, shared, tags, lengths), best_score)
+    torch.testing.assert_close(
+        *(m.entropy(emissions, shared, lengths) for m in (segments, segment_core)), atol=1e-4, rtol=0
+    )
+    k = 4 if labels == 3 else 2
+    (ranked, scores), (others, wanted) = (m.k_best(emissions, shared, lengths, k) for m in (segments, segment_core))
+    torch.testing.assert_close(scores, wanted)
+    assert torch.equal(ranked, others)
+    known = tags.clone()
+    known[0, 1:3], known[1, 0] = -100, -2
+    found, expected = (m.marginals(emissions, shared, lengths, weights, known) for m in (segments, segment_core))
+    for part, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(part.double(), other, rtol=1e-6, atol=1e-10 if kind == torch.float64 else 1e-5)
+
+
+@needs_compiler
+@pytest.mark.usefixtures("on_coroutines")
+def test_drawn_segmentations_are_possible_ones():
+    torch.manual_seed(1)
+    emissions, shapes = torch.randn(2, 6, 2), ((3, 2), (2, 2), (2,), (2,))
+    shared = tuple(0.3 * torch.randn(shape) for shape in shapes)
+    emissions[0, 2, 1] = -torch.inf
+    lengths = torch.tensor([6, 4])
+    drawn = segments.sample(emissions, shared, lengths, 12, 3)
+    for k in range(12):
+        assert torch.isfinite(segments.score(emissions, shared, drawn[:, k], lengths)).all()
+    assert len({tuple(row) for row in drawn[0].tolist()}) > 3
+    assert (drawn[1, :, 4:] == -1).all()
 
 
 def test_without_kernels_operations_of_torch_are_used_and_that_is_said_once(monkeypatch):
-    monkeypatch.setattr(ops, "_said", [])
+    monkeypatch.setattr(operators, "_said", [])
 
     def none(layout, device):
         raise KernelError("NVRTC failed")
@@ -177,7 +239,7 @@ def test_layers_on_a_gpu_are_those_of_the_processor(labels):
     for device in ("cpu", "cuda", "cuda"):
         there = ChainCRF(labels).to(device)
         there.load_state_dict(crf.state_dict())
-        theta = emissions.to(device).requires_grad_()
+        theta = emissions.detach().clone().to(device).requires_grad_()
         loss = there(theta, tags.to(device), lengths)
         loss.backward()
         parts = (
@@ -193,6 +255,94 @@ def test_layers_on_a_gpu_are_those_of_the_processor(labels):
 
 
 @needs_gpu
+@pytest.mark.parametrize(("labels", "scale"), [(3, 1.0), (12, 30.0), (70, 1.0), (200, 1.0)])
+def test_ranked_entropy_and_drawn_on_a_gpu_are_those_of_the_processor(labels, scale):
+    torch.manual_seed(labels)
+    crf = ChainCRF(labels)
+    torch.nn.init.normal_(crf.transitions)
+    emissions, lengths = scale * torch.randn(4, 30, labels), torch.tensor([30, 1, 7, 29])
+    there = ChainCRF(labels).cuda()
+    there.load_state_dict(crf.state_dict())
+    torch.testing.assert_close(
+        there.entropy(emissions.cuda(), lengths).cpu(), crf.entropy(emissions, lengths), rtol=1e-4, atol=1e-4
+    )
+    for k in (1, 5, 40):
+        (ranked, scores), (found, values) = (
+            crf.k_best(emissions, k, lengths),
+            there.k_best(emissions.cuda(), k, lengths),
+        )
+        torch.testing.assert_close(values.cpu(), scores, rtol=1e-5, atol=1e-4)
+        assert (found.cpu() == ranked).double().mean() > 0.98  # scores that are equal as float32 may change places
+    drawn = there.sample(emissions.cuda(), 20_000, lengths, random_state=0)
+    assert torch.equal(drawn, there.sample(emissions.cuda(), 20_000, lengths, random_state=0))
+    mu = there.marginals(emissions.cuda(), lengths)
+    for i, n in enumerate(lengths.tolist()):
+        share = torch.stack([(drawn[i, :, :n] == c).double().mean(0) for c in range(labels)], 1)
+        assert (share - mu[i, :n]).abs().max() < 0.02
+        assert (drawn[i, :, n:] == -1).all()
+    pairs = (drawn[0, :, :-1] == 0) & (drawn[0, :, 1:] == 1)
+    theta = emissions.clone().requires_grad_()
+    crf(theta[:1], torch.zeros(1, 30, dtype=torch.int64), [30], reduction="sum").backward()
+    assert abs(float(pairs.double().mean(0).sum()) - float(crf.transitions.grad[0, 1])) < 0.05
+
+
+@needs_gpu
+def test_segments_of_all_verbs_on_a_gpu_are_those_of_the_processor():
+    torch.manual_seed(3)
+    crf = SemiMarkovCRF(4, 6)
+    for parameter in crf.parameters():
+        torch.nn.init.normal_(parameter)
+    emissions, lengths = torch.randn(3, 40, 4), torch.tensor([40, 1, 17])
+    emissions[0, 5, 2] = -torch.inf
+    there = SemiMarkovCRF(4, 6).cuda()
+    there.load_state_dict(crf.state_dict())
+    torch.testing.assert_close(
+        there.entropy(emissions.cuda(), lengths).cpu(), crf.entropy(emissions, lengths), rtol=1e-4, atol=1e-4
+    )
+    for k in (1, 4, 60):
+        (ranked, scores), (found, values) = (
+            crf.k_best(emissions, k, lengths),
+            there.k_best(emissions.cuda(), k, lengths),
+        )
+        torch.testing.assert_close(values.cpu(), scores, rtol=1e-5, atol=1e-4)
+        assert (found.cpu() == ranked).double().mean() > 0.98
+    drawn = there.sample(emissions.cuda(), 20_000, lengths, random_state=0)
+    frames = drawn.clone()
+    for t in range(1, 40):
+        frames[:, :, t] = torch.where(drawn[:, :, t] >= 0, drawn[:, :, t], frames[:, :, t - 1])
+    mu = crf.marginals(emissions, lengths)
+    for i, n in enumerate(lengths.tolist()):
+        share = torch.stack([(frames[i, :, :n] == c).double().mean(0) for c in range(4)], 1).cpu()
+        assert (share - mu[i, :n]).abs().max() < 0.02
+    partial = crf.decode(emissions, lengths)
+    partial[0, 3:9], partial[2, 0] = -100, -2
+    values = []
+    for layer, device in ((crf, "cpu"), (there, "cuda")):
+        theta = emissions.detach().clone().to(device).requires_grad_()
+        loss = layer(theta, partial.to(device), lengths)
+        loss.backward()
+        values.append([loss.detach().cpu(), theta.grad.cpu(), *(p.grad.cpu() for p in layer.parameters())])
+    for here, other in zip(*values, strict=True):
+        torch.testing.assert_close(here, other, rtol=1e-4, atol=1e-5)
+
+
+@needs_gpu
+def test_unknown_tags_and_compiled_layers_on_a_gpu():
+    torch.manual_seed(0)
+    crf = ChainCRF(5)
+    torch.nn.init.normal_(crf.transitions)
+    emissions, tags = torch.randn(3, 12, 5), torch.randint(0, 5, (3, 12))
+    tags[0, 2:5], tags[2, 0] = -100, -100
+    there = ChainCRF(5).cuda()
+    there.load_state_dict(crf.state_dict())
+    torch.testing.assert_close(there(emissions.cuda(), tags.cuda()).cpu(), crf(emissions, tags), rtol=1e-5, atol=1e-5)
+    compiled = torch.compile(there, fullgraph=True)
+    torch.testing.assert_close(
+        compiled(emissions.cuda(), tags.cuda()).cpu(), crf(emissions, tags), rtol=1e-5, atol=1e-5
+    )
+
+
+@needs_gpu
 def test_segments_on_a_gpu_are_those_of_the_processor():
     torch.manual_seed(0)
     crf = SemiMarkovCRF(5, 9)
@@ -204,7 +354,7 @@ def test_segments_on_a_gpu_are_those_of_the_processor():
     for device in ("cpu", "cuda"):
         there = SemiMarkovCRF(5, 9).to(device)
         there.load_state_dict(crf.state_dict())
-        theta = emissions.to(device).requires_grad_()
+        theta = emissions.detach().clone().to(device).requires_grad_()
         loss = there(theta, tags.to(device), lengths)
         loss.backward()
         found.append(

@@ -109,6 +109,41 @@ def test_verbs_are_their_definitions(constraints):
         assert abs(share.item() - p[order[0]].item()) < 0.05
 
 
+def agrees(row, known):
+    """Whether a segmentation begins where it must and as it must, and nowhere else."""
+    allowed = {-100: lambda y: True, -2: lambda y: y >= 0}
+    return all(allowed.get(k, lambda y, k=k: y == k)(y) for y, k in zip(row, known, strict=True))
+
+
+@pytest.mark.parametrize("constraints", [None, RULES])
+def test_unknown_segments_mean_all_segmentations_that_agree(constraints):
+    crf, theta = layer("log", constraints), emissions().requires_grad_()
+    partial = torch.tensor([[-100, -100, -2, -100, -1], [1, -100, -100, -100, -100], [-2, 1, -1, 7, 7]])
+    expected = []
+    for i, n in enumerate(LENGTHS):
+        every = segmentations(crf, theta[i, :n])
+        agreeing = [score for row, score in every if agrees(row, partial[i, :n].tolist())]
+        expected.append(torch.stack([s for _, s in every]).logsumexp(0) - torch.stack(agreeing).logsumexp(0))
+    given = [theta, *crf.parameters()]
+    wanted = torch.autograd.grad(sum(expected), given)
+    for checkpoint in (False, True):
+        crf.checkpoint = checkpoint
+        torch.testing.assert_close(crf(theta, partial, LENGTHS, reduction="sum"), sum(expected))
+        for found, slope in zip(
+            torch.autograd.grad(crf(theta, partial, LENGTHS, reduction="sum"), given), wanted, strict=True
+        ):
+            torch.testing.assert_close(found, slope)
+    crf.checkpoint = False
+    listed = [[(0, 2, None), (2, 3, 0), (3, 5, 1)], [(0, 1, None)], [(0, 3, None)]]
+    rows = torch.tensor([[-2, -100, 0, 1, -1], [-2, 0, 0, 0, 0], [-2, -100, -100, 0, 0]])
+    torch.testing.assert_close(crf(theta, listed, LENGTHS), crf(theta, rows, LENGTHS))
+    assert crf(theta, torch.full((3, 5), -100), LENGTHS).item() == pytest.approx(0.0, abs=1e-12)
+    with pytest.raises(ValueError, match="unknown"):
+        layer("hinge")(theta, partial, LENGTHS)
+    with pytest.raises(ValueError, match="unknown"):
+        crf.score(theta, partial, LENGTHS)
+
+
 def test_segments_of_length_1_are_a_chain():
     """Where a chain's labels are the segments' labels."""
     torch.manual_seed(0)

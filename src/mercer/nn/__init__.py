@@ -1,8 +1,8 @@
 """Layers for PyTorch (``pip install mercer[torch]``): structured outputs and structured matrices.
 
 :class:`ChainCRF` and :class:`SemiMarkovCRF` put conditional random fields on top of a network, :class:`StructuredLoss`
-any structure of the library; :class:`CRF` has the names of pytorch-crf. :class:`CirculantLinear` is a linear layer with
-a circulant matrix.
+any structure of the library; :class:`CRF` has the names of pytorch-crf. :class:`WindowNetwork` gives emissions of
+tokens. :class:`CirculantLinear` is a linear layer with a circulant matrix.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-__all__ = ["CRF", "ChainCRF", "CirculantLinear", "SemiMarkovCRF", "StructuredLoss"]
+__all__ = ["CRF", "ChainCRF", "CirculantLinear", "SemiMarkovCRF", "StructuredLoss", "WindowNetwork"]
 
 _MODULES = {
     "CRF": "chain",
@@ -18,6 +18,7 @@ _MODULES = {
     "CirculantLinear": "circulant",
     "SemiMarkovCRF": "segments",
     "StructuredLoss": "structured",
+    "WindowNetwork": "window",
 }
 
 

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from mercer import _core
-from mercer.nn._inputs import UNKNOWN
+from mercer.nn._inputs import UNKNOWN, restricted
 
 __all__ = ["counts", "decode", "entropy", "k_best", "log_partition", "marginals", "sample", "score"]
 
@@ -86,8 +86,9 @@ class Stacked:
             raise ValueError("transitions, start or end hold NaN or +inf") from error
 
 
-def log_partition(emissions: Tensor, shared: Shared, lengths: Tensor) -> Tensor:
-    """log Z of each sequence, float64."""
+def log_partition(emissions: Tensor, shared: Shared, lengths: Tensor, tags: Tensor | None = None) -> Tensor:
+    """log Z of each sequence, of labellings that agree with the tags, float64."""
+    emissions = restricted(emissions, tags, lengths)
     x = Stacked(emissions, shared, lengths, packed=False)
     out = np.empty(len(x.offsets) - 1)
     weights = x.weights(np.ones(x.batch))
@@ -96,9 +97,10 @@ def log_partition(emissions: Tensor, shared: Shared, lengths: Tensor) -> Tensor:
 
 
 def marginals(
-    emissions: Tensor, shared: Shared, lengths: Tensor, weights: Tensor
+    emissions: Tensor, shared: Shared, lengths: Tensor, weights: Tensor, tags: Tensor | None = None
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     """log Z, and Σ weights · μ: of nodes by position, of the shared parts summed over sequences."""
+    emissions = restricted(emissions, tags, lengths)
     x = Stacked(emissions, shared, lengths, packed=False)
     C = x.n_labels
     nodes, sums = np.empty_like(x.nodes), (np.zeros((C, C)), np.zeros(C), np.zeros(C))
@@ -156,7 +158,9 @@ def score(emissions: Tensor, shared: Shared, tags: Tensor, lengths: Tensor) -> T
     return torch.from_numpy(total)
 
 
-def counts(tags: Tensor, lengths: Tensor, weights: Tensor, like: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def counts(
+    tags: Tensor, lengths: Tensor, weights: Tensor, like: Tensor, longest: int = 0
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Σ weights · 1_y in the form of `marginals`."""
     batch, time, C = like.shape
     inside = np.arange(time) < lengths.numpy()[:, None]

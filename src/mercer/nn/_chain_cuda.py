@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import sys
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,9 @@ import torch
 from torch import Tensor
 
 from mercer.nn import _chain_torch
-from mercer.nn._chain_source import Layout, source
-from mercer.nn._inputs import UNKNOWN
+from mercer.nn._chain_source import Layout, ranks_source, source
+from mercer.nn._inputs import UNKNOWN, restricted
+from mercer.nn._operators import log_loss_by_verbs, say_once
 from mercer.retrieval._cuda import Kernel, KernelError, available
 
 __all__ = [
@@ -30,7 +32,8 @@ __all__ = [
 
 Shared = tuple[Tensor, Tensor, Tensor]
 MOST_LABELS = 1500  # three rows of doubles in shared memory
-_NAMES = ("prepare", "truth", "sweep", "rows", "again", "finish", "summed", "viterbi")
+_NAMES = ("prepare", "truth", "sweep", "rows", "again", "finish", "summed", "viterbi", "samples")
+_RANK_NAMES = ("ranks",)
 _ROWS = 8  # warps of a block of `prepare` and `rows`
 _NOT_FINITE, _UNKNOWN, _OUT_OF_RANGE, _LOOK = 1, 2, 4, 1 << 20
 
@@ -38,7 +41,7 @@ _NOT_FINITE, _UNKNOWN, _OUT_OF_RANGE, _LOOK = 1, 2, 4, 1 << 20
 _POINTERS = (
     *("emissions", "transitions", "start", "end", "lengths", "tags", "weights"),
     *("e", "ab", "shifts", "scales", "status", "log_z", "score", "gradient", "ends", "counts", "partial", "used"),
-    *("product", "out", "out_start", "out_end", "total", "labels", "back"),
+    *("product", "out", "out_start", "out_end", "total", "labels", "back", "expected", "ranked", "scores", "places"),
 )
 
 
@@ -46,7 +49,8 @@ class _Arguments(ctypes.Structure):
     _fields_ = (
         *((name, ctypes.c_void_p) for name in _POINTERS[:7]), ("factor", ctypes.c_double),
         *((name, ctypes.c_void_p) for name in _POINTERS[7:]),
-        ("batch", ctypes.c_longlong), ("time", ctypes.c_longlong), ("groups", ctypes.c_int), ("as_real", ctypes.c_int),
+        ("batch", ctypes.c_longlong), ("time", ctypes.c_longlong), ("size", ctypes.c_longlong),
+        ("seed", ctypes.c_ulonglong), ("groups", ctypes.c_int), ("as_real", ctypes.c_int),
     )  # fmt: skip
 
 
@@ -59,6 +63,11 @@ def missing(device: torch.device) -> str | None:
 def _kernels(layout: Layout, device: int) -> dict[str, Kernel]:
     text = source(layout)
     return {name: Kernel(text, name, device) for name in _NAMES}
+
+
+@functools.lru_cache(maxsize=64)
+def _ranks(layout: Layout, k: int, device: int) -> Kernel:
+    return Kernel(ranks_source(layout, k), "ranks", device)
 
 
 def _name(kind: torch.dtype) -> str:
@@ -195,8 +204,9 @@ def _product(a: Tensor, u: Tensor) -> Tensor:
 
 
 @_on_device
-def log_partition(emissions: Tensor, shared: Shared, lengths: Tensor) -> Tensor:
-    """log Z of each sequence, float64."""
+def log_partition(emissions: Tensor, shared: Shared, lengths: Tensor, tags: Tensor | None = None) -> Tensor:
+    """log Z of each sequence, of labellings that agree with the tags, float64."""
+    emissions = restricted(emissions, tags, lengths)
     try:
         x = _Batch(emissions, shared, lengths)
     except KernelError as error:
@@ -207,9 +217,10 @@ def log_partition(emissions: Tensor, shared: Shared, lengths: Tensor) -> Tensor:
 
 @_on_device
 def marginals(
-    emissions: Tensor, shared: Shared, lengths: Tensor, weights: Tensor
+    emissions: Tensor, shared: Shared, lengths: Tensor, weights: Tensor, tags: Tensor | None = None
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     """log Z, and Σ weights · μ: of nodes by position, of the shared parts summed over sequences."""
+    emissions = restricted(emissions, tags, lengths)
     try:
         x = _Batch(emissions, shared, lengths)
     except KernelError as error:
@@ -225,13 +236,13 @@ def log_loss(
     partial: bool, check: bool,
 ) -> tuple[Tensor, list[Tensor], Tensor | None]:  # fmt: skip
     """Σ weights (log Z − score(y)), its gradient, and the memory that holds all of the gradient in one piece."""
-    from mercer.nn import _chain_ops as ops
+    from mercer.nn._chain_ops import CHAIN
 
     try:
         x = _Batch(emissions, shared, lengths)
     except KernelError as error:
-        return ops.log_loss_by_verbs(
-            _instead(error), emissions, shared, tags, lengths, weights, gradient, partial, check
+        return log_loss_by_verbs(
+            CHAIN, _instead(error), emissions, shared, tags, lengths, weights, gradient, partial, check
         )
     own = weights.detach().double().contiguous() if isinstance(weights, Tensor) else None
     if own is None:
@@ -256,11 +267,13 @@ def log_loss(
         status = x.check(tags=True)
         if status & _UNKNOWN:
             if not partial:
-                raise ValueError(ops.UNKNOWN_TAGS)
-            here = ops.backend(emissions)
-            return ops.log_loss_by_verbs(here, emissions, shared, tags, lengths, weights, gradient, True, check)
+                raise ValueError(CHAIN.words.unknown)
+            here = sys.modules[__name__]
+            return log_loss_by_verbs(CHAIN, here, emissions, shared, tags, lengths, weights, gradient, True, check)
         for values, text in (
-            () if not status else ((x.read[: x.batch], ops.NO_LABELLING), (x.read[x.batch :][: x.batch], ops.FORBIDDEN))
+            ()
+            if not status
+            else ((x.read[: x.batch], CHAIN.words.impossible), (x.read[x.batch :][: x.batch], CHAIN.words.forbidden))
         ):
             if np.isneginf(values).any():
                 raise ValueError(text.format(int(np.flatnonzero(np.isneginf(values))[0])))
@@ -293,16 +306,66 @@ def decode(emissions: Tensor, shared: Shared, lengths: Tensor) -> tuple[Tensor, 
     return labels, torch.where((x.status & _NOT_FINITE) > 0, torch.nan, x.log_z)
 
 
+@_on_device
 def entropy(emissions: Tensor, shared: Shared, lengths: Tensor) -> Tensor:
     """log Z − E[score], float64."""
-    return _chain_torch.entropy(emissions, shared, lengths)
+    try:
+        x = _Batch(emissions, shared, lengths)
+    except KernelError as error:
+        return _instead(error).entropy(emissions, shared, lengths)
+    nodes, pairs = x.room(*emissions.shape), torch.zeros(x.batch, dtype=torch.float64, device=x.device)
+    x.give(expected=pairs)
+    x.sweeps(nodes, torch.ones_like(pairs), None)
+    transitions, start, end = (part.double() for part in shared)
+    level = transitions.max().clamp(min=torch.finfo(torch.float64).min)
+    terms = torch.where(torch.isneginf(transitions), 0.0, (transitions - level).exp() * transitions)
+    a, after = (x.ab[:, :, k].double() for k in (0, 1))  # ξ_t = E ∘ a_{t−1} ⊗ U_t
+    pairs = pairs + ((a[:, :-1] @ terms) * after[:, 1:]).sum((1, 2))
+    last = nodes[torch.arange(x.batch, device=x.device), lengths - 1]
+    expected = [_mean(*part) for part in ((nodes, emissions), (nodes[:, 0], start), (last, end))]
+    value = x.log_z - pairs - expected[0] - expected[1] - expected[2]
+    dead = torch.isneginf(x.log_z)
+    return torch.where(dead, -torch.inf, torch.where((x.status & _NOT_FINITE) > 0, torch.nan, value.clamp(min=0.0)))
 
 
-counts, k_best, sample = _chain_torch.counts, _chain_torch.k_best, _chain_torch.sample
+def _mean(mu: Tensor, theta: Tensor) -> Tensor:
+    """Σ μ θ of each sequence, where what is impossible counts as 0."""
+    return torch.where(mu > 0, mu.double() * theta.double(), 0.0).flatten(1).sum(1)
+
+
+@_on_device
+def k_best(emissions: Tensor, shared: Shared, lengths: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """Labels (batch, k, time), −1 in the padding and where there are fewer, and scores (batch, k)."""
+    try:
+        x = _Batch(emissions, shared, lengths)
+        kernel = _ranks(x.layout, k, x.device.index)
+    except KernelError as error:
+        return _instead(error).k_best(emissions, shared, lengths, k)
+    labels, scores = x.room(x.batch, k, x.time, kind=torch.int64), x.room(x.batch, k, kind=torch.float64)
+    x.give(labels=labels, scores=scores, places=x.room(x.batch, x.time, x.C, k, kind=torch.int32))
+    x.give(ranked=x.room(x.batch, 2, x.C, k, kind=torch.float64))
+    kernel.start((x.batch, 1), min(256, -(-x.C // 32) * 32), x.g, x.stream)
+    return labels, scores
+
+
+@_on_device
+def sample(emissions: Tensor, shared: Shared, lengths: Tensor, size: int, seed: int) -> Tensor:
+    """Labels (batch, size, time) drawn from p(y), −1 in the padding."""
+    try:
+        x = _Batch(emissions, shared, lengths)
+    except KernelError as error:
+        return _instead(error).sample(emissions, shared, lengths, size, seed)
+    x.sweeps(None, None, None)
+    labels = x.room(x.batch, size, x.time, kind=torch.int64)
+    x.give(labels=labels)
+    x.g.size, x.g.seed = size, seed
+    x.start("samples", -(-x.batch * size // 4), 128)
+    return labels
+
+
+counts = _chain_torch.counts
 
 
 def _instead(error: KernelError) -> Any:
-    from mercer.nn._chain_ops import say_once
-
     say_once(f"a kernel of mercer.nn cannot be used ({str(error)[:200]}): operations of torch are used, which are slow")
     return _chain_torch

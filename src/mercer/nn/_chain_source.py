@@ -9,6 +9,8 @@
     finish     gradients of the shared scores, after Σ a ⊗ U was made by one matrix product
     summed     the weighted sum of the losses, by one block (of `finish`, where there is a gradient)
     viterbi    the best labels: δ in shared memory, back-pointers in bytes, walked back through shared memory
+    ranks      the k best: a thread has a label and the k best that end with it, sums in double precision
+    samples    draws from the last position to the first, p(i | j) ∝ a_{t−1}[i] E[i, j], a warp for each draw
 
 Scales are powers of 2 and therefore exact. One more thread of `sweep` sums a_{t−1}; the scale of a_{t+1} is half of
 the logarithm of that sum. Half: with a delay of two positions the whole of it would swing for ever, half of it settles.
@@ -22,7 +24,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["AHEAD", "KINDS", "Layout", "source"]
+from mercer._gpu_random import RANDOM
+
+__all__ = ["AHEAD", "HELPERS", "KINDS", "Layout", "ranks_source", "source"]
 
 KINDS = {"float32": 0, "float64": 1, "float16": 2, "bfloat16": 3}
 AHEAD = 8
@@ -63,9 +67,18 @@ class Layout:
 
 
 def source(layout: Layout) -> str:
-    """The text for these labels and types."""
+    """The text of all kernels but `ranks`, for these labels and types."""
+    return _head(layout) + RANDOM + _COMMON + HELPERS + _SOURCE
+
+
+def ranks_source(layout: Layout, k: int) -> str:
+    """The text of `ranks` for the k best."""
+    return f"#define RANKS {k}\n" + _head(layout) + RANDOM + _COMMON + HELPERS + _RANKS
+
+
+def _head(layout: Layout) -> str:
     real = "double" if layout.real == "float64" else "float"
-    head = f"""
+    return f"""
 #define NL {layout.n_labels}
 #define PAD {-(-layout.n_labels // 4) * 4}
 #define KIND {KINDS[layout.emissions]}
@@ -76,10 +89,9 @@ def source(layout: Layout) -> str:
 typedef {real} real;
 typedef {layout.pointer} pointer;
 """
-    return head + _SOURCE
 
 
-_SOURCE = r"""
+_COMMON = r"""
 typedef long long i64;
 typedef unsigned long long u64;
 #define FULL 0xffffffffu
@@ -105,7 +117,11 @@ struct Arguments {
   real *out, *out_start, *out_end;  // gradients of transitions, start and end
   real* total;             // Σ weight (log Z − score), or null
   i64 *labels; pointer* back;
+  double* expected;        // batch: E[transitions] of sequences that are done again, or null
+  double *ranked, *scores; // batch x 2 x NL x k where shared memory is too small; batch x k
+  int* places;             // batch x time x NL x k
   i64 batch, time;
+  i64 size; u64 seed;      // draws of a sequence
   int groups, as_real;     // as_real: the gradient is of type real, whatever the emissions are
 };
 
@@ -250,6 +266,63 @@ __device__ double unit_of(const Arguments& g, double* memory) {
   return power_of_2 > 60 ? __longlong_as_double((power_of_2 - 40) << 52) : 1.0;
 }
 
+"""
+
+HELPERS = r"""
+// Numbers in [0, 1) of a draw and a place.
+__device__ __forceinline__ double share_of(u64 of_draw, i64 at) {
+  return (double)(mixed(of_draw + 0x9e3779b97f4a7c15ull * (u64)at) >> 11) * 1.1102230246251565e-16;
+}
+
+// One of n by logarithms of weights, for a number in [0, 1): by all lanes of a warp. Some weight must not be 0.
+template <class Term> __device__ int pick(int n, int lane, double share, Term term) {
+  double top = NONE, total = 0.0;
+  for (int k = lane; k < n; k += 32) top = fmax(top, term(k));
+  for (int k = 16; k; k >>= 1) top = fmax(top, __shfl_xor_sync(FULL, top, k));
+  for (int k = lane; k < n; k += 32) total += exp(term(k) - top);
+  for (int k = 16; k; k >>= 1) total += __shfl_xor_sync(FULL, total, k);
+  const double level = share * total;
+  double before = 0.0;
+  int last = 0;  // where rounding leaves none over the level
+  for (int k0 = 0; k0 < n; k0 += 32) {
+    const double own = k0 + lane < n ? exp(term(k0 + lane) - top) : 0.0;
+    double sum = own;
+    for (int k = 1; k < 32; k <<= 1) {
+      const double other = __shfl_up_sync(FULL, sum, k);
+      if (lane >= k) sum += other;
+    }
+    const unsigned over = __ballot_sync(FULL, own > 0.0 && before + sum > level), some = __ballot_sync(FULL, own > 0.0);
+    if (over) return k0 + __ffs(over) - 1;
+    if (some) last = k0 + 31 - __clz(some);
+    before += __shfl_sync(FULL, sum, 31);
+  }
+  return last;
+}
+
+// The best of what was seen, the first of equal ones first.
+template <int K> struct Ranked {
+  double value[K];
+  int place[K];
+  __device__ __forceinline__ Ranked() {
+    for (int r = 0; r < K; ++r) value[r] = NONE, place[r] = 0;
+  }
+  __device__ __forceinline__ bool takes(double x) const { return x > value[K - 1]; }
+  __device__ __forceinline__ void add(double x, int at) {
+    bool moved = false;
+#pragma unroll
+    for (int r = 0; r < K; ++r)
+      if (moved || x > value[r]) {
+        const double old = value[r];
+        const int before = place[r];
+        value[r] = x, place[r] = at;
+        x = old, at = before;
+        moved = true;
+      }
+  }
+};
+"""
+
+_SOURCE = r"""
 extern "C" __global__ void prepare(const Arguments g) {
   const i64 row = (i64)blockIdx.x * (blockDim.x >> 5) + (threadIdx.x >> 5);
   const int lane = threadIdx.x & 31;
@@ -509,7 +582,7 @@ __device__ double log_sum_of(const double* x, double top, int n) {
 
 // Log domain, a block for every few of the sequences that need it. α takes the place of a and b.
 extern "C" __global__ void again(const Arguments g) {
-  __shared__ double alpha[NL], beta[NL], next[NL];
+  __shared__ double alpha[NL], beta[NL], next[NL], memory[32];
   __shared__ double level;
   const double none = NONE;
   for (i64 b = blockIdx.x; b < g.batch; b += g.groups) {
@@ -555,6 +628,7 @@ extern "C" __global__ void again(const Arguments g) {
     const bool dead = !(level > none);
     const double weight = weight_of(g, b);
     double* sums = g.partial + (i64)blockIdx.x * NL * NL;
+    double own = 0.0;
     if (!g.used[blockIdx.x]) {
       for (int k = threadIdx.x; k < NL * NL; k += blockDim.x) sums[k] = 0.0;
       __syncthreads();
@@ -584,7 +658,9 @@ extern "C" __global__ void again(const Arguments g) {
           const int i = k / NL, j = k % NL;
           const double xi = kept[(t - 1) * pitch + i] + (double)g.transitions[k] +
                             (double)emission(g, (first + t) * NL + j) + beta[j] - level;
-          if (xi > -745.0) sums[k] += weight * exp(xi);
+          if (!(xi > -745.0)) continue;
+          sums[k] += weight * exp(xi);
+          own += exp(xi) * (double)g.transitions[k];
         }
       __syncthreads();
       for (int i = threadIdx.x; i < NL && t > 0; i += blockDim.x) {
@@ -603,6 +679,8 @@ extern "C" __global__ void again(const Arguments g) {
       __syncthreads();
     }
     for (i64 k = threadIdx.x; k < 2 * n * NL; k += blockDim.x) g.ab[2 * first * NL + k] = (real)0;
+    own = block_sum(own, memory);
+    if (g.expected && threadIdx.x == 0) g.expected[b] = own;
   }
 }
 
@@ -766,6 +844,95 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) viterbi(const Arguments
     }
     __syncthreads();
     if (begin == 1) break;
+  }
+}
+
+// Labellings drawn from p(y); logarithms of weights, so that all sequences are alike.
+extern "C" __global__ void samples(const Arguments g) {
+  const i64 which = (i64)blockIdx.x * (blockDim.x >> 5) + (threadIdx.x >> 5);
+  const int lane = threadIdx.x & 31;
+  if (which >= g.batch * g.size) return;
+  const i64 b = which / g.size, n = length_of(g, b), first = b * g.time;
+  const u64 of_draw = mixed(g.seed ^ mixed((u64)which));
+  i64* out = g.labels + which * g.time;
+  const bool dead = !(g.log_z[b] > NONE);
+  for (i64 t = (dead ? 0 : n) + lane; t < g.time; t += 32) out[t] = -1;
+  if (dead) return;
+  const bool again = g.status[b] & 8;  // α in double precision stands where a was
+#if DOUBLE
+  const i64 pitch = 2 * NL;
+#else
+  const i64 pitch = NL;
+#endif
+  const double* alpha = (const double*)(g.ab + 2 * first * NL);
+  int label = 0;
+  for (i64 t = n - 1; t >= 0; --t) {
+    const real* a = g.ab + 2 * (first + t) * NL;
+    const real* into = t == n - 1 ? g.end : g.transitions + label;
+    const i64 step = t == n - 1 ? 1 : NL;
+    label = pick(NL, lane, share_of(of_draw, t), [&](int i) {
+      return (again ? alpha[t * pitch + i] : log((double)a[i])) + (double)into[i * step];
+    });
+    if (lane == 0) out[t] = label;
+  }
+}
+"""
+
+_RANKS = r"""
+#define ROOM (NL * RANKS <= 2560)
+extern "C" __global__ void ranks(const Arguments g) {
+#if ROOM
+  __shared__ double kept[2 * NL * RANKS];
+#else
+  double* kept = g.ranked + (i64)blockIdx.x * 2 * NL * RANKS;
+#endif
+  __shared__ int chosen[RANKS];
+  const i64 b = blockIdx.x, n = length_of(g, b), first = b * g.time;
+  int* places = g.places + first * NL * RANKS;
+  for (int k = threadIdx.x; k < NL * RANKS; k += blockDim.x)
+    kept[k] = k % RANKS ? NONE : (double)g.start[k / RANKS] + (double)emission(g, first * NL + k / RANKS);
+  __syncthreads();
+  for (i64 t = 1; t < n; ++t) {
+    const double* before = kept + (t + 1) % 2 * NL * RANKS;
+    double* now = kept + t % 2 * NL * RANKS;
+    for (int c = threadIdx.x; c < NL; c += blockDim.x) {
+      const double x = (double)emission(g, (first + t) * NL + c);
+      Ranked<RANKS> best;
+      for (int i = 0; i < NL; ++i) {
+        const double m = (double)g.transitions[i * NL + c];
+        for (int r = 0; r < RANKS; ++r) {
+          const double value = before[i * RANKS + r] + m;
+          if (!best.takes(value)) break;
+          best.add(value, i * RANKS + r);
+        }
+      }
+      for (int r = 0; r < RANKS; ++r) {
+        now[c * RANKS + r] = best.value[r] + x;
+        places[(t * NL + c) * RANKS + r] = best.place[r];
+      }
+    }
+    __syncthreads();
+  }
+  if (threadIdx.x == 0) {
+    Ranked<RANKS> best;
+    for (int k = 0; k < NL * RANKS; ++k) {
+      const double value = kept[(n + 1) % 2 * NL * RANKS + k] + (double)g.end[k / RANKS];
+      if (best.takes(value)) best.add(value, k);
+    }
+    for (int r = 0; r < RANKS; ++r) {
+      g.scores[b * RANKS + r] = best.value[r];
+      chosen[r] = best.value[r] > NONE ? best.place[r] : -1;
+    }
+  }
+  __syncthreads();
+  for (int r = threadIdx.x; r < RANKS; r += blockDim.x) {  // a thread walks back along a labelling
+    i64* out = g.labels + (b * RANKS + r) * g.time;
+    int place = chosen[r];
+    for (i64 t = place < 0 ? 0 : n; t < g.time; ++t) out[t] = -1;
+    for (i64 t = n - 1; t >= 0 && place >= 0; --t) {
+      out[t] = place / RANKS;
+      if (t) place = places[t * NL * RANKS + place];
+    }
   }
 }
 """

@@ -7,15 +7,17 @@ Positions past the end of a sequence keep what they had. Forbidden parts are −
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
-from mercer.nn._inputs import length_mask
+from mercer.nn._inputs import length_mask, restricted
 
-__all__ = ["counts", "decode", "entropy", "k_best", "log_partition", "marginals", "sample", "score"]
+__all__ = ["counts", "decode", "entropy", "exact_sums", "k_best", "log_partition", "marginals", "sample", "score"]
 
 Shared = tuple[Tensor, Tensor, Tensor]
-_SHARE = float(2**40)  # counts are summed as integers of this unit: sums of floats on a GPU depend on their order
+_SHARE = float(2**40)  # the largest weight, where counts are summed as integers
 
 
 def _forward(emissions: Tensor, shared: Shared, lengths: Tensor) -> Tensor:
@@ -36,8 +38,9 @@ def _log_sum(x: Tensor, dim: int) -> Tensor:
     return (x - shift).exp().sum(dim).log() + shift.squeeze(dim)
 
 
-def log_partition(emissions: Tensor, shared: Shared, lengths: Tensor) -> Tensor:
-    """log Z of each sequence, float64."""
+def log_partition(emissions: Tensor, shared: Shared, lengths: Tensor, tags: Tensor | None = None) -> Tensor:
+    """log Z of each sequence, of labellings that agree with the tags, float64."""
+    emissions = restricted(emissions, tags, lengths)
     return _log_sum(_forward(emissions, shared, lengths)[-1] + shared[2].double(), 1)
 
 
@@ -63,9 +66,10 @@ def _pairs(emissions: Tensor, shared: Shared, lengths: Tensor) -> tuple[Tensor, 
 
 
 def marginals(
-    emissions: Tensor, shared: Shared, lengths: Tensor, weights: Tensor
+    emissions: Tensor, shared: Shared, lengths: Tensor, weights: Tensor, tags: Tensor | None = None
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     """log Z, and Σ weights · μ: of nodes by position, of the shared parts summed over sequences."""
+    emissions = restricted(emissions, tags, lengths)
     log_z, nodes, pairs = _pairs(emissions, shared, lengths)
     nodes, factors = nodes * weights.double()[:, None, None], weights.double()
     last = nodes[torch.arange(len(nodes), device=nodes.device), lengths - 1]
@@ -157,7 +161,9 @@ def score(emissions: Tensor, shared: Shared, tags: Tensor, lengths: Tensor) -> T
     return total + start[y[:, 0]] + end[y.gather(1, lengths[:, None] - 1)[:, 0]]
 
 
-def counts(tags: Tensor, lengths: Tensor, weights: Tensor, like: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def counts(
+    tags: Tensor, lengths: Tensor, weights: Tensor, like: Tensor, longest: int = 0
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Σ weights · 1_y in the form of `marginals`; the same from run to run."""
     batch, time, C = like.shape
     inside = length_mask(lengths, time)
@@ -166,14 +172,20 @@ def counts(tags: Tensor, lengths: Tensor, weights: Tensor, like: Tensor) -> tupl
     kind = torch.float64 if like.dtype == torch.float64 else torch.float32
     nodes = torch.zeros(batch, time, C, dtype=kind, device=like.device)
     nodes.scatter_(2, y[:, :, None], factors[:, :, None].to(kind))
+    units, summed = exact_sums(weights)
+    each = torch.where(inside, units[:, None], 0)
+    transitions = summed(y[:, :-1] * C + y[:, 1:], each[:, 1:], C * C).view(C, C)
+    last = y.gather(1, lengths[:, None] - 1)[:, 0]
+    return nodes, transitions, summed(y[:, 0], units, C), summed(last, units, C)
+
+
+def exact_sums(weights: Tensor) -> tuple[Tensor, Callable[[Tensor, Tensor, int], Tensor]]:
+    """Weights as integers, and their sums by place: sums of floats on a GPU depend on their order."""
     largest = weights.double().abs().max().clamp(min=1e-300)
-    whole = (factors / largest * _SHARE).round().to(torch.int64)
+    whole = (weights.double() / largest * _SHARE).round().to(torch.int64)
 
     def summed(place: Tensor, units: Tensor, size: int) -> Tensor:
-        out = torch.zeros(size, dtype=torch.int64, device=like.device)
+        out = torch.zeros(size, dtype=torch.int64, device=weights.device)
         return out.index_add_(0, place.flatten(), units.flatten()).double() * (largest / _SHARE)
 
-    pairs = y[:, :-1] * C + y[:, 1:]
-    transitions = summed(pairs, whole[:, 1:], C * C).view(C, C)
-    last = y.gather(1, lengths[:, None] - 1)[:, 0]
-    return nodes, transitions, summed(y[:, 0], whole[:, 0], C), summed(last, whole[:, 0], C)
+    return whole, summed

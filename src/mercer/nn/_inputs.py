@@ -14,9 +14,11 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence, pad_packed_sequence
 
-__all__ = ["UNKNOWN", "as_batch", "as_tags", "computed_in", "length_mask", "packed_like"]
+__all__ = ["BEGINS", "UNKNOWN", "WITHIN", "as_batch", "as_tags", "computed_in", "length_mask", "restricted"]
 
 UNKNOWN = -100
+WITHIN, BEGINS = -1, -2
+"""Of segments: a position within one, and one that begins a segment of unknown label."""
 _FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
 
@@ -111,9 +113,14 @@ def _padded(tags: Sequence[Any], batch: int, time: int) -> Tensor:
     return found
 
 
-def packed_like(emissions: Any) -> bool:
-    """Whether the batch came packed or nested."""
-    return isinstance(emissions, PackedSequence) or (isinstance(emissions, Tensor) and emissions.is_nested)
+def restricted(emissions: Tensor, tags: Tensor | None, lengths: Tensor) -> Tensor:
+    """Emissions with −inf for the labels that contradict a known tag."""
+    if tags is None:
+        return emissions
+    labels = torch.arange(emissions.shape[2], device=emissions.device)
+    free = (tags == UNKNOWN) | ~length_mask(lengths, tags.shape[1])
+    allowed = (tags[:, :, None] == labels) | free[:, :, None]
+    return emissions.masked_fill(~allowed, -torch.inf)
 
 
 @torch.library.custom_op("mercer::mask_lengths", mutates_args=())

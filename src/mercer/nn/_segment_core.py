@@ -12,18 +12,20 @@ import torch
 from torch import Tensor
 
 from mercer.data.segments import Segmentations
+from mercer.nn._inputs import BEGINS, UNKNOWN, WITHIN
+from mercer.nn._segment_torch import counts, score
 from mercer.structures.segment_parts import SegmentScores
 from mercer.structures.segments import Segments
 
-__all__ = ["decode", "entropy", "k_best", "log_partition", "marginals", "sample", "score"]
+__all__ = ["counts", "decode", "entropy", "k_best", "log_partition", "marginals", "sample", "score"]
 
 Shared = tuple[Tensor, Tensor, Tensor, Tensor]
 
 
 class Stacked:
-    """A padded batch as θ of a `Segments`."""
+    """A padded batch as θ of a `Segments`; with tags, of the segmentations that agree with them."""
 
-    def __init__(self, emissions: Tensor, shared: Shared, lengths: Tensor) -> None:
+    def __init__(self, emissions: Tensor, shared: Shared, lengths: Tensor, tags: Tensor | None = None) -> None:
         self.batch, self.time, self.n_labels = emissions.shape
         self.lengths = lengths.cpu().numpy()
         self.inside = np.arange(self.time) < self.lengths[:, None]
@@ -35,6 +37,12 @@ class Stacked:
             raise ValueError("durations, transitions, start or end hold NaN or +inf")
         self.offsets = np.concatenate([[0], np.cumsum(self.lengths)]).astype(np.int64)
         self.theta = SegmentScores(durations, transitions, start, end, self.offsets, frames=frames[self.inside])
+        if tags is not None:
+            known = tags.cpu().numpy()[self.inside]
+            free = (known == UNKNOWN) | (known == BEGINS)
+            allowed = free[:, None] | (known[:, None] == np.arange(self.n_labels))
+            self.theta.starts = np.where(allowed, 0.0, -np.inf)
+            self.theta.cuts = (known != UNKNOWN) & (known != WITHIN)
         self.structure = Segments(
             self.n_labels, 0, max_length=len(durations), threads=torch.get_num_threads()
         )  # only its verbs are used
@@ -46,7 +54,8 @@ class Stacked:
         whole = self.theta
         assert whole.frames is not None
         parts = whole.lengths, whole.transitions, whole.start, whole.end
-        return SegmentScores(*parts, np.array([0, b - a]), frames=whole.frames[a:b])
+        starts, cuts = (None if x is None else x[a:b] for x in (whole.starts, whole.cuts))
+        return SegmentScores(*parts, np.array([0, b - a]), frames=whole.frames[a:b], starts=starts, cuts=cuts)
 
     def padded(self, values: np.ndarray, fill: Any) -> np.ndarray:
         """Stacked values (positions, …) as (batch, time, …)."""
@@ -59,23 +68,18 @@ class Stacked:
         length, label = y.marks()
         return self.padded(np.where(length > 0, label, -1).astype(np.int64), -1)
 
-    def segmentations(self, tags: Tensor) -> Segmentations:
-        """Rows of numbers as segmentations."""
-        flat = tags.cpu().numpy()[self.inside]
-        starts = np.flatnonzero(flat >= 0)
-        ends = np.append(starts[1:], len(flat))
-        return Segmentations(ends - starts, flat[starts], np.searchsorted(starts, self.offsets), self.offsets)
 
-
-def log_partition(emissions: Tensor, shared: Shared, lengths: Tensor) -> Tensor:
-    """log Z of each sequence, float64."""
-    x = Stacked(emissions, shared, lengths)
+def log_partition(emissions: Tensor, shared: Shared, lengths: Tensor, tags: Tensor | None = None) -> Tensor:
+    """log Z of each sequence, of segmentations that agree with the tags, float64."""
+    x = Stacked(emissions, shared, lengths, tags)
     return torch.from_numpy(x.structure.log_partition(x.theta))
 
 
-def marginals(emissions: Tensor, shared: Shared, lengths: Tensor, weights: Tensor) -> tuple[Tensor, ...]:
+def marginals(
+    emissions: Tensor, shared: Shared, lengths: Tensor, weights: Tensor, tags: Tensor | None = None
+) -> tuple[Tensor, ...]:
     """log Z, and Σ weights · μ: of frames by position, of durations, transitions, first and last labels summed."""
-    x = Stacked(emissions, shared, lengths)
+    x = Stacked(emissions, shared, lengths, tags)
     w = weights.detach().cpu().double().numpy()
     if (w == w[0]).all():
         mu = x.structure.marginals(x.theta)
@@ -119,9 +123,3 @@ def sample(emissions: Tensor, shared: Shared, lengths: Tensor, size: int, seed: 
     x = Stacked(emissions, shared, lengths)
     drawn = x.structure.sample(x.theta, size, seed)
     return torch.from_numpy(np.stack([x.rows(y) for y in drawn], axis=1))
-
-
-def score(emissions: Tensor, shared: Shared, tags: Tensor, lengths: Tensor) -> Tensor:
-    """The score of segmentations, float64."""
-    x = Stacked(emissions, shared, lengths)
-    return torch.from_numpy(x.structure.score(x.theta, x.segmentations(tags)))

@@ -12,21 +12,28 @@
     frames     μ_t = Σ_{s≤t} p(a segment starts at s) − Σ_{e≤t} p(one ends at e), by a scan over time
     pairs      sums over positions of p(segment of length l) and p(neighbours), for chunks of positions
     best       the best segmentation: the same recursion with maxima, and back-pointers
+    ranks      the k best: a thread has a label and the k best that end (begin) with it
+    samples    draws from the last segment to the first, a warp for each draw
 
-Exponentials and the sums within a step are of type `real`; a maximum is taken out first, so nothing underflows.
-Emissions of −inf count as 0 in P and put up a barrier that no segment may contain.
+A maximum is taken out of each sum, so nothing underflows. Sums of the recursions are in double precision throughout,
+with an exponential that is right to 11 digits where scores are float32: 7 digits would drift apart from one end of a
+long sequence to the other. Emissions of −inf count as 0 in P and put up a barrier that no segment may contain; where
+a segment must begin (`known`) there is one between two positions.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mercer.nn._chain_source import KINDS
+from mercer._gpu_random import RANDOM
+from mercer.nn._chain_source import HELPERS, KINDS
 
-__all__ = ["CHUNK", "SegmentLayout", "segment_source"]
+__all__ = ["CHUNK", "RANKS_IN_SHARED", "SegmentLayout", "segment_ranks_source", "segment_source"]
 
 CHUNK = 64
 """Positions of a partial sum of `pairs`."""
+RANKS_IN_SHARED = 4500
+"""Numbers of `ranks` that fit into shared memory."""
 
 
 @dataclass(frozen=True)
@@ -45,9 +52,25 @@ class SegmentLayout:
 
 
 def segment_source(layout: SegmentLayout) -> str:
-    """The text for these sizes and types."""
+    """The text of all kernels but `ranks`, for these sizes and types."""
+    return _head(layout) + RANDOM + _COMMON + HELPERS + _SOURCE
+
+
+def segment_ranks_source(layout: SegmentLayout, k: int) -> str:
+    """The text of `ranks` for the k best."""
+    return (
+        f"#define RANKS {k}\n#define IN_SHARED {RANKS_IN_SHARED}\n"
+        + _head(layout)
+        + RANDOM
+        + _COMMON
+        + HELPERS
+        + _RANKS
+    )
+
+
+def _head(layout: SegmentLayout) -> str:
     L, K = layout.n_labels, layout.max_length
-    head = f"""
+    return f"""
 #define NL {L}
 #define NK {K}
 #define KIND {KINDS[layout.emissions]}
@@ -60,10 +83,9 @@ def segment_source(layout: SegmentLayout) -> str:
 #define DOUBLE {int(layout.real == "float64")}
 typedef {"double" if layout.real == "float64" else "float"} real;
 """
-    return head + _SOURCE
 
 
-_SOURCE = r"""
+_COMMON = r"""
 typedef long long i64;
 #define FULL 0xffffffffu
 #define NONE (-__longlong_as_double(0x7ff0000000000000ll))
@@ -79,16 +101,26 @@ struct Arguments {
   int* status;                                           // batch: 1 not finite, 2 forbidden frames
   real *frames, *ends, *partial;                         // batch x time x NL; batch x 2 x NL; chunks x (NK + NL) NL
   i64* tags;                                             // batch x time
+  const i64* known;                                      // batch x time: what segments must agree with, or null
+  double *ranked, *scores;                               // batch x (time + 1) x NL x k, batch x k
+  int *lasted, *followed;                                // the same: places of lengths and labels among their k
   int *best_length, *best_label;                         // batch x (time + 1) x NL
   i64 batch, time;
+  i64 size; u64 seed;                                    // draws of a sequence
 };
 
 #if DOUBLE
-__device__ __forceinline__ real expr(double x) { return exp(x); }
-__device__ __forceinline__ double logr(real x) { return log(x); }
+__device__ __forceinline__ double exponential(double x) { return exp(x); }
 #else
-__device__ __forceinline__ real expr(double x) { return expf((float)x); }
-__device__ __forceinline__ double logr(real x) { return (double)logf(x); }
+__device__ __forceinline__ double exponential(double x) {
+  if (!(x > -700.0)) return 0.0;
+  const double k = rint(x * 1.4426950408889634), r = fma(k, -0.6931471805599453, x), r2 = r * r, r4 = r2 * r2;
+  const double low = (1.0 + r) + r2 * (0.5 + r * 0.16666666666666666);
+  const double mid = (0.041666666666666664 + r * 0.008333333333333333) +
+                     r2 * (0.001388888888888889 + r * 0.0001984126984126984);
+  const double high = 2.48015873015873e-05 + r * 2.7557319223985893e-06;
+  return (low + r4 * (mid + r4 * high)) * __longlong_as_double(((i64)k + 1023) << 52);
+}
 #endif
 
 __device__ __forceinline__ float from_half(unsigned short h) {
@@ -123,7 +155,7 @@ __device__ __forceinline__ float warp_max(float x) {
   for (int k = 16; k; k >>= 1) x = fmaxf(x, __shfl_xor_sync(FULL, x, k));
   return x;
 }
-__device__ __forceinline__ real warp_sum(real x) {
+__device__ __forceinline__ double warp_sum(double x) {
   for (int k = 16; k; k >>= 1) x += __shfl_xor_sync(FULL, x, k);
   return x;
 }
@@ -135,6 +167,17 @@ __device__ __forceinline__ double warp_scan(double x, int lane) {
   return x;
 }
 
+// What is known of a position: whether a segment of a label may begin there, and whether one must.
+__device__ __forceinline__ bool may_begin(const Arguments& g, i64 at, int c) {
+  const i64 y = g.known[at];
+  return y == c || y == -2 || y == -100;
+}
+__device__ __forceinline__ bool must_begin(const Arguments& g, i64 at) {
+  return g.known[at] != -1 && g.known[at] != -100;
+}
+"""
+
+_SOURCE = r"""
 extern "C" __global__ void prefix(const Arguments g) {
   const i64 which = (i64)blockIdx.x * (blockDim.x >> 5) + (threadIdx.x >> 5);
   const int lane = threadIdx.x & 31;
@@ -156,6 +199,7 @@ extern "C" __global__ void prefix(const Arguments g) {
     if (t < n) out[(t + 1) * NL] = x;
     carry = __shfl_sync(FULL, x, 31);
   }
+  if (g.known) wrong |= 2;
   if (wrong) atomicOr(g.status + b, wrong);
 }
 
@@ -165,9 +209,9 @@ template <class Term> __device__ __forceinline__ double log_sum(int n, int lane,
   for (int k = lane; k < n; k += 32) top = fmaxf(top, (float)term(k));
   top = warp_max(top);
   if (!(top > (float)NONE)) return NONE;
-  real total = 0;
-  for (int k = lane; k < n; k += 32) total += expr(term(k) - (double)top);
-  return (double)top + logr(warp_sum(total));
+  double total = 0.0;
+  for (int k = lane; k < n; k += 32) total += exponential(term(k) - (double)top);
+  return (double)top + log(warp_sum(total));
 }
 
 // The largest term, and the first place that has it.
@@ -205,10 +249,10 @@ template <int N> __device__ __forceinline__ double log_sum_of(const double* v) {
   for (int r = 1; r < N; ++r) top = fmaxf(top, (float)v[r]);
   top = warp_max(top);
   if (!(top > (float)NONE)) return NONE;
-  real total = 0;
+  double total = 0.0;
 #pragma unroll
-  for (int r = 0; r < N; ++r) total += expr(v[r] - (double)top);
-  return (double)top + logr(warp_sum(total));
+  for (int r = 0; r < N; ++r) total += exponential(v[r] - (double)top);
+  return (double)top + log(warp_sum(total));
 }
 #endif
 
@@ -236,7 +280,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) sweep(const Arguments g
   // Positions are counted from where the sweep begins: step k is at e = k forwards, at s = n - k backwards.
   const int sign = backward ? -1 : 1, origin = backward ? n : 0;
   for (int c = threadIdx.x; c < NL; c += THREADS) {
-    const double value = backward ? (double)g.end[c] + P[(i64)n * NL + c] : (double)g.start[c];
+    double value = backward ? (double)g.end[c] + P[(i64)n * NL + c] : (double)g.start[c];
+    if (g.known && !backward && !may_begin(g, b * g.time, c)) value = NONE;
     kept[(i64)origin * NL + c] = value;
     KEEP(origin, c, value);
     wall[c] = origin;
@@ -254,8 +299,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) sweep(const Arguments g
     const int at = origin + sign * k, most = k < NK ? k : NK, frame = backward ? at : at - 1;
     for (int c = warp; c < NL; c += WARPS) {
       int last = most;
-      if (walls) {  // segments must not reach over a forbidden frame
-        if (lane == 0 && !(emission(g, (b * g.time + frame) * NL + c) > NONE)) wall[c] = at;
+      if (walls) {  // segments must not reach over a forbidden frame, nor over where one must begin
+        if (lane == 0) {
+          const int start = backward ? at + 1 : at - 1;  // of the segment before or after
+          if (g.known && k > 1 && must_begin(g, b * g.time + start)) wall[c] = start;
+          if (!(emission(g, (b * g.time + frame) * NL + c) > NONE)) wall[c] = at;
+        }
         __syncwarp();
         last = sign * (at - wall[c]) < most ? sign * (at - wall[c]) : most;
       }
@@ -267,13 +316,14 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) sweep(const Arguments g
         const int l = lane + 32 * r;
         v[r] = l < last ? d[r] + KEPT(at - sign * (l + 1), c) : NONE;
       }
-      const double value = log_sum_of<TURNS>(v);
+      double value = log_sum_of<TURNS>(v);
 #else
       const double p = P[(i64)at * NL + c];
-      const double value = log_sum(last, lane, [&](int l) {
+      double value = log_sum(last, lane, [&](int l) {
         return (double)D[l * NL + c] + KEPT(at - sign * (l + 1), c);
       });
 #endif
+      if (g.known && backward && !may_begin(g, b * g.time + at, c)) value = NONE;
       if (lane == 0) {
         row[c] = other[(i64)at * NL + c] = value + sign * p;
         if (walls && !backward) g.barriers[base + (i64)at * NL + c] = wall[c];
@@ -291,7 +341,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) sweep(const Arguments g
             log_sum(NL, lane, [&](int a) { return row[a] + (double)M[backward ? c * NL + a : a * NL + c]; });
 #endif
         if (lane == 0) {
-          const double x = value - sign * p;
+          double x = value - sign * p;
+          if (g.known && !backward && !may_begin(g, b * g.time + at, c)) x = NONE;
           kept[(i64)at * NL + c] = x;
           KEEP(at, c, x);
         }
@@ -311,7 +362,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) sweep(const Arguments g
 }
 
 // exp of a logarithm of a probability; 0 for what is impossible.
-__device__ __forceinline__ double probability(double x) { return x > -745.0 ? (double)expr(x < 0.0 ? x : 0.0) : 0.0; }
+__device__ __forceinline__ double probability(double x) { return exponential(x < 0.0 ? x : 0.0); }
 
 extern "C" __global__ void frames(const Arguments g) {
   const i64 which = (i64)blockIdx.x * (blockDim.x >> 5) + (threadIdx.x >> 5);
@@ -319,7 +370,7 @@ extern "C" __global__ void frames(const Arguments g) {
   if (which >= g.batch * NL) return;
   const i64 b = which / NL, c = which % NL, n = length_of(g, b), base = b * (g.time + 1) * NL + c;
   const double log_z = g.log_z[b], weight = g.weights ? g.weights[b] : 1.0;
-  const bool dead = !(log_z > NONE);
+  const bool dead = !(log_z > NONE), walls = g.status[b] & 2;
   double carry = 0.0;
   for (i64 t0 = 0; t0 < g.time; t0 += 32) {
     const i64 t = t0 + lane, at = base + t * NL;
@@ -336,7 +387,10 @@ extern "C" __global__ void frames(const Arguments g) {
     if (dead && t < 2) g.ends[(2 * b + t) * NL + c] = (real)0;
     x = carry + warp_scan(x, lane);
     carry = __shfl_sync(FULL, x, 31);
-    if (t < g.time) g.frames[(b * g.time + t) * NL + c] = t < n ? (real)(weight * fmin(fmax(x, 0.0), 1.0)) : (real)0;
+    if (t >= g.time) continue;
+    const i64 place = (b * g.time + t) * NL + c;
+    const bool possible = t < n && !(walls && !(emission(g, place) > NONE));
+    g.frames[place] = possible ? (real)(weight * fmin(fmax(x, 0.0), 1.0)) : (real)0;
   }
 }
 
@@ -453,6 +507,120 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) best(const Arguments g)
         if (s > 0) c = g.best_label[base + (i64)s * NL + c];
         e = s;
       }
+    }
+  }
+}
+
+// Segmentations drawn from p(y), after the sweep forwards.
+extern "C" __global__ void samples(const Arguments g) {
+  const i64 which = (i64)blockIdx.x * (blockDim.x >> 5) + (threadIdx.x >> 5);
+  const int lane = threadIdx.x & 31;
+  if (which >= g.batch * g.size) return;
+  const i64 b = which / g.size, n = length_of(g, b), base = b * (g.time + 1) * NL;
+  const u64 of_draw = mixed(g.seed ^ mixed((u64)which));
+  i64* out = g.tags + which * g.time;
+  for (i64 t = lane; t < g.time; t += 32) out[t] = -1;
+  __syncwarp();
+  if (!(g.log_z[b] > NONE)) return;
+  const bool walls = g.status[b] & 2;
+  int c = 0;
+  for (i64 e = n; e > 0;) {  // a segment ends at e; its label, then its length
+    const double* ended = g.ended + base + e * NL;
+    const real* into = e == n ? g.end : g.transitions + c;
+    const int step = e == n ? 1 : NL;
+    c = pick(NL, lane, share_of(of_draw, 2 * e), [&](int a) { return ended[a] + (double)into[a * step]; });
+    i64 most = e < NK ? e : NK;
+    if (walls && e - g.barriers[base + e * NL + c] < most) most = e - g.barriers[base + e * NL + c];
+    const int place = c;
+    e -= 1 + pick((int)most, lane, share_of(of_draw, 2 * e + 1), [&](int l) {
+      return (double)g.durations[l * NL + place] + g.q[base + (e - l - 1) * NL + place];
+    });
+    if (lane == 0) out[e] = c;
+  }
+}
+"""
+
+_RANKS = r"""
+#define ROOM (NK * NL * RANKS <= IN_SHARED)
+extern "C" __global__ void ranks(const Arguments g) {
+  __shared__ double row[NL * RANKS];
+  __shared__ int wall[NL], chosen[RANKS];
+#if ROOM
+  __shared__ double ring[NK * NL * RANKS];
+#define KEPT(s, c, r) ring[((int)((s) % NK) * NL + (c)) * RANKS + (r)]
+#else
+#define KEPT(s, c, r) kept[((s) * NL + (c)) * RANKS + (r)]
+#endif
+  const i64 b = blockIdx.x, base = b * (g.time + 1) * NL, n = length_of(g, b);
+  const bool walls = g.status[b] & 2;
+  const double* P = g.prefix + base;
+#if !ROOM
+  double* kept = g.ranked + base * RANKS;
+#endif
+  int *lasted = g.lasted + base * RANKS, *followed = g.followed + base * RANKS;
+  for (int k = threadIdx.x; k < NL * RANKS; k += blockDim.x) {
+    KEPT(0, k / RANKS, k % RANKS) = k % RANKS ? NONE : (double)g.start[k / RANKS];
+    if (k % RANKS == 0) wall[k / RANKS] = 0;
+  }
+  __syncthreads();
+  for (i64 e = 1; e <= n; ++e) {
+    for (int c = threadIdx.x; c < NL; c += blockDim.x) {
+      int most = (int)(e < NK ? e : NK);
+      if (walls && !(emission(g, (b * g.time + e - 1) * NL + c) > NONE)) wall[c] = (int)e;
+      if (walls && e - wall[c] < most) most = (int)e - wall[c];
+      Ranked<RANKS> best;
+      for (int l = 0; l < most; ++l) {
+        const double d = (double)g.durations[l * NL + c];
+        for (int r = 0; r < RANKS; ++r) {
+          const double value = d + KEPT(e - l - 1, c, r);
+          if (!best.takes(value)) break;
+          best.add(value, l * RANKS + r);
+        }
+      }
+      for (int r = 0; r < RANKS; ++r) {
+        row[c * RANKS + r] = best.value[r] + P[e * NL + c];
+        lasted[(e * NL + c) * RANKS + r] = best.place[r];
+      }
+    }
+    __syncthreads();
+    for (int c = threadIdx.x; c < NL && e < n; c += blockDim.x) {
+      Ranked<RANKS> best;
+      for (int a = 0; a < NL; ++a) {
+        const double m = (double)g.transitions[a * NL + c];
+        for (int r = 0; r < RANKS; ++r) {
+          const double value = row[a * RANKS + r] + m;
+          if (!best.takes(value)) break;
+          best.add(value, a * RANKS + r);
+        }
+      }
+      for (int r = 0; r < RANKS; ++r) {
+        KEPT(e, c, r) = best.value[r] - P[e * NL + c];
+        followed[(e * NL + c) * RANKS + r] = best.place[r];
+      }
+    }
+    __syncthreads();
+  }
+  if (threadIdx.x == 0) {
+    Ranked<RANKS> best;
+    for (int k = 0; k < NL * RANKS; ++k) {
+      const double value = row[k] + (double)g.end[k / RANKS];
+      if (best.takes(value)) best.add(value, k);
+    }
+    for (int r = 0; r < RANKS; ++r) {
+      g.scores[b * RANKS + r] = best.value[r];
+      chosen[r] = best.value[r] > NONE ? best.place[r] : -1;
+    }
+  }
+  __syncthreads();
+  for (int r = threadIdx.x; r < RANKS; r += blockDim.x) {  // a thread walks back along a segmentation
+    i64* out = g.tags + (b * RANKS + r) * g.time;
+    for (i64 t = 0; t < g.time; ++t) out[t] = -1;
+    int place = chosen[r];
+    for (i64 e = n; e > 0 && place >= 0;) {
+      const int back = lasted[e * NL * RANKS + place], c = place / RANKS;
+      e -= 1 + back / RANKS;
+      out[e] = c;
+      if (e > 0) place = followed[(e * NL + c) * RANKS + back % RANKS];
     }
   }
 }

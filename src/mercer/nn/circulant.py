@@ -3,7 +3,9 @@
     R x = F⁻¹(F r ∘ F x)                                     O(n log n) time, n numbers
     ∇_r = F⁻¹(Σ_batch conj(F D x) ∘ F δ),   ∇_x = D F⁻¹(conj(F r) ∘ F δ),   δ = ∂L/∂(R D x)
 
-n is the larger of both widths: inputs are padded with zeros, outputs (and δ) cut to their width.
+n is the larger of both widths: inputs are padded with zeros, outputs (and δ) cut to their width. On a GPU, float32 rows
+whose n has no prime factor above 13 and fits into shared memory (28,000) take kernels of our own; others take the
+transforms of torch.
 """
 
 from __future__ import annotations
@@ -112,6 +114,12 @@ class CirculantLinear(nn.Module):
         if kind not in (torch.float32, torch.float64, torch.float16, torch.bfloat16):
             raise ValueError(f"expected floating-point inputs, got {kind}")
         z = x.to(self.weight.dtype)
+        if x.device.type == "cuda" and x.numel():
+            from mercer.nn._circulant_cuda import fused
+
+            found = fused(z, self.weight, self.bias, self.signs, self.out_features)
+            if found is not None:
+                return found.to(kind)
         if self.signs is not None:
             z = z * self.signs
         if x.numel() == 0:  # some FFT libraries refuse empty batches
