@@ -86,14 +86,14 @@ struct Chain {
 
 class Sampler {
  public:
-  enum Kind { GIBBS, METROPOLIS, COLOURS };
+  enum Kind { GIBBS, RANDOM, METROPOLIS, COLOURS };  // RANDOM: Gibbs with variables drawn at random
 
   Sampler(const FlatGraph& graph, In2<int32_t> start, uint64_t seed, const std::string& kind,
           std::vector<std::vector<int64_t>> blocks)
       : graph_(graph), blocks_(std::move(blocks)) {
     const FactorStructure& s = graph_.structure();
-    kind_ = kind == "gibbs" ? GIBBS : kind == "metropolis" ? METROPOLIS : COLOURS;
-    require(kind_ != COLOURS || kind == "colours", "kind must be 'gibbs', 'metropolis' or 'colours'");
+    kind_ = kind == "gibbs" ? GIBBS : kind == "random" ? RANDOM : kind == "metropolis" ? METROPOLIS : COLOURS;
+    require(kind_ != COLOURS || kind == "colours", "kind must be 'gibbs', 'random', 'metropolis' or 'colours'");
     require(int64_t(start.shape(1)) == s.n, "start must hold one state for each variable");
     require(blocks_.empty() || kind_ == GIBBS, "only Gibbs sampling takes blocks");
     check_blocks();
@@ -246,8 +246,21 @@ class Sampler {
       for (const auto& block : blocks_) draw_block(chain, block, beta, collect, logits);
       return;
     }
+    if (kind_ == RANDOM) return random_scan(chain, beta, collect, logits);
     for (int64_t i = 0; i < s.n; ++i)
       kind_ == GIBBS ? draw_one(chain, i, beta, collect, logits) : propose(chain, i, beta, collect);
+  }
+
+  // As many draws as there are variables, of variables chosen at random. What a variable's conditional probabilities are
+  // is known when it is drawn alone, so marginals count the states at the end of each sweep.
+  void random_scan(Chain& chain, double beta, bool collect, std::vector<double>& logits) {
+    const FactorStructure& s = graph_.structure();
+    for (int64_t k = 0; k < s.n; ++k) {
+      const int64_t i = std::min(s.n - 1, int64_t(chain.random.uniform() * double(s.n)));
+      draw_one(chain, i, beta, collect, logits, false);
+    }
+    for (int64_t i = 0; collect && i < s.n; ++i)
+      chain.totals[size_t(s.state_starts[size_t(i)] + chain.x[size_t(i)])] += 1.0;
   }
 
   // Σ of the log-potentials that depend on variable i, were it in state k.
@@ -269,7 +282,7 @@ class Sampler {
     return at;
   }
 
-  void draw_one(Chain& chain, int64_t i, double beta, bool collect, std::vector<double>& logits) {
+  void draw_one(Chain& chain, int64_t i, double beta, bool collect, std::vector<double>& logits, bool sums = true) {
     const FactorStructure& s = graph_.structure();
     const int32_t card = s.cards[size_t(i)];
     const double* unary = graph_.unary() + s.state_starts[size_t(i)];
@@ -289,7 +302,7 @@ class Sampler {
     const int32_t drawn = draw(logits, size_t(card), chain.random);
     if (drawn < 0) return;  // nothing is possible here until neighbours change
     chain.x[size_t(i)] = drawn;
-    if (collect)
+    if (collect && sums)
       for (int32_t k = 0; k < card; ++k) chain.totals[size_t(s.state_starts[size_t(i)] + k)] += logits[size_t(k)];
   }
 

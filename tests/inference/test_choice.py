@@ -419,9 +419,8 @@ def test_methods_without_marginals_of_factors_say_so():
     graph = ising(np.random.default_rng(0), (3, 3), 0.3, 0.5)
     drawn = quietly(graph, "gibbs", n_samples=20, random_state=0)
     assert len(drawn.marginals) == 9
-    with pytest.raises(AttributeError, match="gibbs gives no marginals of factors: use method='bp' or an exact method"):
-        drawn.factor_marginals  # noqa: B018
-    with pytest.raises(AttributeError, match="icm gives no marginals of factors"):
+    assert drawn.factor_marginals is not None  # shares of the samples
+    with pytest.raises(AttributeError, match="icm gives no marginals of factors: use method='bp' or an exact method"):
         infer(graph, "icm", task="map").factor_marginals  # noqa: B018
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mercer.inference import ChowLiuTree, LatentTree, infer
-from mercer.inference.trees import mutual_informations
+from mercer.inference.trees import _path_lengths, mutual_informations, neighbour_joining
 
 
 def random_tree(seed, d=6, n_hidden=0, cls=ChowLiuTree):
@@ -172,7 +172,7 @@ def hidden_causes(n, seed=0, noise=0.15, d=4):
 def test_hidden_causes_are_found_and_raise_the_likelihood():
     X = hidden_causes(3000)[0]
     latent, plain = LatentTree().fit(X), ChowLiuTree().fit(X)
-    assert latent.n_hidden_ >= 3
+    assert latent.n_hidden_ == 3
     assert latent.bic_ > plain.bic_
     new, truth = hidden_causes(1000, seed=1)
     assert latent.score(new) > plain.score(new)
@@ -181,6 +181,32 @@ def test_hidden_causes_are_found_and_raise_the_likelihood():
     assert np.abs(Z).max() <= 1.0
     for k in range(3):
         assert max(abs(np.corrcoef(Z[:, h], truth[:, k])[0, 1]) for h in range(Z.shape[1])) > 0.75
+
+
+@pytest.mark.parametrize(("d", "noise", "seed"), [(3, 0.1, 1), (4, 0.15, 1), (3, 0.2, 0)])
+def test_the_generating_latent_tree_is_recovered(d, noise, seed):
+    tree = LatentTree().fit(hidden_causes(3000, seed, noise, d)[0])
+    near = {frozenset(pair) for pair in tree.edges_}
+    hidden = range(3 * d, tree.n_nodes)
+    parents = [{h for h in hidden for v in range(k * d, k * d + d) if {h, v} in near} for k in range(3)]
+    assert [len(group) for group in parents] == [1, 1, 1]
+    a, b, c = (group.pop() for group in parents)
+    assert len({a, b, c}) == 3
+    assert {frozenset((a, b)), frozenset((b, c))} <= near
+    assert len(near) == 3 * d + 2
+
+
+def test_neighbour_joining_is_exact_for_distances_that_add_up():
+    rng = np.random.default_rng(0)
+    for n in (3, 4, 7):
+        branches = [(v, n, 0.0) for v in range(3)]
+        for v in range(3, n):  # split a branch by a joint, and hang the next leaf on it
+            a, b, _ = branches.pop(int(rng.integers(len(branches))))
+            branches += [(a, n + v - 2, 0.0), (b, n + v - 2, 0.0), (v, n + v - 2, 0.0)]
+        lengths = _path_lengths([(a, b, float(rng.uniform(0.1, 1.0))) for a, b, _ in branches])
+        D = np.array([[lengths[i, j] for j in range(n)] for i in range(n)])
+        found = _path_lengths(neighbour_joining(D))
+        assert np.array([[found[i, j] for j in range(n)] for i in range(n)]) == pytest.approx(D)
 
 
 def test_expectation_maximisation_never_lowers_the_likelihood():

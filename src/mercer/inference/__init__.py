@@ -8,8 +8,9 @@ from mercer.inference.accuracy import marginal_bounds
 from mercer.inference.bayesian import BayesianNetwork
 from mercer.inference.cuts import is_submodular, minimum_cut
 from mercer.inference.diagnostics import effective_sample_size, r_hat
-from mercer.inference.elimination import TreewidthError, variable_elimination
+from mercer.inference.elimination import TreewidthError, max_marginals, variable_elimination
 from mercer.inference.factor import Factor
+from mercer.inference.gaussian import GaussianGibbs, GaussianNetwork
 from mercer.inference.graph import CompiledGraph, FactorGraph, Group, grid_edges
 from mercer.inference.junction import JunctionTree, has_running_intersection, maximum_spanning_tree, triangulate
 from mercer.inference.limits import Limits
@@ -28,6 +29,15 @@ from mercer.inference.result import (
     ZeroProbabilityError,
 )
 from mercer.inference.sampling import metropolis_hastings
+from mercer.inference.transitions import (
+    ChainState,
+    Cycle,
+    MarkovChain,
+    Metropolis,
+    MixedKernel,
+    TransitionKernel,
+    run_chain,
+)
 from mercer.inference.trees import ChowLiuTree, LatentTree
 from mercer.inference.uai import read_uai, read_uai_evidence, write_uai, write_uai_evidence
 from mercer.inference.variational import find_chains
@@ -36,12 +46,16 @@ __all__ = [
     "METHODS",
     "ApproximateInferenceWarning",
     "BayesianNetwork",
+    "ChainState",
     "ChowLiuTree",
     "CompiledGraph",
+    "Cycle",
     "ErrorEstimate",
     "Factor",
     "FactorGraph",
     "FactorMarginals",
+    "GaussianGibbs",
+    "GaussianNetwork",
     "Group",
     "Inference",
     "InferenceResult",
@@ -50,9 +64,13 @@ __all__ = [
     "Limits",
     "LogPartition",
     "Marginals",
+    "MarkovChain",
     "MarkovNetwork",
     "Method",
+    "Metropolis",
+    "MixedKernel",
     "Outcome",
+    "TransitionKernel",
     "TreewidthError",
     "ZeroProbabilityError",
     "appearance_probabilities",
@@ -64,6 +82,7 @@ __all__ = [
     "infer",
     "is_submodular",
     "marginal_bounds",
+    "max_marginals",
     "maximum_spanning_tree",
     "metropolis_hastings",
     "minimum_cut",
@@ -72,6 +91,7 @@ __all__ = [
     "read_uai_evidence",
     "register",
     "relaxed_marginals",
+    "run_chain",
     "run_method",
     "triangulate",
     "variable_elimination",

@@ -29,6 +29,7 @@ from mercer.inference.diagnostics import ChainMarginals, effective_sample_size, 
 from mercer.inference.graph import CompiledGraph
 from mercer.inference.registry import _factor_graph, best_states, register
 from mercer.inference.result import Outcome
+from mercer.inference.transitions import Metropolis, run_chain
 
 __all__ = ["metropolis_hastings"]
 
@@ -129,7 +130,7 @@ def _sample(
     if n_samples >= LEAST:  # chains that came to one state from different ones agree
         agreement[np.repeat(free & ~unmoved, graph.cardinalities) & np.isnan(agreement)] = 1.0
     errors = collected.standard_errors()
-    if kind == "metropolis":  # visits come in whole numbers
+    if kind in ("metropolis", "random"):  # visits come in whole numbers
         errors = np.maximum(errors, np.repeat(free, graph.cardinalities) / (n_samples * thin * n_chains))
     extra: dict[str, Any] = {
         "chain_marginals": collected.chains,
@@ -147,6 +148,7 @@ def _sample(
         states=states,
         value=value,
         samples=samples,
+        factor_beliefs=None if samples is None else lambda: _counted(graph, samples),
         converged=bool((extra["r_hat"] <= POOR and not unmoved.any()) or not free.any()),
         n_iter=warm + n_samples * thin,
         residual=float(np.abs(collected.chains - marginals).max(initial=0.0)),
@@ -154,6 +156,20 @@ def _sample(
         error=float(extra["mcse"].max(initial=0.0)),
         extra=extra,
     )
+
+
+def _counted(graph: CompiledGraph, samples: np.ndarray) -> np.ndarray:
+    """Shares of the samples with each joint state of the variables of a factor, factor after factor."""
+    flat = samples.reshape(-1, graph.n_variables).astype(np.int64)
+    out = np.empty(int(graph.belief_starts[-1]))
+    for f in range(graph.n_factors):
+        scope = graph.scopes[graph.scope_starts[f] : graph.scope_starts[f + 1]]
+        shape = tuple(graph.cardinalities[scope].tolist())
+        size = int(np.prod(shape))
+        places = np.ravel_multi_index(tuple(flat[:, scope].T), shape)
+        start = int(graph.belief_starts[f])
+        out[start : start + size] = np.bincount(places, minlength=size) / max(1, len(flat))
+    return out
 
 
 def _collect(
@@ -223,14 +239,22 @@ def _gibbs(
     thin: int = 1,
     n_chains: int = 4,
     schedule: str = "auto",
+    scan: str = "systematic",
     blocks: Sequence[Sequence[int]] | None = None,
     start: Any = "random",
     keep_samples: bool | str = "auto",
     n_jobs: int | None = None,
     random_state: Any = None,
 ) -> Outcome:
-    """Gibbs sampling: one variable after another, colour by colour, or blocks of variables at once."""
+    """Gibbs sampling: one variable after another, colour by colour, blocks of variables, or variables at random."""
     check_choice("schedule", schedule, ("auto", "sequential", "chromatic"))
+    if check_choice("scan", scan, ("systematic", "random")) == "random":
+        if blocks is not None or schedule == "chromatic":
+            raise ValueError("scan='random' draws single variables: leave blocks and schedule out")
+        return _sample(
+            graph, "random", [], n_samples=n_samples, burn_in=burn_in, thin=thin, n_chains=n_chains, start=start,
+            keep_samples=keep_samples, n_jobs=n_jobs, random_state=random_state,
+        )  # fmt: skip
     if blocks is not None and schedule == "chromatic":
         raise ValueError("blocks are drawn one after another: leave schedule at 'auto' or 'sequential'")
     colours = schedule != "sequential" and blocks is None and _core.inference.can_colour(graph.core)
@@ -343,34 +367,24 @@ def metropolis_hastings(
     True
     """
     graph = _factor_graph(model).compiled
-    for name, value, least in (("n_samples", n_samples, 1), ("burn_in", burn_in, 0), ("thin", thin, 1)):
-        check_count(name, value, least)
     if not callable(propose):
         raise ValueError(f"propose must be callable, got {propose!r}")
     random = _generator(random_state)
     x = _starts(graph, "unary" if start is None else start, 1, random)[0]
-    score = float(graph.score(x))
-    if np.isneginf(score):
+    if np.isneginf(graph.score(x)):
         raise ValueError("start has probability 0: give an assignment that is possible")
-    samples, scores = np.empty((n_samples, graph.n_variables), np.int32), np.empty(n_samples)
-    taken = 0
-    steps = burn_in + n_samples * thin
-    for step in range(steps):
+
+    def proposed(x: np.ndarray, random: np.random.Generator) -> tuple[np.ndarray, float]:
         y, ratio = propose(x.copy(), random)
-        y = np.asarray(y)
-        other = float(graph.score(y))
-        if np.isnan(ratio):
-            raise ValueError("propose gave log_ratio = NaN")
-        if np.log(random.random()) < other - score + ratio:
-            x, score, taken = y.astype(np.int32), other, taken + 1
-        if step >= burn_in and (step - burn_in + 1) % thin == 0:
-            at = (step - burn_in) // thin
-            samples[at], scores[at] = x, score
+        return np.asarray(y), ratio
+
+    kernel = Metropolis(lambda x: float(graph.score(x)), proposed)
+    chain = run_chain(kernel, x, n_samples, burn_in=burn_in, thin=thin, random_state=random)
     return {
-        "samples": samples,
-        "scores": scores,
-        "acceptance": taken / steps,
-        "effective_sample_size": effective_sample_size(scores[None]),
+        "samples": np.asarray(chain.samples, dtype=np.int32),
+        "scores": chain.log_density,
+        "acceptance": chain.acceptance,
+        "effective_sample_size": chain.effective_sample_size,
     }
 
 

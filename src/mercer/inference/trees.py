@@ -1,9 +1,10 @@
 """Trees of binary variables, learnt from rows of 0 and 1; with hidden variables where these explain more.
 
     Chow–Liu    the spanning tree with the largest sum of mutual informations: the tree of the highest likelihood
-    hidden      distances d_ij = −log |corr_ij| add up along the paths of a tree. Neighbours a, b of a node i with a
-                distance below d_ai + d_bi have a hidden node between them and i; it is kept where BIC says so, and
-                the parameters are then found by expectation maximisation [Choi2011]
+    hidden      distances d_ij = −log |corr_ij| add up along the paths of a tree. Neighbour joining finds the joints of
+                each neighbourhood of the tree of Chow and Liu, those already found included; joints at the end of short
+                branches vanish. How short, BIC says after expectation maximisation; where it gains by that, hidden
+                nodes are then contracted into a neighbour, and columns made leaves of a hidden one [Choi2011]
 
 What is known of a variable is a state (evidence), or a probability that its marginal shall have (Jeffrey's rule, soft
 evidence): the product Π_v φ_v(x_v) · p(x) with factors φ such that every marginal is met, by iterative proportional
@@ -14,6 +15,7 @@ All rows of a batch go through the tree together: a message is an array (rows, 2
 
 from __future__ import annotations
 
+import copy
 import itertools
 import warnings
 from collections.abc import Mapping, Sequence
@@ -33,6 +35,9 @@ __all__ = ["ChowLiuTree", "LatentTree"]
 
 _FAR = 1e3  # distance of variables that are independent
 _TINY = 1e-12
+_LONG = 5.0  # the longest distance that is told from independence
+_BRANCHES = (0.05, 0.1, 0.2, 0.4, np.inf)  # the shortest branches of trees that are compared
+_MOST_CHANGES = 20  # of a tree after it was made
 
 
 class BinaryTree(Saved, Estimator):
@@ -568,15 +573,18 @@ def _spanning(weights: np.ndarray) -> list[tuple[int, int]]:
 class LatentTree(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BinaryTree):
     """Learn a tree of binary variables with hidden ones.
 
-    The tree starts as that of Chow and Liu. Within each neighbourhood, variables that are closer to each other than the
-    path over their common neighbour allows get a hidden parent, where the BIC of the family improves. Expectation
-    maximisation then finds the conditional tables. As a transformer the tree gives the posterior of the hidden
-    variables, from −1 to 1.
+    The tree starts as that of Chow and Liu. Each variable and its neighbours are then joined anew by their distances
+    −log |correlation| (neighbour joining), which adds hidden variables where these distances call for them; those on
+    branches shorter than a limit are dropped. Trees with several limits, and the one without hidden variables, have
+    their tables found by expectation maximisation, and the one with the highest BIC is kept. Where the BIC gains by it,
+    hidden variables that repeat a neighbour, or join two variables only, are contracted into a neighbour, and columns
+    that lie between others become leaves of a hidden variable. As a transformer the tree gives the posterior of the
+    hidden variables, from −1 to 1.
 
     Parameters
     ----------
     max_hidden : int, optional
-        Most hidden variables; by default half the number of columns.
+        Most hidden variables; trees with more are left out. By default the number of columns.
     smoothing : float, default=0.5
         Added to every expected count.
     max_iter : int, default=50
@@ -601,6 +609,7 @@ class LatentTree(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BinaryTree):
     ----------
     .. [1] M. J. Choi, V. Y. F. Tan, A. Anandkumar and A. S. Willsky. Learning latent tree graphical models. Journal of
        Machine Learning Research, 2011.
+    .. [2] N. Saitou and M. Nei. The neighbor-joining method. Molecular Biology and Evolution, 1987.
 
     Examples
     --------
@@ -647,18 +656,94 @@ class LatentTree(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BinaryTree):
         max_iter, tol = check_count("max_iter", self.max_iter, 0), check_positive("tol", self.tol)
         X, weights = self._weighted_rows(X, sample_weight)
         d = X.shape[1]
-        most = d // 2 if self.max_hidden is None else check_count("max_hidden", self.max_hidden, 0)
-        grouping = _Grouping(X, weights, _spanning(mutual_informations(X, weights)), most)
-        grouping.run()
-        self.n_hidden_ = len(grouping.posteriors)
-        self._set_tree(grouping.edges(), d + self.n_hidden_)
+        most = d if self.max_hidden is None else check_count("max_hidden", self.max_hidden, 0)
+        edges, D = _spanning(mutual_informations(X, weights)), _distances(X, weights)
         rows, place = np.unique(X, axis=0, return_inverse=True)
-        self._counts = np.bincount(place.ravel(), weights, minlength=len(rows))
-        self.conditional_ = self._first_tables(np.hstack([X, *grouping.posteriors]), weights, smoothing)
-        self.n_iter_ = self._maximise(rows, smoothing, max_iter, tol) if self.n_hidden_ else 0
-        self._keep_scores(rows, self._counts)
+        counts = np.bincount(place.ravel(), weights, minlength=len(rows))
+        best: LatentTree | None = None
+        tried: set[tuple[tuple[int, int], ...]] = set()
+        reach = -np.log(min(1.0, 4.0 / np.sqrt(weights.sum())))  # of correlations that are hardly by chance
+        for least in _BRANCHES if most else (np.inf,):  # the last one leaves the tree of Chow and Liu
+            joined = _Joined(D, edges, least, reach)
+            shape = tuple(joined.edges())
+            if joined.n_hidden > most or shape in tried:
+                continue
+            tried.add(shape)
+            trial = copy.copy(self)
+            trial.n_hidden_, trial._counts = joined.n_hidden, counts
+            trial._set_tree(joined.edges(), d + joined.n_hidden)
+            trial.conditional_ = trial._first_tables(np.hstack([X, joined.posteriors(X, weights)]), weights, smoothing)
+            trial.n_iter_ = trial._maximise(rows, smoothing, min(max_iter, 10), tol) if joined.n_hidden else 0
+            trial._keep_scores(rows, counts)
+            if best is None or trial.bic_ > best.bic_:
+                best = trial
+        assert best is not None
+        self.__dict__.update(best.__dict__)
+        if self.n_hidden_ and max_iter:
+            self._prune(rows, smoothing, max_iter, tol)
+            self.n_iter_ += self._maximise(rows, smoothing, max_iter, tol)
+            self._keep_scores(rows, counts)
         del self._counts
         return self
+
+    def _prune(self, rows: np.ndarray, smoothing: float, max_iter: int, tol: float) -> None:
+        """Change the tree while its BIC gains: hidden variables contracted into the most alike neighbour; columns that
+        lie between others made leaves of a hidden neighbour."""
+        refused: set[tuple[Any, ...]] = set()
+        for _ in range(_MOST_CHANGES):
+            freed = [(v, h) for v in range(self.n_features_in_) for h in self._hidden_near(v)]
+            for v, g in [*self._alike(rows), *freed]:
+                key = (v, g, *sorted(self.edges_))
+                if key in refused:
+                    continue
+                trial = copy.copy(self)
+                trial._rewire(v, g, rows, smoothing)
+                trial.n_iter_ = self.n_iter_ + trial._maximise(rows, smoothing, min(max_iter, 10), tol)
+                trial._keep_scores(rows, self._counts)
+                if trial.bic_ > self.bic_:
+                    self.__dict__.update(trial.__dict__)
+                    break
+                refused.add(key)
+            else:
+                return
+
+    def _hidden_near(self, v: int) -> list[int]:
+        """Hidden neighbours of a column that has other neighbours, too."""
+        near = [a if b == v else b for a, b in self.edges_ if v in (a, b)]
+        return [h for h in near if h >= self.n_features_in_] if len(near) > 1 else []
+
+    def _alike(self, rows: np.ndarray) -> list[tuple[int, int]]:
+        """Hidden variables with the neighbour that says most about them, those that it says almost all of first."""
+        beliefs, together, _ = self._beliefs(self._factors(rows), self._tables(), pairs=True)
+        near: dict[int, list[tuple[float, int]]] = {v: [] for v in range(self.n_features_in_, self.n_nodes)}
+        n = self._counts.sum()
+        for p, v in self.edges_:
+            for h, g in ((p, v), (v, p)):
+                if h in near:
+                    near[h].append((float(information_of_pair(together[v] / n)), g))
+        found = []
+        for h, pairs in near.items():
+            on = float(self._counts @ beliefs[h, :, 1]) / n
+            entropy = -sum(q * np.log(q) for q in (on, 1.0 - on) if q > 0)
+            if pairs:
+                most, g = max(pairs)
+                if len(pairs) <= 2 or most > 0.5 * entropy:
+                    found.append((len(pairs) > 2, -most / max(entropy, _TINY), h, g))
+        return [(h, g) for _, _, h, g in sorted(found)]
+
+    def _rewire(self, v: int, g: int, rows: np.ndarray, smoothing: float) -> None:
+        """Give all neighbours of v but g to g; then v goes if it is hidden, and is a leaf of g if it is a column."""
+        soft = self._beliefs(self._factors(rows), self._tables())[0][..., 1].T
+        moved = [(g if a == v else a, g if b == v else b) for a, b in self.edges_ if {a, b} != {v, g}]
+        edges = {(min(pair), max(pair)) for pair in moved}
+        if v < self.n_features_in_:
+            edges.add((min(v, g), max(v, g)))
+            self._set_tree(sorted(edges), self.n_nodes)
+        else:
+            self.n_hidden_ -= 1
+            soft = np.delete(soft, v, axis=1)
+            self._set_tree([(a - (a > v), b - (b > v)) for a, b in sorted(edges)], self.n_nodes - 1)
+        self.conditional_ = self._first_tables(soft, self._counts, smoothing)
 
     def _first_tables(self, soft: np.ndarray, counts: np.ndarray, smoothing: float) -> np.ndarray:
         """Tables from columns and posteriors of hidden variables, as if these were independent given the row."""
@@ -717,81 +802,144 @@ class LatentTree(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BinaryTree):
             raise ValueError("the numbers of nodes, of columns and of hidden variables do not fit")
 
 
-class _Grouping:
-    """Hidden nodes for the neighbourhoods of a tree, by distances that add up and by BIC."""
+def information_of_pair(table: np.ndarray) -> float:
+    """Mutual information of a joint table of two variables that sums to 1, in nats."""
+    both = table.sum(axis=1, keepdims=True) * table.sum(axis=0, keepdims=True)
+    known = table > 0
+    return float((table[known] * np.log(table[known] / both[known])).sum())
 
-    def __init__(self, X: np.ndarray, counts: np.ndarray, edges: list[tuple[int, int]], most: int) -> None:
-        self.X, self.counts, self.most = X, counts, most
-        self.n, self.d = float(counts.sum()), X.shape[1]
+
+class _Joined:
+    """Hidden nodes by neighbour joining in the neighbourhoods of a tree; branches shorter than ``least`` vanish.
+
+    Neighbours that are ``reach`` or more apart may be independent, and stay as they are.
+    """
+
+    def __init__(self, D: np.ndarray, edges: list[tuple[int, int]], least: float, reach: float) -> None:
+        self.D, self.d, self.least, self.reach = np.minimum(D, _LONG), len(D), least, reach
         self.links: dict[int, set[int]] = {v: set() for v in range(self.d)}
         for a, b in edges:
-            self.links[a].add(b)
-            self.links[b].add(a)
-        self.posteriors: list[np.ndarray] = []
-        self.stand_in = list(range(self.d))  # the observed variable nearest to a node
-        self.D = _distances(X, counts)
-
-    def run(self) -> None:
+            self._link(a, b)
         for i in sorted(range(self.d), key=lambda v: (-len(self.links[v]), v)):
-            while len(self.posteriors) < self.most and len(self.links[i]) >= 2 and self._join(i):
-                pass
+            if len(self.links[i]) >= 2:
+                self._join(i)
+
+    @property
+    def n_hidden(self) -> int:
+        return len(self.D) - self.d
 
     def edges(self) -> list[tuple[int, int]]:
         return [(a, b) for a, near in sorted(self.links.items()) for b in sorted(near) if a < b]
 
-    def _join(self, i: int) -> bool:
-        """Give the closest neighbours of i a hidden parent, if their BIC gains by it; whether that was so."""
-        near = sorted(self.links[i])
-        excess = {(a, b): self.D[a, i] + self.D[b, i] - self.D[a, b] for a, b in itertools.combinations(near, 2)}
-        for (a, b), gain in sorted(excess.items(), key=lambda item: (-item[1], item[0]))[:3]:
-            if gain <= 0.05:
-                return False
-            family = [a, b]
-            fitted = self._family(family, i)
-            if fitted is None:
-                continue
-            for c in near:  # others that are as close to both
-                if c not in family and min(excess[min(c, m), max(c, m)] for m in family) > 0.5 * gain:
-                    larger = self._family([*family, c], i)
-                    if larger is not None and larger[0] >= fitted[0]:
-                        family, fitted = [*family, c], larger
-            self._add(family, i, fitted[1])
-            return True
-        return False
+    def _link(self, a: int, b: int) -> None:
+        self.links[a].add(b)
+        self.links[b].add(a)
 
-    def _family(self, family: list[int], i: int) -> tuple[float, np.ndarray] | None:
-        """Gain in likelihood of a hidden parent over the best tree without it, and its posterior; None for no BIC."""
-        members = list(dict.fromkeys(self.stand_in[v] for v in [*family, i]))
+    def _join(self, i: int) -> None:
+        """Put the tree of neighbour joining in the place of the star of i and its neighbours."""
+        members = [i, *sorted(v for v in self.links[i] if self.D[i, v] < self.reach)]
         if len(members) < 3:
-            return None
-        rows, inverse = np.unique(self.X[:, members], axis=0, return_inverse=True)
-        weights = np.bincount(inverse.ravel(), self.counts, minlength=len(rows))
-        information = mutual_informations(rows, weights)
-        on = weights @ rows / self.n
-        entropy = -sum(p * np.log(p) for q in on for p in (q, 1.0 - q) if p > 0)
-        plain = self.n * (sum(information[a, b] for a, b in _spanning(information)) - entropy)
-        value, posterior = _two_classes(rows, weights)
-        if value - plain <= np.log(self.n):  # two free numbers more, ½ log n each
-            return None
-        return value - plain, posterior[inverse.ravel()]
-
-    def _add(self, family: list[int], i: int, posterior: np.ndarray) -> None:
-        h = self.d + len(self.posteriors)
-        self.posteriors.append(posterior[:, None])
-        a, b = family[:2]
-        to_a = np.clip(0.5 * (self.D[a, b] + self.D[a, i] - self.D[b, i]), 0.0, self.D[a, b])
-        row = np.maximum(self.D[a] - to_a, 1e-3)
-        for v in family:
-            row[v] = to_a if v == a else max(self.D[a, v] - to_a, 1e-3)
-        row[i] = max(self.D[a, i] - to_a, 1e-3)
-        self.D = np.block([[self.D, row[:, None]], [row[None], np.zeros((1, 1))]])
-        self.stand_in.append(self.stand_in[min(family, key=lambda v: row[v])])
-        self.links[h] = {*family, i}
-        self.links[i] -= set(family)
-        self.links[i].add(h)
-        for v in family:
+            return
+        branches = _contracted(neighbour_joining(self.D[np.ix_(members, members)]), len(members), self.least)
+        inner = sorted({v for a, b, _ in branches for v in (a, b) if v >= len(members)})
+        if not inner:
+            return
+        name = dict(enumerate(members)) | {v: len(self.D) + k for k, v in enumerate(inner)}
+        lengths = _path_lengths(branches)
+        for v in members[1:]:
+            self.links[i].discard(v)
             self.links[v].discard(i)
-            self.links[v].add(h)
+        for v in inner:
+            # The way from a member on the other side of the joint to a node outside leads over the joint.
+            row = np.maximum(np.max([self.D[m] - lengths[v, k] for k, m in enumerate(members)], axis=0), _TINY)
+            row[members] = [lengths[v, k] for k in range(len(members))]
+            for w in inner:
+                if name[w] < len(self.D):
+                    row[name[w]] = lengths[v, w]
+            self.D = np.block([[self.D, row[:, None]], [row[None], np.zeros((1, 1))]])
+            self.links[name[v]] = set()
+        for a, b, _ in branches:
+            self._link(name[a], name[b])
+
+    def posteriors(self, X: np.ndarray, counts: np.ndarray) -> np.ndarray:
+        """First guesses of the hidden variables: two classes of the columns around each, nearest in every direction."""
+        out = np.empty((len(X), self.n_hidden))
+        for h in range(self.d, len(self.D)):
+            near = [int(self.D[v, : self.d].argmin()) if v >= self.d else v for v in sorted(self.links[h])]
+            columns = list(dict.fromkeys([*near, *np.argsort(self.D[h, : self.d], kind="stable")[:3].tolist()]))
+            rows, inverse = np.unique(X[:, columns], axis=0, return_inverse=True)
+            weights = np.bincount(inverse.ravel(), counts, minlength=len(rows))
+            out[:, h - self.d] = _two_classes(rows, weights)[1][inverse.ravel()]
+        return out
+
+
+def neighbour_joining(D: np.ndarray) -> list[tuple[int, int, float]]:
+    """Branches (node, node, length) of the tree whose paths have the lengths D; joints are numbered after the leaves.
+
+    Exact where D adds up along the paths of a tree, and near it elsewhere [Saitou1987].
+    """
+    alive, size = list(range(len(D))), len(D)
+    D = D.astype(float).copy()
+    branches: list[tuple[int, int, float]] = []
+    while len(alive) > 2:
+        part = D[np.ix_(alive, alive)]
+        sums = part.sum(axis=1)
+        criterion = (len(alive) - 2) * part - sums[:, None] - sums
+        np.fill_diagonal(criterion, np.inf)
+        p, q = divmod(int(criterion.argmin()), len(alive))
+        a, b = alive[p], alive[q]
+        to_a = float(np.clip(0.5 * D[a, b] + 0.5 * (sums[p] - sums[q]) / (len(alive) - 2), 0.0, D[a, b]))
+        row = np.maximum(0.5 * (D[a] + D[b] - D[a, b]), 0.0)
+        D = np.block([[D, row[:, None]], [row[None], np.zeros((1, 1))]])
+        branches += [(a, size, to_a), (b, size, float(D[a, b]) - to_a)]
+        alive = [v for v in alive if v not in (a, b)] + [size]
+        size += 1
+    return [*branches, (alive[0], alive[1], float(D[alive[0], alive[1]]))] if len(alive) == 2 else branches
+
+
+def _contracted(branches: list[tuple[int, int, float]], leaves: int, least: float) -> list[tuple[int, int, float]]:
+    """The tree without joints at the end of short branches, and without joints of two branches."""
+    branches = list(branches)
+    while True:
+        degree: dict[int, int] = {}
+        for a, b, _ in branches:
+            degree[a], degree[b] = degree.get(a, 0) + 1, degree.get(b, 0) + 1
+        short = [
+            (length if length < least else -1.0, a, b)
+            for a, b, length in branches
+            if max(a, b) >= leaves and (length < least or any(v >= leaves and degree[v] == 2 for v in (a, b)))
+        ]
+        if not short:
+            return branches
+        _, a, b = min(short)
+        if max(a, b) >= leaves and degree[max(a, b)] != 2 and min(a, b) >= leaves and degree[min(a, b)] == 2:
+            a, b = max(a, b), min(a, b)  # the joint of two branches goes
+        gone, stays = (a, b) if a > b or (a >= leaves and b < leaves) else (b, a)
+        kept = next(length for x, y, length in branches if {x, y} == {a, b})
+        merged = []
+        for x, y, length in branches:
+            if {x, y} == {a, b}:
+                continue
+            if gone in (x, y):
+                length += kept
+            merged.append((stays if x == gone else x, stays if y == gone else y, length))
+        branches = merged
+
+
+def _path_lengths(branches: list[tuple[int, int, float]]) -> dict[tuple[int, int], float]:
+    """The lengths of the paths between all nodes of a tree."""
+    near: dict[int, list[tuple[int, float]]] = {}
+    for a, b, length in branches:
+        near.setdefault(a, []).append((b, length))
+        near.setdefault(b, []).append((a, length))
+    found = {}
+    for start in near:
+        stack = [(start, -1, 0.0)]
+        while stack:
+            v, before, length = stack.pop()
+            found[start, v] = length
+            stack += [(w, v, length + more) for w, more in near[v] if w != before]
+    return found
 
 
 def _distances(X: np.ndarray, counts: np.ndarray) -> np.ndarray:

@@ -1,5 +1,6 @@
 """Markov models whose states are hidden."""
 
+from mercer.markov.classifier import HMMClassifier
 from mercer.markov.hidden import HiddenMarkovModel
 
-__all__ = ["HiddenMarkovModel"]
+__all__ = ["HMMClassifier", "HiddenMarkovModel"]

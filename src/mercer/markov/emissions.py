@@ -12,6 +12,7 @@ data has the variance 1 in every state: it tells states no more apart than a mis
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -61,11 +62,24 @@ class Multinomial(Saved):
 
     def log_probabilities(self, matrix: Any) -> np.ndarray:
         """log p(x_t | state), for all positions and states; without the multinomial coefficient."""
-        return np.ascontiguousarray(np.asarray(matrix @ np.log(self.probabilities).T, dtype=float))
+        impossible = self.probabilities == 0
+        logs = np.log(np.where(impossible, 1.0, self.probabilities))
+        found = np.ascontiguousarray(np.asarray(matrix @ logs.T, dtype=float))
+        if impossible.any():
+            found[np.asarray(matrix @ impossible.T.astype(float)) > 0] = -np.inf
+        return found
+
+    def gradients(self, matrix: Any, responsibilities: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+        """Gradients of log p in the logits of the probabilities, one row a sequence."""
+        rows = []
+        for a, b in pairwise(offsets.tolist()):
+            counts = np.asarray(matrix[a:b].T @ responsibilities[a:b], dtype=float).T
+            rows.append((counts - counts.sum(axis=1, keepdims=True) * self.probabilities).ravel())
+        return np.array(rows).reshape(len(rows), self.probabilities.size)
 
     def log_prior(self) -> float:
         """Log-density of the prior, up to a constant."""
-        return self.smoothing * float(np.log(self.probabilities).sum())
+        return self.smoothing * float(np.log(self.probabilities[self.probabilities > 0]).sum())
 
     def draw(self, states: np.ndarray, random: np.random.Generator) -> np.ndarray:
         """One feature for each of the states."""
@@ -80,8 +94,8 @@ class Multinomial(Saved):
     def restore(self, arrays: dict[str, np.ndarray], n_states: int, n_features: int) -> None:
         """The inverse of `arrays`."""
         self.probabilities = checked(arrays["emission"], (n_states, n_features))
-        if (self.probabilities <= 0).any():
-            raise ValueError("expected positive probabilities of emission")
+        if (self.probabilities < 0).any() or not np.allclose(self.probabilities.sum(axis=1), 1.0, atol=1e-6):
+            raise ValueError("expected probabilities of emission that sum to 1 in each state")
 
 
 class Mixture(Saved):
@@ -208,6 +222,37 @@ class Mixture(Saved):
     def release(self) -> None:
         """Forgets the data."""
         self._kept = None
+
+    def gradients(self, matrix: np.ndarray, responsibilities: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+        """Gradients of log p in logits of weights, means and (co)variances, one row a sequence.
+
+        Variances by their logarithms, covariance matrices by their entries on and above the diagonal.
+        """
+        S, M, d = self.means.shape
+        logs = self._component_logs(matrix)
+        shares = responsibilities[:, :, None] * np.exp(logs - logsumexp(logs, axis=2, keepdims=True))
+        rows = []
+        for a, b in pairwise(offsets.tolist()):
+            gamma, x = shares[a:b], matrix[a:b]
+            counts = gamma.sum(axis=0)
+            away = np.einsum("tsm,tsmd->smd", gamma, x[:, None, None, :] - self.means)
+            parts = [counts - counts.sum(axis=1, keepdims=True) * self.weights] if M > 1 else []
+            if self.covariance == "full":
+                inverse = np.linalg.inv(self.covariances)
+                parts.append(np.einsum("smde,sme->smd", inverse, away))
+                rest = x[:, None, None, :] - self.means
+                scatter = np.einsum("tsm,tsmd,tsme->smde", gamma, rest, rest)
+                change = 0.5 * (inverse @ scatter @ inverse - counts[..., None, None] * inverse)
+                change = change + np.triu(change, 1)  # an entry beside the diagonal stands in two places
+                parts.append(change[:, :, *np.triu_indices(d)])
+            else:
+                parts.append(away / self.covariances)
+                squares = np.einsum("tsm,tsmd->smd", gamma, (x[:, None, None, :] - self.means) ** 2)
+                slope = 0.5 * (squares / self.covariances - counts[..., None])
+                parts.append(slope.sum(axis=2) if self.covariance == "spherical" else slope)
+            rows.append(np.concatenate([part.ravel() for part in parts]))
+        inner = {"diag": d, "full": d * (d + 1) // 2, "spherical": 1}[self.covariance]
+        return np.array(rows).reshape(len(rows), S * M * (d + inner + (M > 1)))
 
     def _full_squares(self, matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         d = self.means.shape[2]

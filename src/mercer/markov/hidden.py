@@ -18,7 +18,7 @@ import numpy as np
 from sklearn.exceptions import NotFittedError
 
 from mercer import _core
-from mercer._em import Run, is_over, pair_counts, race
+from mercer._em import SOFTNESS, Run, is_over, pair_counts, race
 from mercer._estimator import Estimator, Outputs
 from mercer._progress import say
 from mercer._state.saved import Count, Fields, Floats, History, Ints, Nested, Optional, Saved
@@ -80,6 +80,11 @@ class HiddenMarkovModel(Saved, Estimator):
         Seed of the random starts.
     verbose : int, default=0
         1 prints the objective of every iteration.
+    start : array of shape (n_states,), optional
+        Probabilities of the first state to begin training with. What is 0 stays 0.
+    transition : array of shape (n_states, n_states), optional
+        Probabilities of the next state, a row for each state. What is 0 stays 0: the topology of the model, such as
+        left to right. Its size is the number of states; with labels, states are in the order of ``classes_``.
 
     Attributes
     ----------
@@ -127,6 +132,14 @@ class HiddenMarkovModel(Saved, Estimator):
         history_=History(seconds=False),
     )
 
+    start_: np.ndarray
+    transitions_: np.ndarray
+    symbols_: np.ndarray | None
+    index_: FeatureIndex | None
+    history_: dict[str, list[float]]
+    _emission: Multinomial | Mixture
+    _given: _Given | None
+
     def __init__(
         self,
         n_states: int = 2,
@@ -141,6 +154,9 @@ class HiddenMarkovModel(Saved, Estimator):
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
+        *,
+        start: Any = None,
+        transition: Any = None,
     ) -> None:
         self.n_states = n_states
         self.emission = emission
@@ -154,6 +170,122 @@ class HiddenMarkovModel(Saved, Estimator):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
+        self.start = start
+        self.transition = transition
+
+    @classmethod
+    def from_parameters(
+        cls,
+        start: Any,
+        transitions: Any,
+        *,
+        emission: Any = None,
+        means: Any = None,
+        covariances: Any = None,
+        weights: Any = None,
+        names: Sequence[Any] | None = None,
+        classes: Sequence[Any] | None = None,
+    ) -> HiddenMarkovModel:
+        """Return a model with these probabilities, ready to use.
+
+        Parameters
+        ----------
+        start : array of shape (S,)
+        transitions : array of shape (S, S)
+        emission : array of shape (S, V), optional
+            Probabilities of symbols; give these, or ``means`` and ``covariances``.
+        means : array of shape (S, d) or (S, M, d), optional
+            Of normal vectors, or of mixtures of M of them, which need ``weights`` of shape (S, M).
+        covariances : array, optional
+            Variances in the shape of ``means``, or matrices with one more axis.
+        weights : array of shape (S, M), optional
+        names : sequence, optional
+            What the columns of ``emission`` stand for: strings, or integers in ascending order. Default: columns of
+            counts.
+        classes : sequence of labels, optional
+            Names of the states. Default: their numbers.
+
+        Examples
+        --------
+        >>> from mercer.markov import HiddenMarkovModel
+        >>> model = HiddenMarkovModel.from_parameters(
+        ...     [1.0, 0.0], [[0.5, 0.5], [0.0, 1.0]], emission=[[0.9, 0.1], [0.0, 1.0]], names=["a", "b"]
+        ... )
+        >>> model.predict([["a", "b", "b"]])
+        [[0, 1, 1]]
+        >>> model.log_likelihood([["a", "a"]]).round(4)    # 0.9 · 0.5 · 0.9
+        array([-0.9039])
+        """
+        first, following = _probabilities("start", start, 1), _probabilities("transitions", transitions, 2)
+        S = len(first)
+        if following.shape != (S, S):
+            raise ValueError(f"transitions must be of shape {(S, S)}, as start has {S} states, got {following.shape}")
+        model = cls(S, start=first, transition=following)
+        model._labels = LabelIndex(range(S) if classes is None else classes)
+        if len(model._labels) != S:
+            raise ValueError(f"classes must name {S} different states, got {len(model._labels)}")
+        model.start_, model.transitions_, model.symbols_, model.index_ = first, following, None, None
+        model.history_ = {"objective": [], "log_likelihood": []}
+        if (emission is None) == (means is None):
+            raise ValueError("give emission, the probabilities of symbols, or means and covariances of vectors")
+        if emission is not None:
+            model._give_symbols(_probabilities("emission", emission, 2), names)
+        else:
+            if names is not None:
+                raise ValueError("names are those of symbols: leave them out for vectors")
+            model._give_vectors(means, covariances, weights)
+        model.classes_ = model._labels.array
+        return model
+
+    def _give_symbols(self, probabilities: np.ndarray, names: Sequence[Any] | None) -> None:
+        S, V = len(self.start_), probabilities.shape[1]
+        if len(probabilities) != S:
+            raise ValueError(f"emission must have a row for each of the {S} states, got {len(probabilities)}")
+        if names is not None:
+            listed = list(names)
+            if len(set(listed)) != V or len(listed) != V:
+                raise ValueError(f"names must be {V} different ones, one for each column of emission")
+            if all(isinstance(name, str) for name in listed):
+                index = FeatureIndex()
+                index.learn([[listed]])
+                self.index_ = index
+            elif all(isinstance(name, (int, np.integer)) and not isinstance(name, bool) for name in listed):
+                self.symbols_ = np.array(listed, dtype=np.int64)
+                if (np.diff(self.symbols_) <= 0).any():
+                    raise ValueError("names that are integers must ascend")
+            else:
+                raise ValueError("names must be strings, or integers")
+        self.n_features_in_ = V
+        symbols = Multinomial(float(self.smoothing))
+        symbols.probabilities = probabilities
+        self._emission = symbols
+
+    def _give_vectors(self, means: Any, covariances: Any, weights: Any) -> None:
+        S, m = len(self.start_), np.asarray(means, dtype=float)
+        if m.ndim not in (2, 3) or len(m) != S or not m.size:
+            raise ValueError(f"means must be of shape ({S}, d) or ({S}, M, d), got {m.shape}")
+        c = None if covariances is None else np.asarray(covariances, dtype=float)
+        if c is None or c.shape not in (m.shape, (*m.shape, m.shape[-1])):
+            found = None if c is None else c.shape
+            raise ValueError(f"covariances must be of shape {m.shape} or {(*m.shape, m.shape[-1])}, got {found}")
+        if not np.isfinite(m).all() or not np.isfinite(c).all():
+            raise ValueError("means and covariances must be finite")
+        if m.ndim == 3 and weights is None:
+            raise ValueError("mixtures need weights, of the components of every state")
+        full = c.ndim > m.ndim
+        if full and (not np.allclose(c, np.swapaxes(c, -1, -2)) or not (np.linalg.eigvalsh(c) > 0).all()):
+            raise ValueError("covariances must be symmetric and positive definite")
+        if not full and not (c > 0).all():
+            raise ValueError("covariances must be above 0")
+        self.covariance = "full" if full else "diag"
+        self.emission, M = ("gaussian", 1) if m.ndim == 2 else ("mixture", m.shape[1])
+        self.n_mixtures, self.n_features_in_ = M if m.ndim == 3 else 2, m.shape[-1]
+        self._emission = Mixture(float(self.smoothing), self.covariance, M)
+        shares = np.ones((S, 1)) if m.ndim == 2 else _probabilities("weights", weights, 2)
+        inner = c.shape[-2:] if full else c.shape[-1:]
+        arrays = {"weights": shares, "means": m.reshape(S, M, -1), "covariances": c.reshape(S, M, *inner)}
+        arrays["pooled"] = arrays["covariances"].mean(axis=(0, 1))
+        self._emission.restore(arrays, S, self.n_features_in_)
 
     # ------------------------------------------------------------------ training
 
@@ -186,32 +318,39 @@ class HiddenMarkovModel(Saved, Estimator):
             return self._fit(X, y)
         finally:
             self.__dict__.pop("_weights", None)
+            self.__dict__.pop("_given", None)
 
     def _fit(self, X: Any, y: Sequence[Sequence[Any]] | None) -> HiddenMarkovModel:
         discrete = IntegerSequences.read(X, self.emission)
-        self.symbols_: np.ndarray | None = None
+        self.symbols_ = None
         if discrete is not None and discrete.is_symbols:
             self.symbols_ = discrete.symbols()
         sequences = self._read(X, discrete, FeatureIndex())
         if not sequences.n_positions:
             raise ValueError("nothing to learn from: X has no positions")
-        self.index_: FeatureIndex | None = sequences.index
+        self.index_ = sequences.index
         self.n_features_in_ = sequences.n_features
         self._emission = self._new_emission(sequences, counts=discrete is not None)
+        self._given = _Given.of(self.start, self.transition)
         matrix = self._matrix(sequences)
         if isinstance(self._emission, Mixture):
             self._emission.prepare(matrix, self._position_weights(sequences))
             self._emission.keep(matrix)
-        self.history_: dict[str, list[float]] = {"objective": [], "log_likelihood": []}
+        self.history_ = {"objective": [], "log_likelihood": []}
         random = np.random.default_rng(self.random_state)
         if y is None:
-            check_count("n_states", self.n_states)
-            self._labels = LabelIndex(range(self.n_states))
+            n = len(self._given) if self._given is not None else check_count("n_states", self.n_states)
+            self._labels = LabelIndex(range(n))
             self._search(sequences, matrix, None, random)
         else:
             self._labels = LabelIndex.from_sequences(y)
             if not len(self._labels):
                 raise ValueError("y holds no label: leave it out to learn without labels")
+            if self._given is not None and len(self._given) != len(self._labels):
+                raise ValueError(
+                    f"start and transition are of {len(self._given)} states, y has {len(self._labels)} labels: "
+                    f"{self._labels.classes}"
+                )
             tags = self._labels.encode(y, sequences.lengths)
             if tags.partial:
                 self._search(sequences, matrix, tags, random)
@@ -221,6 +360,15 @@ class HiddenMarkovModel(Saved, Estimator):
         if isinstance(self._emission, Mixture):
             self._emission.release()
         return self
+
+    def _shared_columns(self, X: Any) -> tuple[Sequences, tuple[FeatureIndex | None, np.ndarray | None]]:
+        """Sequences of several models, and what their columns stand for: one vocabulary for all."""
+        check_choice("emission", self.emission, ("auto", *KINDS))
+        discrete = IntegerSequences.read(X, self.emission)
+        reader = HiddenMarkovModel(emission=self.emission)
+        reader.symbols_ = discrete.symbols() if discrete is not None and discrete.is_symbols else None
+        found = reader._read(X, discrete, FeatureIndex())
+        return Sequences(found.rows, found.offsets), (found.index, reader.symbols_)
 
     def _position_weights(self, X: Sequences) -> np.ndarray | None:
         """The weight of the sequence of each position, while a weighted fit runs."""
@@ -289,6 +437,7 @@ class HiddenMarkovModel(Saved, Estimator):
         inner[1:] &= known[:-1]
         at = np.flatnonzero(inner)
         np.add.at(transitions, (labels[at - 1], labels[at]), weights[at])
+        self._check_allowed(start, transitions)
         self._maximize(start, transitions, responsibilities, matrix, random)
         if random is not None and isinstance(self._emission, Mixture) and self._emission.n_components > 1:
             for _ in range(10):  # the components of a state are hidden even where the states are known
@@ -310,9 +459,23 @@ class HiddenMarkovModel(Saved, Estimator):
             self._emission.maximize(matrix, responsibilities)
 
     def _normalise(self, start: np.ndarray, transitions: np.ndarray) -> None:
-        extra = float(self.smoothing)
-        self.start_ = (start + extra) / (start + extra).sum()
-        self.transitions_ = (transitions + extra) / (transitions + extra).sum(axis=1, keepdims=True)
+        extra, given = float(self.smoothing), getattr(self, "_given", None)
+        start, transitions = start + extra, transitions + extra
+        if given is not None:
+            start, transitions = start * (given.start > 0), transitions * (given.transitions > 0)
+        self.start_ = start / start.sum()
+        self.transitions_ = transitions / transitions.sum(axis=1, keepdims=True)
+
+    def _check_allowed(self, start: np.ndarray, transitions: np.ndarray) -> None:
+        """Raises ValueError where labels follow each other that ``start`` or ``transition`` forbid."""
+        given = getattr(self, "_given", None)
+        if given is None:
+            return
+        names = self._labels.classes
+        for c in np.flatnonzero((start > 0) & (given.start == 0)).tolist()[:1]:
+            raise ValueError(f"y has a sequence that begins with {names[c]!r}, and start[{c}] is 0")
+        for a, b in np.argwhere((transitions > 0) & (given.transitions == 0)).tolist()[:1]:
+            raise ValueError(f"in y {names[b]!r} follows {names[a]!r}, and transition[{a}, {b}] is 0")
 
     def _search(self, X: Sequences, matrix: Any, tags: TagSequences | None, random: np.random.Generator) -> None:
         """The best of several starts, which are compared on an excerpt where data are many."""
@@ -349,7 +512,7 @@ class HiddenMarkovModel(Saved, Estimator):
         self, X: Sequences, matrix: Any, tags: TagSequences | None, random: np.random.Generator
     ) -> tuple[Sequences, Any, TagSequences | None]:
         """What the race is run on: all data, or random pieces of them where there are many."""
-        if X.n_positions <= EXCERPT or tags is not None or hasattr(self, "_weights"):
+        if X.n_positions <= EXCERPT or self._given is not None or tags is not None or hasattr(self, "_weights"):
             return X, matrix, tags
         offsets = X.offsets - X.offsets[0]
         bounds = np.unique(np.concatenate([offsets, np.arange(0, X.n_positions, PIECE)]))
@@ -370,6 +533,9 @@ class HiddenMarkovModel(Saved, Estimator):
             self._begin_with_labels(X, matrix, tags, turn, random)
             return
         offsets = X.offsets - X.offsets[0]
+        if self._given is not None:
+            self._begin_with_topology(X, matrix, turn, random)
+            return
         responsibilities = self._emission.start(matrix, offsets, n, turn, random)
         if responsibilities is None:
             self.start_, self.transitions_ = random.dirichlet(np.ones(n)), random.dirichlet(np.ones(n), size=n)
@@ -385,6 +551,28 @@ class HiddenMarkovModel(Saved, Estimator):
         if weights is not None:
             responsibilities = weights[:, None] * responsibilities
         self._maximize(start, transitions, responsibilities, matrix, random)
+
+    def _begin_with_topology(self, X: Sequences, matrix: Any, turn: int, random: np.random.Generator) -> None:
+        """Emissions of the states where the given chain expects them, then of clusters in random order."""
+        assert self._given is not None
+        n, offsets = len(self._labels), X.offsets - X.offsets[0]
+        if turn == 0:
+            theta = ChainScores(
+                np.zeros((X.n_positions, n)),
+                _log(self._given.transitions),
+                _log(self._given.start),
+                np.zeros(n),
+                offsets,
+            )
+            found = self._chain().marginals(theta).nodes.copy()
+            found = (1.0 - SOFTNESS) * found + SOFTNESS * random.dirichlet(np.ones(n), size=X.n_positions)
+        else:
+            clusters = self._emission.start(matrix, offsets, n, turn, random)
+            if clusters is None:
+                clusters = random.dirichlet(np.ones(n), size=X.n_positions)
+            found = clusters[:, random.permutation(n)]
+        self._maximize_pairs(X, matrix, found, random)
+        self.start_, self.transitions_ = self._given.start.copy(), self._given.transitions.copy()
 
     def _begin_with_labels(
         self, X: Sequences, matrix: Any, tags: TagSequences, turn: int, random: np.random.Generator
@@ -421,6 +609,8 @@ class HiddenMarkovModel(Saved, Estimator):
         expect = self._expectation(X, matrix, tags)
         while len(run.objective) < max_iter:
             likelihood, maximise = expect()
+            if not np.isfinite(likelihood):
+                raise ValueError("a sequence of X has probability 0: start and transition (with the labels) forbid it")
             run.objective.append(likelihood + self._log_prior())
             run.log_likelihood.append(likelihood)
             if self.verbose:
@@ -473,12 +663,12 @@ class HiddenMarkovModel(Saved, Estimator):
             """One name a position: its log-probabilities are a row of a table, and counts are added up by name."""
             assert isinstance(emission, Multinomial)
             assert symbols is not None
-            table = np.ascontiguousarray(np.log(emission.probabilities).T)
+            table = np.ascontiguousarray(_log(emission.probabilities).T)
             n = table.shape[1]
             counts, transitions, start = np.zeros_like(table), np.zeros((n, n)), np.zeros(n)
             logs = np.empty(len(X))
             _core.chain.hidden_marginals(
-                table, symbols, np.log(self.transitions_), np.log(self.start_), X.offsets - X.offsets[0], nodes,
+                table, symbols, _log(self.transitions_), _log(self.start_), X.offsets - X.offsets[0], nodes,
                 counts, transitions, start, logs, thread_count(self.n_jobs),
             )  # fmt: skip
 
@@ -492,7 +682,8 @@ class HiddenMarkovModel(Saved, Estimator):
 
     def _log_prior(self) -> float:
         """Log-density of the pseudo-counts' prior, up to a constant: training raises likelihood times prior."""
-        start = float(self.smoothing) * float(np.log(self.start_).sum() + np.log(self.transitions_).sum())
+        held = np.concatenate([self.start_, self.transitions_.ravel()])
+        start = float(self.smoothing) * float(np.log(held[held > 0]).sum())
         return start + self._emission.log_prior()
 
     # ------------------------------------------------------------------ what was learnt
@@ -550,6 +741,29 @@ class HiddenMarkovModel(Saved, Estimator):
         """log p(x) of each sequence (for counts: up to the multinomial coefficient)."""
         sequences = self._fitted(X)
         return self._chain().log_partition(self._theta(sequences, self._matrix(sequences)))
+
+    def scores(self, X: Any) -> np.ndarray:
+        """Return the gradient of log p(x) in the parameters, one row a sequence, for the Fisher kernel.
+
+        Probabilities by their logits (each row is a softmax), in the order start, transitions, emissions; normal
+        vectors by the logits of weights, means and logarithms of variances (entries of covariance matrices).
+        """
+        sequences = self._fitted(X)
+        matrix = self._matrix(sequences)
+        theta, chain, offsets = self._theta(sequences, matrix), self._chain(), sequences.offsets - sequences.offsets[0]
+        chains, nodes = [], np.zeros((sequences.n_positions, len(self._labels)))
+        for i, (a, b) in enumerate(pairwise(offsets.tolist())):
+            mu = chain.marginals(_some_sequences(theta, i, i + 1))
+            if not np.isfinite(mu.log_partition[0]):
+                raise ValueError(f"sequence {i} has probability 0: log p has no gradient there")
+            start = mu.start - mu.start.sum() * self.start_
+            change = mu.transitions - mu.transitions.sum(axis=1, keepdims=True) * self.transitions_
+            chains.append(np.concatenate([start, change.ravel()]))
+            nodes[a:b] = mu.nodes
+        n = len(self._labels)
+        return np.hstack(
+            [np.array(chains).reshape(len(chains), n * (n + 1)), self._emission.gradients(matrix, nodes, offsets)]
+        )
 
     def score(self, X: Any, y: Sequence[Sequence[Any]] | None = None) -> float:
         """Share of the positions with a known label that are right; without y the mean log-likelihood of a sequence."""
@@ -626,7 +840,7 @@ class HiddenMarkovModel(Saved, Estimator):
         """Log-probabilities as part scores."""
         nodes = self._emission.log_probabilities(matrix)
         offsets = X.offsets - X.offsets[0]
-        return ChainScores(nodes, np.log(self.transitions_), np.log(self.start_), np.zeros(nodes.shape[1]), offsets)
+        return ChainScores(nodes, _log(self.transitions_), _log(self.start_), np.zeros(nodes.shape[1]), offsets)
 
     # ------------------------------------------------------------------ model files
 
@@ -635,10 +849,53 @@ class HiddenMarkovModel(Saved, Estimator):
 
     def _check_state(self) -> None:
         self._check_params()
+        _Given.of(self.start, self.transition)
         self.classes_ = self._labels.array
         self._emission.restore(self._emission.arrays(), len(self._labels), self.n_features_in_)
         if self.symbols_ is not None and (self.symbols_[1:] <= self.symbols_[:-1]).any():
             raise ValueError("expected symbols in ascending order")
+
+
+class _Given:
+    """First probabilities of states, of which those that are 0 stay 0."""
+
+    def __init__(self, start: np.ndarray, transitions: np.ndarray) -> None:
+        self.start, self.transitions = start, transitions
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    @classmethod
+    def of(cls, start: Any, transition: Any) -> _Given | None:
+        """Checked; None where neither is given, and equal probabilities for the one that is not."""
+        if start is None and transition is None:
+            return None
+        first = None if start is None else _probabilities("start", start, 1)
+        following = None if transition is None else _probabilities("transition", transition, 2)
+        n = len(first) if first is not None else len(following)  # type: ignore[arg-type]
+        first = np.full(n, 1.0 / n) if first is None else first
+        following = np.full((n, n), 1.0 / n) if following is None else following
+        if following.shape != (n, n):
+            raise ValueError(f"transition must be of shape {(n, n)}, got {following.shape}")
+        return cls(first, following)
+
+
+def _probabilities(name: str, given: Any, ndim: int) -> np.ndarray:
+    """An array whose last axis sums to 1."""
+    array = np.array(given, dtype=float)
+    if array.ndim != ndim or not array.size:
+        raise ValueError(f"{name} must be an array of {ndim} dimension{'s' if ndim > 1 else ''}, got {array.shape}")
+    if not np.isfinite(array).all() or (array < 0).any():
+        raise ValueError(f"{name} must hold probabilities: a number is negative or not finite")
+    if not np.allclose(array.sum(axis=-1), 1.0, atol=1e-6):
+        raise ValueError(f"{name} must sum to 1{' in each row' if ndim > 1 else ''}")
+    return array / array.sum(axis=-1, keepdims=True)
+
+
+def _log(probabilities: np.ndarray) -> np.ndarray:
+    """Logarithms; of 0, −inf."""
+    with np.errstate(divide="ignore"):
+        return np.log(probabilities)
 
 
 def _some_sequences(theta: ChainScores, a: int, b: int) -> ChainScores:
