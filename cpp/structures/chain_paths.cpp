@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cmath>
 #include <limits>
+#include <memory>
 #include <random>
 
 #include "base/parallel.hpp"
@@ -36,6 +37,25 @@ double log_sum(const double* x, int n) {
   return top + std::log(total);
 }
 
+// Sums of products stand for sums of exponentials where they are at least this: what is lost by underflow is then too
+// small to matter, and the others are summed by their logarithms.
+constexpr double kLeast = 1e-290;
+
+// Transitions as factors of probabilities, exp(score − top): those into a label, and those out of it, end to end.
+struct Factors {
+  double top = kForbidden;
+  std::vector<double> from, into;  // from[a C + b] = into[b C + a]
+
+  template <class T> explicit Factors(const Chains<T>& chains) : from(size_t(chains.C) * chains.C), into(from.size()) {
+    const int C = chains.C;
+    for (size_t j = 0; j < from.size(); ++j) top = std::max(top, double(chains.transitions[j]));
+    for (int a = 0; a < C; ++a)
+      for (int b = 0; b < C; ++b)
+        from[a * C + b] = into[b * C + a] =
+            top > kForbidden ? std::exp(double(chains.transitions[a * C + b]) - top) : 0.0;
+  }
+};
+
 // One sequence of a batch.
 template <class T> class Path {
  public:
@@ -47,7 +67,7 @@ template <class T> class Path {
         steps_(chains.offsets[i + 1] - chains.offsets[i]) {}
 
   bool k_best(int k, int32_t* labels, int64_t label_stride, double* scores) const;
-  bool sample(int draws, uint64_t seed, int32_t* labels, int64_t label_stride) const;
+  bool sample(const Factors* factors, int draws, uint64_t seed, int32_t* labels, int64_t label_stride) const;
   bool marginals(const ChainMarginals<T>& out, double* sum_trans, double* sum_start, double* sum_end) const;
 
  private:
@@ -57,6 +77,7 @@ template <class T> class Path {
     return score;
   }
   bool forward(std::vector<double>& alpha) const;
+  bool forward(const Factors& factors, std::vector<double>& alpha, std::vector<double>& shares) const;
 
   const Chains<T>& c_;
   const int C;
@@ -139,20 +160,16 @@ template <class T> bool Path<T>::k_best(int k, int32_t* labels, int64_t label_st
   return sound;
 }
 
-template <class T> bool Path<T>::sample(int draws, uint64_t seed, int32_t* labels, int64_t label_stride) const {
+// Without scores of single edges (factors are given) a step costs multiplications in the place of exponentials.
+template <class T>
+bool Path<T>::sample(const Factors* factors, int draws, uint64_t seed, int32_t* labels, int64_t label_stride) const {
   if (steps_ == 0) return true;
-  std::vector<double> alpha;
-  if (!forward(alpha)) return false;
+  std::vector<double> alpha, shares;
+  if (!(factors ? forward(*factors, alpha, shares) : forward(alpha))) return false;
   std::seed_seq seq{uint32_t(seed), uint32_t(seed >> 32), uint32_t(i_), uint32_t(uint64_t(i_) >> 32)};
   std::mt19937_64 random(seq);
   std::vector<double> weights(C);
-  auto draw = [&]() {
-    double top = kForbidden, total = 0;
-    for (double x : weights) top = std::max(top, x);
-    for (double& x : weights) {
-      x = top > kForbidden ? std::exp(x - top) : 0.0;
-      total += x;
-    }
+  auto chosen_of = [&](double total) {
     const double u = double(random() >> 11) * 0x1p-53 * total;
     double running = 0;
     int chosen = -1;
@@ -164,6 +181,25 @@ template <class T> bool Path<T>::sample(int draws, uint64_t seed, int32_t* label
     }
     return chosen;
   };
+  auto draw = [&]() {  // by logarithms
+    double top = kForbidden, total = 0;
+    for (double x : weights) top = std::max(top, x);
+    for (double& x : weights) {
+      x = top > kForbidden ? std::exp(x - top) : 0.0;
+      total += x;
+    }
+    return chosen_of(total);
+  };
+  auto draw_before = [&](int64_t t, int next) {
+    if (factors) {
+      const double *before = shares.data() + (t - 1) * C, *into = factors->into.data() + int64_t(next) * C;
+      double total = 0;
+      for (int a = 0; a < C; ++a) total += weights[a] = before[a] * into[a];
+      if (total >= kLeast) return chosen_of(total);
+    }
+    for (int a = 0; a < C; ++a) weights[a] = alpha[(t - 1) * C + a] + edge_score(t, a, next);
+    return draw();
+  };
   for (int d = 0; d < draws; ++d) {
     int32_t* path = labels + d * label_stride;
     for (int b = 0; b < C; ++b) weights[b] = alpha[(steps_ - 1) * C + b] + double(c_.end[b]);
@@ -173,10 +209,40 @@ template <class T> bool Path<T>::sample(int draws, uint64_t seed, int32_t* label
       continue;
     }
     path[steps_ - 1] = next;
-    for (int64_t t = steps_ - 1; t > 0; --t) {
-      for (int a = 0; a < C; ++a) weights[a] = alpha[(t - 1) * C + a] + edge_score(t, a, next);
-      path[t - 1] = next = draw();
+    for (int64_t t = steps_ - 1; t > 0; --t) path[t - 1] = next = draw_before(t, next);
+  }
+  return true;
+}
+
+// The same as below where edges have no scores of their own, and exp(alpha) as shares of the largest of each position.
+template <class T>
+bool Path<T>::forward(const Factors& factors, std::vector<double>& alpha, std::vector<double>& shares) const {
+  alpha.resize(size_t(steps_) * C);
+  shares.resize(size_t(steps_) * C);
+  std::vector<double> sums(C), terms(C);
+  double top = kForbidden;  // of the position before
+  for (int64_t t = 0; t < steps_; ++t) {
+    double *now = alpha.data() + t * C, *share = shares.data() + t * C;
+    const T* nodes = c_.row(begin_ + t);
+    std::fill(sums.begin(), sums.end(), 0.0);
+    for (int a = 0; t && a < C; ++a) {
+      const double before = share[a - C], *from = factors.from.data() + int64_t(a) * C;
+      for (int b = 0; b < C; ++b) sums[b] += before * from[b];
     }
+    for (int b = 0; b < C; ++b) {
+      if (!(double(nodes[b]) < std::numeric_limits<double>::infinity())) return false;
+      if (t == 0) {
+        now[b] = double(c_.start[b]);
+      } else if (sums[b] >= kLeast) {
+        now[b] = top + factors.top + std::log(sums[b]);
+      } else {
+        for (int a = 0; a < C; ++a) terms[a] = now[a - C] + double(c_.transitions[a * C + b]);
+        now[b] = log_sum(terms.data(), C);
+      }
+      now[b] += double(nodes[b]);
+    }
+    top = *std::max_element(now, now + C);
+    for (int b = 0; b < C; ++b) share[b] = top > kForbidden ? std::exp(now[b] - top) : 0.0;
   }
   return true;
 }
@@ -282,8 +348,9 @@ template <class T> bool chain_k_best(const Chains<T>& chains, int k, int32_t* la
 
 template <class T> bool chain_sample(const Chains<T>& chains, int draws, uint64_t seed, int32_t* labels, int threads) {
   const int64_t first = chains.offsets[0], total = chains.offsets[chains.n] - first;
+  const std::unique_ptr<const Factors> factors(chains.edges ? nullptr : new Factors(chains));
   return for_paths(chains, threads, [&](const Path<T>& path, int64_t i) {
-    return path.sample(draws, seed, labels + (chains.offsets[i] - first), total);
+    return path.sample(factors.get(), draws, seed, labels + (chains.offsets[i] - first), total);
   });
 }
 

@@ -1,6 +1,7 @@
 // Compiled once for each instruction set.
 #include "structures/segment_loops.hpp"
 
+#include "structures/segment_pairs.hpp"
 #include "structures/segments.hpp"
 
 namespace mercer::MERCER_ARCH {

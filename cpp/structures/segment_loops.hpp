@@ -15,7 +15,8 @@ namespace mercer {
 //                  + mark_score[s] where mark_length[s] = e - s and mark_label[s] = c
 //   + Σ neighbours transitions[c][c'] + edges[e][c][c'] + Σ_{s ≤ t < e} pair_means[t][c][c'] / (e - s)
 //                  + Σ_k pair_variances[k][c][c'] · var_k(x_s .. x_{e-1})
-// for a segment [s, e) labelled c whose successor, from e on, is labelled c'. What is nullptr counts 0.
+//                  + Σ_f pair_spans[e][e - s][m][f] · pair_span_scores[f][c][c']
+// for a segment [s, e) labelled c whose successor, [e, e + m), is labelled c'. What is nullptr counts 0.
 struct SegmentBatch {
   const double *frames, *means, *starts;         // positions x C
   const double* lengths;                         // K x C, -inf for lengths that a label may not have
@@ -23,15 +24,18 @@ struct SegmentBatch {
   const double *edges, *pair_means;              // positions x C x C
   const double* spans;                           // positions x K x C, by start and length
   const double *x, *variances, *pair_variances;  // positions x d, d x C, d x C x C
+  const double *pair_spans, *pair_span_scores;   // positions x K x K x g, by boundary and both lengths; g x C x C
   const int32_t *mark_length, *mark_label;       // positions
   const double* mark_score;
+  const uint8_t* cuts;     // positions, 1 where a segment must begin
   const int64_t* offsets;  // offsets[0] need not be 0: positions are relative to offsets[0]
   int64_t n;
-  int C, K, d;
-  // [lengths | transitions | start | end | variances | pair variances | marks]: what is summed over sequences.
+  int C, K, d, g;
+  // [lengths | transitions | start | end | variances | pair variances | pair spans | marks]: summed over sequences.
   int64_t sums() const {
     const int64_t c = C;
-    return K * c + c * c + 2 * c + (variances ? d * c : 0) + (pair_variances ? d * c * c : 0) + 1;
+    return K * c + c * c + 2 * c + (variances ? d * c : 0) + (pair_variances ? d * c * c : 0) +
+           (pair_spans ? g * c * c : 0) + 1;
   }
 };
 struct SegmentMarginals {  // each may be nullptr but log_partition

@@ -25,7 +25,8 @@ struct SegmentTables {
         S(padded(batch.C)),
         shortest(batch.K + 1),
         pairs(batch.pair_means || batch.pair_variances),
-        factors(!pairs && !batch.means && !batch.variances && !batch.spans && !batch.mark_length) {
+        factors(!pairs && !batch.pair_spans && !batch.means && !batch.variances && !batch.spans && !batch.mark_length &&
+                !batch.cuts) {
     lengths.assign(size_t(K + 1) * S, kNegInf<double>);
     for (int l = 1; l <= K; ++l)
       for (int c = 0; c < C; ++c) {

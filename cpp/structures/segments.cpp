@@ -11,6 +11,7 @@ namespace {
 
 template <class T, int D> using Maybe = std::optional<Array<T, D>>;
 
+constexpr int64_t kMostStates = 8192;  // K C, whose square is a table of two neighbours
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 bool below_infinity(const double* x, int64_t n) {
@@ -27,7 +28,8 @@ class SegmentParts {
                Maybe<const double, 3> edges, Maybe<const double, 3> pair_means, Maybe<const double, 3> spans,
                Maybe<const double, 2> x, Maybe<const double, 2> variances, Maybe<const double, 3> pair_variances,
                Maybe<const int32_t, 1> mark_length, Maybe<const int32_t, 1> mark_label,
-               Maybe<const double, 1> mark_score)
+               Maybe<const double, 1> mark_score, Maybe<const uint8_t, 1> cuts, Maybe<const double, 4> pair_spans,
+               Maybe<const double, 3> pair_span_scores)
       : lengths_(lengths),
         transitions_(transitions),
         start_(start),
@@ -44,7 +46,10 @@ class SegmentParts {
         pair_variances_(pair_variances),
         mark_length_(mark_length),
         mark_label_(mark_label),
-        mark_score_(mark_score) {
+        mark_score_(mark_score),
+        cuts_(cuts),
+        pair_spans_(pair_spans),
+        pair_span_scores_(pair_span_scores) {
     const int64_t K = int64_t(lengths.shape(0)), C = int64_t(lengths.shape(1));
     require(C >= 1 && C <= 32767, "segments need between 1 and 32767 labels");
     require(K >= 1 && K <= (1 << 24), "segments need a longest length between 1 and 2^24");
@@ -72,6 +77,16 @@ class SegmentParts {
     b_.variances = part(variances_, {b_.d, C}, "variances must be features x labels", false);
     b_.pair_variances = part(pair_variances_, {b_.d, C, C}, "pair_variances must be features x labels x labels", false);
     require(b_.x || (!b_.variances && !b_.pair_variances), "scores of variances need the features");
+    require(bool(pair_spans) == bool(pair_span_scores), "give pair_spans and pair_span_scores together");
+    if (pair_spans) {
+      require(K * C <= kMostStates, "scores of two whole segments need at most 8192 lengths times labels");
+      require(pair_spans->shape(3) <= (1 << 20), "pair_spans has too many features");
+      b_.g = int(pair_spans->shape(3));
+      b_.pair_spans =
+          part(pair_spans_, {T_, K, K, b_.g}, "pair_spans must be positions x lengths x lengths x features", false);
+      b_.pair_span_scores =
+          part(pair_span_scores_, {b_.g, C, C}, "pair_span_scores must be features x labels x labels", false);
+    }
     require(bool(mark_length) == bool(mark_label) && bool(mark_label) == bool(mark_score),
             "give all of the marks or none");
     if (mark_length) {
@@ -83,6 +98,8 @@ class SegmentParts {
       b_.mark_label = mark_label->data();
       b_.mark_score = part(mark_score_, {T_}, "marks must be one a position", false);
     }
+    require(!cuts || int64_t(cuts->shape(0)) == T_, "cuts must be one a position");
+    b_.cuts = cuts ? cuts->data() : nullptr;
   }
 
   const SegmentBatch& batch() const { return b_; }
@@ -113,6 +130,9 @@ class SegmentParts {
   Maybe<const double, 3> pair_variances_;
   Maybe<const int32_t, 1> mark_length_, mark_label_;
   Maybe<const double, 1> mark_score_;
+  Maybe<const uint8_t, 1> cuts_;
+  Maybe<const double, 4> pair_spans_;
+  Maybe<const double, 3> pair_span_scores_;
   SegmentBatch b_{};
   int64_t T_ = 0;
 };
@@ -218,7 +238,8 @@ void bind_segments(nb::module_& m) {
       .def(nb::init<In2<double>, In2<double>, In1<double>, In1<double>, In1<int64_t>, Maybe<const double, 2>,
                     Maybe<const double, 2>, Maybe<const double, 2>, Maybe<const double, 3>, Maybe<const double, 3>,
                     Maybe<const double, 3>, Maybe<const double, 2>, Maybe<const double, 2>, Maybe<const double, 3>,
-                    Maybe<const int32_t, 1>, Maybe<const int32_t, 1>, Maybe<const double, 1>>(),
+                    Maybe<const int32_t, 1>, Maybe<const int32_t, 1>, Maybe<const double, 1>, Maybe<const uint8_t, 1>,
+                    Maybe<const double, 4>, Maybe<const double, 3>>(),
            "lengths"_a.noconvert(), "transitions"_a.noconvert(), "start"_a.noconvert(), "end"_a.noconvert(),
            "offsets"_a.noconvert(), "frames"_a.noconvert().none() = nb::none(),
            "means"_a.noconvert().none() = nb::none(), "starts"_a.noconvert().none() = nb::none(),
@@ -226,7 +247,8 @@ void bind_segments(nb::module_& m) {
            "spans"_a.noconvert().none() = nb::none(), "x"_a.noconvert().none() = nb::none(),
            "variances"_a.noconvert().none() = nb::none(), "pair_variances"_a.noconvert().none() = nb::none(),
            "mark_length"_a.noconvert().none() = nb::none(), "mark_label"_a.noconvert().none() = nb::none(),
-           "mark_score"_a.noconvert().none() = nb::none())
+           "mark_score"_a.noconvert().none() = nb::none(), "cuts"_a.noconvert().none() = nb::none(),
+           "pair_spans"_a.noconvert().none() = nb::none(), "pair_span_scores"_a.noconvert().none() = nb::none())
       .def_prop_ro("n_sums", [](const SegmentParts& p) { return p.batch().sums(); })
       .def("marginals", &marginals, "log_partition"_a.noconvert(), "sums"_a.noconvert().none() = nb::none(),
            "frames"_a.noconvert().none() = nb::none(), "means"_a.noconvert().none() = nb::none(),

@@ -7,7 +7,8 @@
 // with ⊕ = log Σ exp or max. Transitions are taken once a position and lengths once a label, so a sequence takes
 // O(T K C + T C²) steps; segment scores are made from prefix sums when they are needed, so the memory is O(T C + K C)
 // (with back-pointers found again on the way back). Where the score of a segment depends on the label after it
-// (pair scores, Φ3) B is summed over c and l at once: O(T K C²) steps.
+// (pair scores, Φ3) B is summed over c and l at once: O(T K C²) steps. Where it depends on the whole next segment, see
+// structures/segment_pairs.hpp.
 // Where segments know sums of frames, their length and their boundaries alone, sums and maxima are those of
 // structures/segment_sweeps.hpp.
 #pragma once
@@ -29,6 +30,7 @@ class SegmentWorkspace : private SegmentRows {
         threads_(threads),
         pairs_(tables.pairs),
         shortest_(tables.shortest),
+        joint_(tables.b.pair_spans),
         lengths_(tables.lengths),
         swept_(tables) {
     const SegmentBatch& batch = b_;
@@ -70,7 +72,10 @@ class SegmentWorkspace : private SegmentRows {
     } else {
       length_sums_.assign(size_t(K + 1) * S, 0.0);
       pair_sums_.assign(size_t(C) * S, 0.0);
-      backward(log_z, out);
+      if (joint_)
+        joint_backward(log_z, out);
+      else
+        backward(log_z, out);
       take_sums();
     }
     if (out.entropy) out.entropy[i] = std::max(0.0, log_z - expected_score(out));
@@ -84,6 +89,10 @@ class SegmentWorkspace : private SegmentRows {
     std::fill(length, length + T_, 0);
     std::fill(label, label + T_, 0);
     if (T_ == 0) return 0.0;
+    if (joint_) {
+      take(i);
+      return joint_best(length, label);
+    }
     const bool swept = t_.factors && swept_.take(begin_, T_);
     if (swept) {
       swept_.best_forward();
@@ -155,6 +164,10 @@ class SegmentWorkspace : private SegmentRows {
         total += row_[c];
       }
       s += l;
+      if (joint_ && k + 1 < n && lengths[k + 1] <= K) {
+        const double* x = b_.pair_spans + (((begin_ + s) * K + (l - 1)) * K + (lengths[k + 1] - 1)) * b_.g;
+        for (int f = 0; f < b_.g; ++f) total += x[f] * b_.pair_span_scores[(int64_t(f) * C + c) * C + labels[k + 1]];
+      }
     }
     return total;
   }
@@ -174,6 +187,7 @@ class SegmentWorkspace : private SegmentRows {
     if (place(i) == 0) return;
     barrier_.clear();
     if (b_.frames) prefix(b_.frames, grown(P_, (T_ + 1) * S), true);
+    if (b_.cuts) cut();
     if (b_.means) prefix(b_.means, grown(M_, (T_ + 1) * S), false);
     if (b_.pair_means) {
       double* p = grown(PM_, (T_ + 1) * C * S);
@@ -208,6 +222,16 @@ class SegmentWorkspace : private SegmentRows {
         if (forbidden) to[c] = from[c];
         barrier_[(t + 1) * C + c] = forbidden ? t + 1 : barrier_[t * C + c];
       }
+    }
+  }
+
+  // No segment goes on where one must begin.
+  void cut() {
+    if (barrier_.empty()) barrier_.assign(size_t(T_ + 1) * C, 0);
+    int64_t last = 0;
+    for (int64_t e = 1; e <= T_; ++e) {
+      if (b_.cuts[begin_ + e - 1]) last = e - 1;
+      for (int c = 0; c < C; ++c) barrier_[e * C + c] = std::max(barrier_[e * C + c], last);
     }
   }
 
@@ -322,6 +346,7 @@ class SegmentWorkspace : private SegmentRows {
   }
 
   double forward() {
+    if (joint_) return joint_forward();
     grown(A_, (T_ + 1) * S);
     grown(B_, T_ * S);
     begin_row(B_.data());
@@ -435,6 +460,7 @@ class SegmentWorkspace : private SegmentRows {
   double* own_end() { return own_start() + C; }
   double* own_variances() { return own_end() + C; }
   double* own_pair_variances() { return own_variances() + (b_.variances ? int64_t(b_.d) * C : 0); }
+  double* own_pair_spans() { return own_pair_variances() + (b_.pair_variances ? int64_t(b_.d) * C * C : 0); }
   double& own_marks() { return own_.back(); }
 
   // From the longest to the shortest: a position lies in all segments from s that are long enough.
@@ -482,8 +508,22 @@ class SegmentWorkspace : private SegmentRows {
       for (int k = 0; k < b_.d; ++k)
         for (int c = 0; c < C; ++c) sums[int64_t(k) * C + c] += v[k] * p[c];
     }
-    if (pairs_ && s + l < T_) count_pairs(s, l, p, out);
+    if ((pairs_ || joint_) && s + l < T_) count_pairs(s, l, p, out);
   }
+
+  // ------ whole neighbours: structures/segment_pairs.hpp
+
+  void join(int64_t s, const double* by_row, const double* by_column);
+  void extend(int64_t s, const double* V);
+  void joint_states(bool sums);
+  const std::vector<double>& last_states();
+  double joint_forward();
+  void joint_backward(double log_z, const SegmentMarginals& out);
+  void count_joined(int64_t e, int l, int a, int next, double p, const double* row);
+  void count_whole(int64_t s, int l, const double* p, const SegmentMarginals& out);
+  std::pair<int, int> joint_best_before(int64_t s, int m, int b);
+  double joint_best(int32_t* length, int32_t* label);
+  void joint_k_best(int k, int32_t* length, int32_t* label, int64_t stride, double* scores);
 
   // ------ pairs: the tail of a segment depends on where it began
 
@@ -600,6 +640,7 @@ class SegmentWorkspace : private SegmentRows {
     add(own_end(), b_.end, C);
     add(own_variances(), b_.variances, int64_t(b_.d) * C);
     add(own_pair_variances(), b_.pair_variances, int64_t(b_.d) * C * C);
+    for (int64_t k = 0; joint_ && k < int64_t(b_.g) * C * C; ++k) total += own_pair_spans()[k] * b_.pair_span_scores[k];
     return total;
   }
 
@@ -684,13 +725,19 @@ class SegmentWorkspace : private SegmentRows {
   const int threads_;
   const bool pairs_;    // scores of segments depend on the next label
   const int shortest_;  // the shortest length that some label may have
+  const bool joint_;    // neighbours score together as wholes
   const AlignedVector<double>& lengths_;
   SweptSegments swept_;
   AlignedVector<double> variances_, pair_variances_;
   std::vector<double> inverse_, center_, variance_, own_;
-  std::vector<int64_t> barrier_;  // one past the last frame before e that forbids c; empty where none does
+  std::vector<int64_t> barrier_;  // where segments that end at e may begin at the earliest; empty: anywhere
   AlignedVector<double> P_, M_, PM_, X1_, X2_, A_, B_, after_, x_, pair_x_, ring_, square_, reach_, share_, below_;
   AlignedVector<double> length_sums_, pair_sums_, mean_cover_;
+  // of whole neighbours: rows of states (length, label)
+  int64_t state_stride_ = 0;
+  AlignedVector<double> U_, joined_, before_;
+  std::vector<double> finals_;
+  std::vector<int> rows_;
 };
 
 // A step of a ranked segmentation: its score so far, the segment before, and the rank of what came before that.
@@ -732,6 +779,7 @@ inline void SegmentWorkspace::k_best(int64_t i, int k, int32_t* length, int32_t*
     scores[r] = T_ == 0 && r == 0 ? 0.0 : kNegInf<double>;
   }
   if (T_ == 0) return;
+  if (joint_) return joint_k_best(k, length, label, stride, scores);
   std::vector<RankedSegment> table(size_t(T_) * C * k, {kNegInf<double>, -1, 0, 0}), ending(size_t(C) * k), heap;
   for (int c = 0; c < C; ++c) table[int64_t(c) * k].score = b_.start[c] + start_score(0, c);
   auto cell = [&](int64_t t, int c) { return table.data() + (t * C + c) * k; };
@@ -836,7 +884,23 @@ inline void SegmentWorkspace::sample(int64_t i, int draws, uint64_t seed, int32_
     for (int l = shortest_; l <= longest(e); ++l) weights[l - 1] = x_[l * S + c];
     return draw() + 1;
   };
-  for (int r = 0; r < draws; ++r) {
+  for (int r = 0; joint_ && r < draws; ++r) {
+    weights = last_states();
+    int chosen = draw();
+    for (int64_t e = T_;;) {
+      const int c = chosen % C, l = chosen / C + 1;
+      const int64_t s = e - l;
+      length[r * stride + s] = l;
+      label[r * stride + s] = c;
+      if (s == 0) break;
+      join(s, U_.data() + s * state_stride_, nullptr);
+      weights.clear();
+      for (int row : rows_) weights.push_back(joined_[row * state_stride_ + chosen]);
+      chosen = rows_[size_t(draw())];
+      e = s;
+    }
+  }
+  for (int r = 0; !joint_ && r < draws; ++r) {
     weights.assign(size_t(C), 0.0);
     for (int c = 0; c < C; ++c) weights[c] = A_[T_ * S + c] + b_.end[c];
     int c = draw(), l = draw_length(T_, c);

@@ -143,11 +143,11 @@ def test_a_certain_answer_has_a_small_distance_and_a_small_slope():
 
 def test_shares_follow_the_threshold():
     first, second = np.array([0.9, 0.5, 0.4, 0.34]), np.array([0.1, 0.5, 0.15, 0.33])
-    alphas = AdaptiveHybrid(slack=0.0).alphas(first, second)
+    alphas = AdaptiveHybrid(floor=0.0, slack=0.0).alphas(first, second)
     assert alphas[:2].tolist() == [0.0, 0.0]
     assert alphas[2] == pytest.approx(0.5)
     assert 0.9 < alphas[3] < 1.0
-    assert AdaptiveHybrid(floor=0.2).alphas(first, second)[0] == 0.2
+    assert AdaptiveHybrid().alphas(first, second)[0] == 0.2
     assert AdaptiveHybrid(lambda a, b: 1.0 - a).alphas(first, second) == pytest.approx(1.0 - first)
 
 

@@ -23,7 +23,7 @@ from mercer.segmentation import (
     bow_rescale,
     segment_statistics,
 )
-from mercer.segmentation.features import _NUMERIC, _Corpus, _numeric, _segment_tables, _Surprisal
+from mercer.segmentation.features import _NUMERIC, _Corpus, _numeric, _pair_tables, _segment_tables, _Surprisal
 from reference.prose import cosine, paragraph_cosines
 
 TEXT = [
@@ -190,6 +190,44 @@ def test_segment_tables_equal_direct_computation(unit):
                     assert table[s, l - 1, 3] == pytest.approx(surprisals.mean())
 
 
+def test_pair_tables_equal_direct_computation():
+    rng = np.random.default_rng(2)
+    documents = [[" ".join(rng.choice(list("abcdefg"), rng.integers(0, 6))) for _ in range(n)] for n in (9, 1, 2, 0)]
+    corpus = _Corpus(documents)
+    corpus.weigh(corpus.vocabulary, rng.random(len(corpus.vocabulary)) + 0.1)
+    weights = dict(
+        zip(corpus.vocabulary, (corpus.weighted.sum(axis=0) / corpus.bags.sum(axis=0)).tolist(), strict=True)
+    )
+    tokens = corpus.symbols("word")
+    tables = _segment_tables(corpus, _Surprisal.of(NgramModel(2).fit_tokens(tokens), corpus, tokens), 4)
+
+    def cosine(a, b, scale):
+        a, b = ({w: n * scale(w) for w, n in Counter(x).items()} for x in (a, b))
+        norm = np.sqrt(sum(v * v for v in a.values()) * sum(v * v for v in b.values()))
+        return sum(a[w] * b.get(w, 0.0) for w in a) / norm if norm else 0.0
+
+    for document, table, pairs in zip(documents, tables, _pair_tables(corpus, tables), strict=True):
+        n = len(document)
+        assert pairs.shape == (n, 4, 4, 4)
+        for t, l, m in np.ndindex(n, 4, 4):
+            found = pairs[t, l, m]
+            if t - l - 1 < 0 or t + m + 1 > n:
+                assert not found.any()
+                continue
+            left, right = words(" ".join(document[t - l - 1 : t])), words(" ".join(document[t : t + m + 1]))
+            step = abs(table[t - l - 1, l, 3] - table[t, m, 3])
+            ratio = min(l + 1, m + 1) / max(l + 1, m + 1)
+            wanted = [cosine(left, right, lambda w: 1.0), cosine(left, right, weights.get), ratio, step]
+            assert found == pytest.approx(wanted)
+
+
+def test_pairs_need_a_longest_segment_and_two_sentences():
+    with pytest.raises(ValueError, match="pairs=True needs max_length"):
+        ParagraphFeatures(pairs=True).fit([TEXT])
+    with pytest.raises(ValueError, match="two sentences"):
+        ParagraphFeatures(max_length=2, pairs=True).fit([TEXT[:1]])
+
+
 def test_scaled_tables_lie_in_0_1_and_are_0_beyond_the_end():
     pack = ParagraphFeatures(max_length=4)
     features = pack.fit_transform([TEXT, TEXT[:3]])
@@ -278,6 +316,7 @@ def test_topics_keep_inner_products_but_for_collisions():
         ParagraphFeatures(),
         ParagraphFeatures(n_bits=5, max_length=3, unit="character", order=3),
         ParagraphFeatures(words=False),
+        ParagraphFeatures(words=False, max_length=3, pairs=True),
     ],
 )
 def test_a_paragraph_pack_comes_back_from_its_state(pack):
@@ -290,7 +329,7 @@ def test_a_paragraph_pack_comes_back_from_its_state(pack):
     assert a.frames == b.frames
     assert a.boundaries == b.boundaries
     assert a.boundary_names == b.boundary_names
-    for x, y in zip(a.segments or (), b.segments or (), strict=True):
+    for x, y in zip((*(a.segments or ()), *(a.pairs or ())), (*(b.segments or ()), *(b.pairs or ())), strict=True):
         np.testing.assert_array_equal(x, y)
 
 
@@ -389,8 +428,9 @@ def test_parts_of_features_and_states_of_packs():
     assert features[-1].lengths.tolist() == [4]
     assert features[np.array([True, False, True])].boundaries == features[[0, 2]].boundaries
     assert SegmentStatistics.from_state(*pack.to_state()).transform(frames).boundaries == features.boundaries
-    with_tables = ParagraphFeatures(max_length=2).fit_transform([TEXT, TEXT[:2]])
+    with_tables = ParagraphFeatures(max_length=2, pairs=True).fit_transform([TEXT, TEXT[:2]])
     assert [len(t) for t in with_tables[[1]].segments] == [2]
+    assert [t.shape for t in with_tables[[1]].pairs] == [(2, 2, 2, 4)]
 
 
 def test_bad_frames_and_settings_are_named():

@@ -319,6 +319,32 @@ def test_features_of_whole_segments_are_used_for_all_lengths():
     assert model.score(spans[20:], y[20:]) > plain.score(Sequences.from_matrices(X)[20:], y[20:]) + 0.1
 
 
+def test_features_of_two_whole_neighbours_find_what_single_segments_cannot_show():
+    """Every segment is twice as heavy as the one before it, or half: neither alone tells where it ends."""
+    rng = np.random.default_rng(0)
+    X, y = [], []
+    for _ in range(40):
+        sizes, total, parts = rng.integers(1, 4, size=4), rng.choice([8.0, 12.0]), []
+        for n in sizes:
+            parts.append(total * rng.dirichlet(np.ones(n)))
+            total *= rng.choice([0.5, 2.0])
+        X.append(np.concatenate(parts)[:, None])
+        y.append(np.cumsum([0, *sizes[:-1]]).tolist())
+
+    def doubled(x, s, t, e):
+        ratio = x[t:e].sum() / x[s:t].sum()
+        return [float(min(abs(ratio - 2.0), abs(ratio - 0.5)) < 1e-9)]
+
+    plain = Sequences.from_matrices(X)
+    pairs = SpanSequences.from_function(plain, max_length=4, pairs=doubled)
+    alone = Segmenter(form="boundaries", random_state=0).fit(plain[:30], y[:30])
+    model = Segmenter(form="boundaries", random_state=0).fit(pairs[:30], y[:30])
+    assert model.structure_.n_pair_features == 1
+    assert model.score(pairs[30:], y[30:]) > 0.95 > alone.score(plain[30:], y[30:]) + 0.1
+    again = type(model).from_state(*model.to_state())
+    assert again.predict(pairs[30:]) == model.predict(pairs[30:])
+
+
 def test_the_longest_segment_of_training_is_the_longest_there_can_be():
     X, y = small(8)
     model = Segmenter(random_state=0).fit(X, y)

@@ -53,10 +53,13 @@ def make(lengths, C, K, *, seed=0, parts=(), forbid=0.0, scale=1.0, first=0, d=2
     theta.lengths[: shortest - 1] = -np.inf
     shapes = {"frames": (T, C), "starts": (T, C), "edges": (T, C, C), "spans": (T, K, C)}
     finite = {"means": (T, C), "pair_means": (T, C, C), "variances": (d, C), "pair_variances": (d, C, C)}
+    finite["pair_span_scores"] = d, C, C
     for name in parts:
         setattr(theta, name, draw(*shapes[name]) if name in shapes else draw(*finite[name], may_forbid=False))
         if "variances" in name:
             theta.features = rng.normal(size=(T, d)) + 3.0
+        if name == "pair_span_scores":
+            theta.pair_spans = rng.normal(size=(T, K, K, d))
     return theta
 
 
@@ -79,7 +82,8 @@ def check_all_verbs(theta, threads=1, k=5):
     ranked, ranked_score = segments.k_best(theta, k)
     mu = segments.marginals(theta, edges=True, spans=True)
     sums = [np.zeros_like(part) for part in (mu.lengths, mu.transitions, mu.start, mu.end)]
-    variances, pairs = (np.zeros_like(v) if v is not None else None for v in (mu.variances, mu.pair_variances))
+    shared = mu.variances, mu.pair_variances, mu.pair_span_scores
+    variances, pairs, joint = (np.zeros_like(v) if v is not None else None for v in shared)
     for i, oracle in enumerate(one_by_one(theta)):
         at = slice(oracle.begin, oracle.begin + oracle.length)
         assert np.isclose(log_z[i], oracle.log_partition, **CLOSE)
@@ -95,7 +99,7 @@ def check_all_verbs(theta, threads=1, k=5):
         for s, l, c in zip(*np.nonzero(spans), strict=True):
             sums[2][c] += spans[s, l, c] * (s == 0)
             sums[3][c] += spans[s, l, c] * (s + l + 1 == oracle.length)
-        check_statistics(mu, oracle, at, variances, pairs)
+        check_statistics(mu, oracle, at, variances, pairs, joint)
         assert np.isclose(best_score[i], oracle.scores.max(), **CLOSE)
         assert np.isclose(worst_score[i], oracle.worst(), **CLOSE)
         np.testing.assert_allclose(ranked_score[i], oracle.k_best_scores(k), **CLOSE)
@@ -108,12 +112,12 @@ def check_all_verbs(theta, threads=1, k=5):
                 assert np.isclose(score_of(y, theta, oracle.begin), ranked_score[i, r], **CLOSE)
     for found, wanted in zip((mu.lengths, mu.transitions, mu.start, mu.end), sums, strict=True):
         np.testing.assert_allclose(found, wanted, **CLOSE)
-    for found, wanted in ((mu.variances, variances), (mu.pair_variances, pairs)):
+    for found, wanted in zip(shared, (variances, pairs, joint), strict=True):
         if found is not None:
             np.testing.assert_allclose(found, wanted, **CLOSE)
 
 
-def check_statistics(mu, oracle, at, variances, pairs):
+def check_statistics(mu, oracle, at, variances, pairs, joint):
     """Expectations of everything that is not p(segment) itself, from the outputs one by one."""
     shape = mu.frames[at].shape
     frames, means, pair_means = np.zeros(shape), np.zeros(shape), np.zeros((*shape, shape[1]))
@@ -130,6 +134,9 @@ def check_statistics(mu, oracle, at, variances, pairs):
                 pair_means[s:e, c, y[k + 1][2]] += p / (e - s)
                 if pairs is not None:
                     pairs[:, c, y[k + 1][2]] += p * v
+                if joint is not None and p > 0:
+                    features = oracle.theta.pair_spans[oracle.begin + e, e - s - 1, y[k + 1][1] - e - 1]
+                    joint[:, c, y[k + 1][2]] += p * features
     np.testing.assert_allclose(mu.frames[at], frames, **CLOSE)
     assert (mu.frames[at][frames == 0] == 0).all()
     if mu.means is not None:
@@ -148,6 +155,11 @@ PARTS = {
     "edges": ("frames", "starts", "edges"),
     "pairs": ("frames", "pair_means"),
     "everything": ("frames", "means", "starts", "edges", "spans", "variances", "pair_means", "pair_variances"),
+    "whole neighbours": ("frames", "pair_span_scores"),
+    "more than everything": (
+        *("frames", "means", "starts", "edges", "spans"),
+        *("variances", "pair_means", "pair_variances", "pair_span_scores"),
+    ),
 }
 LENGTHS = [3, 0, 1, 4, 0, 2]
 
@@ -159,13 +171,13 @@ def test_verbs_equal_brute_force(C, K, forbid, parts, instruction_set):
     check_all_verbs(make(LENGTHS, C, K, seed=C, parts=PARTS[parts], forbid=forbid))
 
 
-@pytest.mark.parametrize("parts", ["sums and boundaries", "means", "everything"])
+@pytest.mark.parametrize("parts", ["sums and boundaries", "means", "everything", "whole neighbours"])
 @pytest.mark.parametrize(("K", "shortest"), [(1, 1), (3, 1), (4, 2), (12, 1), (12, 3)])
 def test_unlabelled_verbs_equal_brute_force_up_to_12_positions(K, shortest, parts):
     check_all_verbs(make([12, 11], 1, K, parts=PARTS[parts], shortest=shortest))
 
 
-@pytest.mark.parametrize("parts", ["sums", "edges", "everything"])
+@pytest.mark.parametrize("parts", ["sums", "edges", "everything", "whole neighbours"])
 @pytest.mark.parametrize(("K", "shortest"), [(1, 1), (3, 2), (7, 1)])
 def test_labelled_verbs_equal_brute_force_for_7_positions_and_3_labels(K, shortest, parts):
     theta = make([7], 3, K, parts=PARTS[parts], shortest=shortest)
@@ -288,6 +300,32 @@ def test_a_sequence_without_an_allowed_segmentation_has_no_mass():
     assert np.isneginf(segments.k_best(theta, 2)[1][1]).all()
 
 
+@pytest.mark.parametrize("parts", [("frames",), ("frames", "starts", "edges")])
+def test_segments_begin_where_they_must(parts):
+    """As if all longer segments over the cut had −inf."""
+    theta = make([6, 1, 4], 2, 4, seed=5, parts=parts)
+    cuts = np.zeros(11, bool)
+    cuts[[0, 2, 3, 9]] = True
+    spans = np.zeros((11, 4, 2))
+    for i in range(3):
+        for s in range(theta.offsets[i], theta.offsets[i + 1]):
+            for length in range(1, 5):
+                if cuts[s + 1 : min(s + length, theta.offsets[i + 1])].any():
+                    spans[s, length - 1] = -np.inf
+    structure = Segments(2, 0, max_length=4)
+    cut, forbidden = replace(theta, cuts=cuts), replace(theta, spans=spans)
+    np.testing.assert_allclose(structure.log_partition(cut), structure.log_partition(forbidden))
+    assert (structure.log_partition(cut) < structure.log_partition(theta))[[0, 2]].all()
+    found, expected = structure.marginals(cut), structure.marginals(forbidden)
+    for name in ("frames", "lengths", "transitions"):
+        np.testing.assert_allclose(getattr(found, name), getattr(expected, name), atol=1e-12)
+    assert [triples(structure.argmax(cut)[0], i) for i in range(3)] == [
+        triples(structure.argmax(forbidden)[0], i) for i in range(3)
+    ]
+    with pytest.raises(ValueError, match="cuts"):
+        structure.log_partition(replace(theta, cuts=cuts[:5]))
+
+
 def test_frames_that_forbid_labels_forbid_every_segment_around_them():
     theta = make([7], 2, 4, parts=("frames",))
     theta.frames[[2, 5], [0, 1]] = -np.inf
@@ -297,7 +335,7 @@ def test_frames_that_forbid_labels_forbid_every_segment_around_them():
     assert mu.frames[5, 1] == 0
 
 
-@pytest.mark.parametrize("parts", ["sums and boundaries", "edges", "everything"])
+@pytest.mark.parametrize("parts", ["sums and boundaries", "edges", "everything", "more than everything"])
 @pytest.mark.parametrize("scale", [30.0, 300.0, 1e4])
 def test_wide_spreads_lose_nothing(scale, parts, instruction_set):
     for seed in range(3):
@@ -444,7 +482,7 @@ def test_a_long_sequence_takes_memory_for_positions_times_labels_only():
 # ------------------------------------------------------------------------------------ samples
 
 
-@pytest.mark.parametrize("parts", ["sums and boundaries", "everything"])
+@pytest.mark.parametrize("parts", ["sums and boundaries", "everything", "more than everything"])
 def test_samples_follow_the_distribution(parts):
     theta = make([3, 4], 2, 3, seed=3, parts=PARTS[parts], forbid=0.05)
     n = 3_000
@@ -652,3 +690,91 @@ def test_batches_are_whole_sequences_of_about_as_many_positions_as_asked():
 def test_iterating_gives_one_sequence_at_a_time():
     y = Segmentations.from_segments([[(0, 4, 0)], [(0, 1, 1), (1, 5, 1)]], [4, 5], [0, 1])
     assert [(len(one), one.lengths.tolist()) for one in y] == [(1, [4]), (1, [1, 4])]
+
+
+# ---------------------------------------------------------------------------------- two whole neighbouring segments
+
+
+def pair_problem(C=2, K=3):
+    """Sequences with features of segments and of pairs of them, a structure that weighs all, and true outputs."""
+    rng = np.random.default_rng(3)
+    X = Sequences(rng.normal(size=(12, 2)), [0, 5, 7, 12])
+    X = SpanSequences.from_function(
+        X,
+        lambda x, s, e: [x[s:e].max()],
+        K,
+        pairs=lambda x, s, t, e: [x[s:t].sum() * x[t:e].sum(), float(t - s > e - t)],
+    )
+    segments = Segments(C, 2, 0, 1, max_length=K, statistics=("sum", "variance"), n_pair_features=2)
+    y = Segmentations.from_segments(
+        [[(0, 2, 0), (2, 5, C - 1)], [(0, 2, 0)], [(0, 3, 0), (3, 4, C - 1), (4, 5, 0)]], [5, 2, 5], range(C)
+    )
+    return X, segments, y
+
+
+def test_pair_features_enter_scores_where_they_belong():
+    X, segments, y = pair_problem()
+    rng = np.random.default_rng(0)
+    w = np.zeros(segments.n_weights)
+    v = w[segments.slices["pair span"]] = rng.normal(size=8)
+    v = v.reshape(2, 2, 2)
+    wanted = []
+    for i, one in enumerate(y.segments(range(2))):
+        x = X[i]
+        wanted.append(
+            sum(
+                np.array([x[s:t].sum() * x[t:e].sum(), float(t - s > e - t)]) @ v[:, a, b]
+                for (s, t, a), (_, e, b) in itertools.pairwise(one)
+            )
+        )
+    np.testing.assert_allclose(segments.score(segments.scores(w, X), y), wanted)
+
+
+@pytest.mark.parametrize("loss", ["log", "hinge", "squared-hinge", "slack", "softmax-margin", "hybrid", "circle"])
+@pytest.mark.parametrize("C", [1, 2])
+def test_gradients_with_pair_features_equal_finite_differences(loss, C):
+    X, segments, y = pair_problem(C)
+    w = np.random.default_rng(1).normal(size=segments.n_weights)
+    risk = Risk(segments, resolve_loss(loss), X, y)
+    _, gradient = risk.value_and_gradient(w)
+    steps = 1e-6 * np.eye(len(w))
+    differences = [(risk.value(w + e) - risk.value(w - e)) / 2e-6 for e in steps]
+    np.testing.assert_allclose(gradient, differences, atol=1e-5)
+    z = segments.argmax(segments.scores(w, X))[0]
+    rows = segments.difference(X, y, z).toarray()
+    theta = segments.scores(w, X)
+    np.testing.assert_allclose(rows @ w, segments.score(theta, y) - segments.score(theta, z), atol=1e-9)
+
+
+def test_pair_features_that_do_not_fit_are_refused():
+    X, segments, _ = pair_problem()
+    w = np.zeros(segments.n_weights)
+    with pytest.raises(ValueError, match="features of neighbouring segments of shape \\(0, 0, 0\\)"):
+        segments.scores(w, SpanSequences(X.rows, X.offsets, spans=X.spans))
+    with pytest.raises(ValueError, match="pair_spans must be of shape"):
+        SpanSequences(X.rows, X.offsets, pair_spans=X.spans)
+    with pytest.raises(ValueError, match="the same lengths"):
+        SpanSequences(X.rows, X.offsets, spans=X.spans, pair_spans=X.pair_spans[:, :2])
+    with pytest.raises(ValueError, match="pair_spans hold NaN"):
+        SpanSequences(X.rows, X.offsets, spans=X.spans, pair_spans=np.where(X.pair_spans > 0, np.nan, X.pair_spans))
+    theta = segments.scores(w, X)
+    for wrong in (
+        {"pair_span_scores": None},
+        {"pair_span_scores": theta.pair_span_scores[:1]},
+        {"pair_spans": theta.pair_spans[1:]},
+    ):
+        for verb in (segments.log_partition, segments.argmax, segments.marginals):
+            with pytest.raises(ValueError, match="pair_span"):
+                verb(replace(theta, **wrong))
+    with pytest.raises(ValueError, match="n_pair_features"):
+        Segments(2, 1, max_length=2, n_pair_features=-1)
+
+
+def test_sequences_keep_their_pair_features_when_chosen_and_joined():
+    X, _, _ = pair_problem()
+    again = SpanSequences.concatenate([X[:1], X[1:]])
+    assert again == X
+    assert X[[2, 0]][1:] == X[:1]
+    assert SpanSequences(X.rows, X.offsets, spans=X.spans) != X
+    with pytest.raises(ValueError, match="some of the parts"):
+        SpanSequences.concatenate([X[:1], SpanSequences(X.rows, X.offsets, spans=X.spans)])

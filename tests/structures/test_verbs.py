@@ -352,6 +352,22 @@ def test_samples_follow_the_distribution(edges):
         assert chisquare(observed, expected * observed.sum() / expected.sum()).pvalue > 1e-3
 
 
+@with_edges
+def test_samples_of_scores_beyond_the_range_of_exp_follow_the_distribution(edges):
+    # The only way on leads through labels whose probability is exp(-2000) until then; label 3 leads nowhere.
+    nodes = np.array([[0.0, -2000.0, -2001.0, 0.0], [0.0, -900.0, -899.0, 0.0], [1.0, 0.0, 0.0, 0.0]])
+    transitions = np.full((4, 4), -np.inf)
+    transitions[[0, 1, 2, 1, 2], [0, 1, 1, 2, 2]] = 0.0, -800.0, -799.0, -800.0, -800.0
+    end = np.array([-np.inf, 0.0, 0.0, 0.0])
+    extra = np.zeros((3, 4, 4)) if edges else None
+    theta = ChainScores(nodes, transitions, np.zeros(4), end, np.array([0, 3]), extra)
+    mu = Chain(4, 1).marginals(theta)
+    draws = Chain(4, 1).sample(theta, 4000, random_state=0)
+    for position in range(3):
+        shares = np.bincount(draws[:, position], minlength=4) / 4000
+        np.testing.assert_allclose(shares, mu.nodes[position], atol=0.03)
+
+
 def test_label_samples_follow_the_distribution():
     theta = np.array([[0.0, 1.0, -np.inf, 2.0]])
     p = Labels(4, 1).marginals(theta).probabilities[0]

@@ -1,6 +1,8 @@
 """Losses × solvers over one Risk contract."""
 
 from mercer.learning.checkpoint import Checkpoint
+from mercer.learning.dominance import DominanceReport, dominance_report
+from mercer.learning.entropy import EntropyPath, entropy_path
 from mercer.learning.losses import (
     LOSSES,
     AdaptiveHybrid,
@@ -13,6 +15,7 @@ from mercer.learning.losses import (
     Slack,
     SoftmaxMargin,
     SquaredHinge,
+    Tempered,
     resolve_loss,
 )
 from mercer.learning.penalties import Penalty
@@ -26,6 +29,8 @@ __all__ = [
     "Checkpoint",
     "Circle",
     "ConvergenceWarning",
+    "DominanceReport",
+    "EntropyPath",
     "Hinge",
     "Hybrid",
     "Log",
@@ -38,6 +43,9 @@ __all__ = [
     "SoftmaxMargin",
     "Solver",
     "SquaredHinge",
+    "Tempered",
+    "dominance_report",
+    "entropy_path",
     "resolve_loss",
     "resolve_solver",
 ]

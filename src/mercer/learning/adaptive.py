@@ -10,7 +10,7 @@ examples, so that sorted data are spread over them and batches stay long.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ import numpy as np
 from mercer.learning.losses import AdaptiveHybrid, Log, check_known
 from mercer.learning.penalties import Penalty
 from mercer.learning.risk import BATCH_POSITIONS, AdaptiveRisk, Risk, WeightedRisk
+from mercer.learning.solvers import resolve_solver
 from mercer.learning.training import train
 
 __all__ = ["Dominance", "adapted", "dominance_of", "fold_numbers", "log_start"]
@@ -43,23 +44,24 @@ def adapted(risk: Risk, penalty: Penalty, C: float, random_state: Any = None) ->
     risk : Risk
         With the loss :class:`AdaptiveHybrid`.
     penalty, C
-        Of the models with the log loss.
+        Of the models with the log loss; constants have no penalty there, whatever the solver of the risk itself does.
     random_state : int, Generator or None
         Of their solver.
 
     Raises
     ------
     ValueError
-        Where there are fewer examples than folds.
+        Where there is one example only.
     """
     loss = risk.loss
     assert isinstance(loss, AdaptiveHybrid)
     check_known(risk.structure, risk.y, loss.name)
-    if risk.n_examples < loss.folds:
-        raise ValueError(f"the adaptive hybrid loss needs at least {loss.folds} examples, got {risk.n_examples}")
-    estimated = dominance_of(risk, penalty, C, loss.folds, random_state)
+    if risk.n_examples < 2:
+        raise ValueError(f"the adaptive hybrid loss needs at least 2 examples, got {risk.n_examples}")
+    folds = min(loss.folds, risk.n_examples)
+    estimated = dominance_of(risk, penalty, C, folds, random_state)
     if loss.rule == "held-out":
-        low, high = _held_out(risk, penalty, C, estimated)
+        low, high = _held_out(risk, penalty, C, estimated, folds)
         alphas = np.where(estimated.first > 0.5, low, high)
     else:
         alphas = loss.alphas(estimated.first, estimated.second)
@@ -100,17 +102,16 @@ def dominance_of(risk: Risk, penalty: Penalty, C: float, folds: int, random_stat
     return Dominance(first, second)
 
 
-def _held_out(risk: Risk, penalty: Penalty, C: float, estimated: Dominance) -> tuple[float, float]:
+def _held_out(risk: Risk, penalty: Penalty, C: float, estimated: Dominance, folds: int) -> tuple[float, float]:
     """The shares of dominant and other examples with the lowest cost on one fold, learned from the others."""
     dominant = estimated.first > 0.5
-    fold = fold_numbers(risk.n_examples, risk.loss.folds)  # type: ignore[attr-defined]
+    fold = fold_numbers(risk.n_examples, folds)
     held, weights = fold == 0, _weights(risk)
     best, least = (1.0, 1.0), np.inf
     # Ties go to the larger shares: the log loss is consistent.
     for low in reversed(_CHOICES):
         for high in reversed([choice for choice in _CHOICES if choice >= low]):
             trial = _risk_with(risk, np.where(dominant, low, high), np.where(held, 0.0, weights))
-            folds = risk.loss.folds  # type: ignore[attr-defined]
             cost = _mean_cost(risk, _trained(trial, penalty, C * folds / (folds - 1), None), held)
             if cost < least - 1e-12:
                 best, least = (low, high), cost
@@ -129,7 +130,10 @@ def _mean_cost(risk: Risk, w: np.ndarray, chosen: np.ndarray) -> float:
 
 
 def _trained(risk: Any, penalty: Penalty, C: float, random_state: Any) -> np.ndarray:
-    result, _ = train(risk, solver="auto", C=C, penalty=penalty, random_state=random_state, warn=False)
+    solver = resolve_solver("auto", risk.loss, penalty)
+    if not solver.frees_constants:
+        penalty = replace(penalty, free=0)
+    result, _ = train(risk, solver=solver, C=C, penalty=penalty, random_state=random_state, warn=False)
     if result.interrupted:
         raise KeyboardInterrupt
     return result.w

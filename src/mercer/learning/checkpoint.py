@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import contextlib
-import errno
 import hashlib
 import os
 import time
 import warnings
 from collections.abc import Iterable
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
 
-from mercer._state.container import ModelFileError, fcntl, read_file, write_file
+from mercer._state.container import ModelFileError, read_file, write_file
+from mercer._state.lock import FileLock
 
 KIND = "checkpoint"
-_NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
 _MOST = 10.0  # times as long as a write takes is the least time between two
 
 
@@ -97,7 +95,9 @@ class Checkpoint:
         self.every = every
         self._fingerprint = ""
         self._written, self._pause = time.monotonic(), every
-        self._lock = FileLock(self.path)
+        self._lock = FileLock(
+            self.path, "another training run{owner} is using this checkpoint; wait for its end or give another path"
+        )
         self._warned = False
 
     def open(self, fingerprint: str) -> tuple[dict[str, Any], dict[str, np.ndarray]] | None:
@@ -157,66 +157,3 @@ class Checkpoint:
         """Removes the file: the run is over."""
         self.path.unlink(missing_ok=True)
         self.release()
-
-
-class FileLock:
-    """``PATH.lock``, held by one run at a time. The system lets go of it however a process ends."""
-
-    def __init__(self, path: Path) -> None:
-        self.owned, self.path = path, path.with_name(f"{path.name}.lock")
-        self._file: IO[str] | None = None
-
-    def acquire(self) -> None:
-        """Takes the lock.
-
-        Raises
-        ------
-        ModelFileError
-            If another run holds it.
-        """
-        if fcntl is None or self._file is not None:
-            return
-        while True:
-            try:
-                file = open(self.path, "a+", encoding="utf-8")  # noqa: SIM115
-            except OSError as error:
-                if error.errno not in _NO_SPACE:
-                    raise
-                return  # a run without checkpoints needs no lock
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                # Whoever let go of the lock has removed the file, perhaps after we opened it.
-                if not self._is_current(file):
-                    file.close()
-                    continue
-            except BlockingIOError:
-                file.seek(0)
-                owner = file.read(40).strip()
-                file.close()
-                raise ModelFileError(
-                    f"{self.owned}: another training run{f' (process {owner})' if owner.isdecimal() else ''} is using "
-                    "this checkpoint; wait for its end or give another path"
-                ) from None
-            except OSError:  # a file system without locks
-                file.close()
-                return
-            with contextlib.suppress(OSError):
-                file.truncate(0)
-                file.write(str(os.getpid()))
-                file.flush()
-            self._file = file
-            return
-
-    def _is_current(self, file: IO[str]) -> bool:
-        try:
-            return os.path.samestat(os.fstat(file.fileno()), os.stat(self.path))
-        except FileNotFoundError:
-            return False
-
-    def release(self) -> None:
-        """Lets go of it."""
-        if self._file is not None:
-            self.path.unlink(missing_ok=True)
-            with contextlib.suppress(OSError):  # the number of the process, on a full disk
-                self._file.close()
-            self._file = None

@@ -12,11 +12,82 @@ tied labels only, and S(a) counts all of them.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-__all__ = ["check_distribution", "threshold", "threshold_of_two"]
+__all__ = ["DominanceReport", "check_distribution", "dominance_report", "threshold", "threshold_of_two"]
+
+
+@dataclass(frozen=True)
+class DominanceReport:
+    """What :func:`dominance_report` returns.
+
+    Attributes
+    ----------
+    probabilities : array of shape (n_examples,)
+        Of the most probable output of each example.
+    n_examples : int
+    n_dominated : int
+        Examples whose most probable output has a probability below 1/2: none of their outputs dominates.
+    share : float
+        Their share; NaN where there is no example.
+    """
+
+    probabilities: np.ndarray
+
+    @property
+    def n_examples(self) -> int:
+        """Number of examples."""
+        return len(self.probabilities)
+
+    @property
+    def n_dominated(self) -> int:
+        """Number of examples without a dominant output."""
+        return int((self.probabilities < 0.5).sum())
+
+    @property
+    def share(self) -> float:
+        """Share of the examples without a dominant output."""
+        return self.n_dominated / self.n_examples if self.n_examples else float("nan")
+
+    def __str__(self) -> str:
+        return f"{self.n_dominated} of {self.n_examples} examples have no output of probability 1/2 or more"
+
+
+def dominance_report(model: Any, X: Any) -> DominanceReport:
+    """Return how probable the best outputs are, and how often none has half of the probability.
+
+    Where an output dominates, the hinge loss is consistent; where none does, it ties, and losses with a likelihood are
+    the better choice.
+
+    Parameters
+    ----------
+    model : fitted estimator
+        With ``k_best`` (``Tagger``, ``Segmenter``, ``Parser``, …) or ``predict_proba``; trained with the log loss or
+        another one whose scores are log-probabilities.
+    X : inputs
+
+    Returns
+    -------
+    report : DominanceReport
+
+    Examples
+    --------
+    >>> from mercer import Tagger
+    >>> from mercer.learning import dominance_report
+    >>> X, y = [[["a"], ["b"]], [["c"], ["c"]], [["c"], ["c"]]], [["x", "y"], ["x", "y"], ["y", "x"]]
+    >>> tagger = Tagger(C=10.0).fit(X, y)
+    >>> print(dominance_report(tagger, [[["a"], ["b"]], [["c"], ["c"], ["c"], ["c"]]]))
+    1 of 2 examples have no output of probability 1/2 or more
+    """
+    if hasattr(model, "k_best"):
+        best = [ranked[0][1] if ranked else -np.inf for ranked in model.k_best(X, 1)]
+        return DominanceReport(np.exp(np.array(best, dtype=float)))
+    if hasattr(model, "predict_proba"):
+        return DominanceReport(np.asarray(model.predict_proba(X), dtype=float).max(axis=1))
+    raise TypeError(f"model must have k_best or predict_proba, and {type(model).__name__} has neither")
 
 
 def check_distribution(name: str, D: Any) -> np.ndarray:

@@ -8,9 +8,10 @@ how data become a risk. :class:`StructuredEstimator` adds the questions that a s
 
 from __future__ import annotations
 
+import copy
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Any, ClassVar, Self
@@ -22,10 +23,11 @@ from sklearn.utils.metaestimators import available_if
 from mercer._estimator import Estimator
 from mercer._explain import Terms
 from mercer._state.saved import Count, Fields, Flag, History, Saved, Text, Transient
-from mercer._validation import check_count, check_positive, check_weights, thread_count
+from mercer._validation import check_count, check_positive, check_weights, is_partitioned, thread_count
 from mercer.learning.adaptive import adapted, log_start
 from mercer.learning.checkpoint import Checkpoint, fingerprint
 from mercer.learning.losses import AdaptiveHybrid, Loss, resolve_loss
+from mercer.learning.partitioned import PartitionedRisk, prepare, solver_for_parts
 from mercer.learning.penalties import Penalty
 from mercer.learning.risk import WeightedRisk
 from mercer.learning.solvers import SOLVERS, Result, Solver, best_solver, resolve_solver
@@ -126,6 +128,34 @@ class RiskEstimator(Saved, Estimator):
         """Return the arrays that tell data apart, for the fingerprint of a run."""
         raise NotImplementedError
 
+    # ------------------------------------------------------------------ examples in parts
+
+    _parts_how = "sums"
+    _surveys: ClassVar[bool] = False
+    """Whether parts are looked at side by side (``_survey``, ``_join``, ``_settle``); else one after the other, each
+    with what was learnt from those before."""
+
+    def _survey(self, X: Any, y: Any, sample_weight: Any) -> Any:
+        """Return what one part says about labels, features and columns, as plain data."""
+        raise NotImplementedError
+
+    def _join(self, left: Any, right: Any) -> Any:
+        """Return two surveys as one; associative."""
+        raise NotImplementedError
+
+    def _settle(self, survey: Any, last: Any) -> None:
+        """Learn indices, labels and structure from the joined surveys of all parts."""
+        raise NotImplementedError
+
+    def _loss_for_parts(self, loss: Any) -> Any:
+        """Return the loss for the labels of all parts."""
+        classes = getattr(self, "classes_", None)
+        return loss if classes is None or not hasattr(loss, "for_labels") else loss.for_labels(classes.tolist())
+
+    def _local(self, X: Any, y: Any, loss: Any) -> Any:
+        """Return the risk of one part in the layout of the model, which has learnt from all of them."""
+        return copy.copy(self)._learn(X, y, loss, SimpleNamespace(**vars(self)))
+
     # ------------------------------------------------------------------ what it may replace
 
     def _read_to_compare(self, X: Any, y: Any) -> tuple[Any, Any]:
@@ -201,9 +231,24 @@ class RiskEstimator(Saved, Estimator):
         """Check, read, train and keep; to be called by ``fit`` alone."""
         loss, penalty = self._resolve()
         last = self._snapshot() if self.warm_start else None
-        risk = self._weigh(self._learn(X, y, loss, last, **more), sample_weight)
+        with ExitStack() as until_done:
+            if is_partitioned(X):
+                if more:
+                    raise TypeError(f"{next(iter(more))} is not for examples in partitions")
+                risk: Any = until_done.enter_context(prepare(self, X, y, sample_weight, loss, last))
+            else:
+                risk = self._weigh(self._learn(X, y, loss, last, **more), sample_weight)
+            self._minimize(risk, loss, penalty, last, dev, checkpoint)
+        return self
+
+    def _minimize(
+        self, risk: Any, loss: Any, penalty: Penalty, last: Any, dev: tuple[Any, ...] | None, checkpoint: Any
+    ) -> None:
+        """Train on a risk and keep what comes out."""
         loss = getattr(risk, "loss", loss)
         solver = self._auto(loss, penalty, risk) if _is_auto(self.solver) else resolve_solver(self.solver)
+        if isinstance(risk, PartitionedRisk):
+            solver = solver_for_parts(solver, loss, penalty)
         if solver.frees_constants:
             penalty = replace(penalty, free=self._constants(risk))
         held_out = None if dev is None else self._read_to_compare(*_pair(dev, self._dev_sizes))
@@ -212,7 +257,8 @@ class RiskEstimator(Saved, Estimator):
         strength = self._strength(risk)
         if isinstance(loss, AdaptiveHybrid):
             solver.check(risk, penalty)  # before other models are fitted
-            risk = adapted(risk, penalty, strength, self.random_state)
+            free = replace(penalty, free=self._constants(risk))  # of models with the log loss, whatever the solver here
+            risk = adapted(risk, free, strength, self.random_state)
         w0 = None if last is None else self._carry(self._flat(last), last, risk)
         if w0 is None and not getattr(loss, "convex", True):
             solver.check(risk, penalty)
@@ -232,10 +278,10 @@ class RiskEstimator(Saved, Estimator):
                 patience=self.patience,
                 checkpoint=checkpoint,
                 fingerprint=lambda: self._fingerprint(risk, strength, held_out),
-                stacklevel=5,  # the caller of fit, which Estimator wraps and which calls this
+                # The caller of fit, which Estimator wraps and which calls _fit; parts are one function further away.
+                stacklevel=6 + isinstance(risk, PartitionedRisk),
             )
         self._finish(Run(risk, penalty, solver, result, history, held_out))
-        return self
 
     def _partial_fit(self, X: Any, y: Any, **more: Any) -> Self:
         """Make one pass of an online solver over more data; to be called by ``partial_fit`` alone."""
@@ -304,10 +350,11 @@ class RiskEstimator(Saved, Estimator):
         }
         loss = risk.loss.to_json() if hasattr(risk, "loss") else self.loss
         said = (type(self).__name__, _plain(parameters), loss, strength, self._settings(risk), held_out is None)
-        arrays = [*self._arrays(risk.X, risk.y), getattr(risk, "weights", None)]
+        parts = risk.digest() if isinstance(risk, PartitionedRisk) else None
+        arrays = [] if parts is not None else [*self._arrays(risk.X, risk.y), getattr(risk, "weights", None)]
         if held_out is not None:
             arrays += self._arrays(*held_out)
-        return fingerprint(said, arrays)
+        return fingerprint(said if parts is None else (said, parts), arrays)
 
     # ------------------------------------------------------------------ fitted models
 

@@ -7,6 +7,7 @@
 | squared-hinge | h² | 2 h (1_ẑ − 1_y) |
 | slack (slack rescaling) | max_z Δ(y, z) (1 + score(θ, z) − score(θ, y)) | Δ(y, ẑ) (1_ẑ − 1_y) |
 | softmax-margin | log_partition(θ + Δ) − score(θ, y) | marginals(θ + Δ) − 1_y |
+| tempered(β) | log_partition(β (θ + Δ)) / β − score(θ, y) | marginals(β (θ + Δ)) − 1_y |
 | hybrid(α) | α · log + (1 − α) · [1 + max_{z≠y} score(θ, z) − score(θ, y)]₊ | the same blend |
 | adaptive-hybrid | hybrid(α_i), α_i from an estimate of how dominant the best output of example i is | the same blend |
 | relative-margin(B) | hinge, subject to score(θ, y) − score(θ, z) ≤ B for all z | as hinge |
@@ -274,12 +275,61 @@ class SoftmaxMargin(CostLoss):
     def value_and_gradient(self, structure: Structure, theta: Any, y: Any) -> tuple[np.ndarray, Any]:
         """log Z(θ + Δ) − score and marginals(θ + Δ) − 1_y."""
         check_known(structure, y, self.name)
-        if self.cost is not None and not self.cost.decomposes and not isinstance(theta, np.ndarray):
-            raise ValueError("softmax-margin needs a cost that is a sum over positions: 0/1 is none, use 'hamming'")
+        _check_decomposes(self, theta)
         truth = structure.score(theta, y)
         mu = structure.marginals(structure.augment(theta, y, self.cost))
         structure.subtract_truth(mu, y)
         return mu.log_partition - truth, mu
+
+
+class Tempered(CostLoss):
+    """(1/β) log Σ_z exp β (score(z) + Δ(y, z)) − score(y): the family between the log loss and the hinge.
+
+    β = 1 is :class:`SoftmaxMargin`, and the log loss without a cost; β → ∞ is :class:`Hinge` (without a cost the
+    structured perceptron's loss). The loss falls with β, and lies above the hinge by at most
+    log(number of outputs) / β, so that large β give a smooth loss near the hinge. The cost must decompose.
+
+    Parameters
+    ----------
+    beta : float, default=1.0
+        Inverse temperature, above 0.
+    margin : bool, default=True
+        Whether costs are added to the scores.
+    cost : see :class:`CostLoss`
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.learning import Tempered
+    >>> from mercer.structures import Labels
+    >>> theta, y = np.array([[1.0, 0.5, -1.0]]), np.array([0])
+    >>> [round(float(Tempered(beta).value_and_gradient(Labels(3, 0), theta, y)[0][0]), 3) for beta in (1, 10, 100)]
+    [1.104, 0.501, 0.5]
+
+    References
+    ----------
+    .. [1] P. Pletscher, C. S. Ong, J. M. Buhmann. "Entropy and margin maximization for structured output learning."
+           ECML 2010.
+    .. [2] T. Hazan, R. Urtasun. "A primal-dual message-passing algorithm for approximated large scale structured
+           prediction." NIPS 2010.
+    """
+
+    name = "tempered"
+
+    def __init__(self, beta: float = 1.0, margin: bool = True, cost: Any = None) -> None:
+        super().__init__(cost)
+        self.beta, self.margin = check_positive("beta", beta), bool(margin)
+
+    def value_and_gradient(self, structure: Structure, theta: Any, y: Any) -> tuple[np.ndarray, Any]:
+        """log Z(β (θ + Δ)) / β − score and marginals(β (θ + Δ)) − 1_y."""
+        check_known(structure, y, self.name)
+        truth = structure.score(theta, y)
+        if self.margin:
+            _check_decomposes(self, theta)
+            theta = structure.augment(theta, y, self.cost)
+        mu = structure.marginals(structure.scaled(theta, self.beta))
+        structure.subtract_truth(mu, y)
+        return mu.log_partition / self.beta - truth, mu
 
 
 class Hybrid(CostLoss):
@@ -352,12 +402,14 @@ class AdaptiveHybrid(Hybrid):
         other outputs are, plus ``slack``. "held-out": of 0, 1/2 and 1 the two values, for dominant outputs and for
         others, with the lowest cost on a part of the training data that was held out. Or a function of arrays
         (p_1, p_2) → α. "function" stands for such a function in model files; it cannot be fitted.
-    floor : float, default=0.0
-        α where an output dominates.
+    floor : float, default=0.2
+        α where an output seems to dominate, and the least α anywhere. With 0 these examples have the hinge loss alone,
+        which costs most where the estimate is wrong.
     slack : float, default=0.1
         Added to the threshold, as p_1 and p_2 are estimates.
-    folds : int, default=2
-        Parts of the training data. Each has its probabilities from a model of the others.
+    folds : int, default=5
+        Parts of the training data. Each has its probabilities from a model of the others, so that training fits so many
+        more models with the log loss.
     margin : {"unit", "cost"}, default="unit"
         See :class:`Hybrid`. The thresholds are those of a margin of 1.
     cost : see :class:`CostLoss`
@@ -373,7 +425,7 @@ class AdaptiveHybrid(Hybrid):
     >>> import numpy as np
     >>> from mercer.learning import AdaptiveHybrid
     >>> AdaptiveHybrid().alphas(np.array([0.9, 0.46, 0.4]), np.array([0.05, 0.27, 0.15])).round(3)
-    array([0.   , 0.487, 0.6  ])
+    array([0.2  , 0.487, 0.6  ])
     """
 
     name = "adaptive-hybrid"
@@ -381,9 +433,9 @@ class AdaptiveHybrid(Hybrid):
     def __init__(
         self,
         rule: Any = "threshold",
-        floor: float = 0.0,
+        floor: float = 0.2,
         slack: float = 0.1,
-        folds: int = 2,
+        folds: int = 5,
         margin: str = "unit",
         cost: Any = None,
     ) -> None:
@@ -513,6 +565,12 @@ def check_known(structure: Structure, y: Any, name: str) -> None:
         raise ValueError(f"the loss {name!r} needs fully known outputs; use the log loss where labels are missing")
 
 
+def _check_decomposes(loss: CostLoss, theta: Any) -> None:
+    """Raises ValueError where costs cannot be added to the scores of parts."""
+    if loss.cost is not None and not loss.cost.decomposes and not isinstance(theta, np.ndarray):
+        raise ValueError(f"{loss.name} needs a cost that is a sum over positions: 0/1 is none, use 'hamming'")
+
+
 def _above_zero(value: np.ndarray) -> np.ndarray:
     """Rounding can take a maximum over all outputs a hair below the score of one of them."""
     return np.where(value < 0, 0.0, value)
@@ -547,7 +605,10 @@ def _copied(mu: Any) -> Any:
 
 LOSSES: dict[str, type[Loss]] = {
     loss.name: loss
-    for loss in (Log, Hinge, SquaredHinge, Slack, SoftmaxMargin, Hybrid, AdaptiveHybrid, RelativeMargin, Circle)
+    for loss in (
+        *(Log, Hinge, SquaredHinge, Slack, SoftmaxMargin),
+        *(Tempered, Hybrid, AdaptiveHybrid, RelativeMargin, Circle),
+    )
 }
 
 

@@ -34,6 +34,8 @@ class Risk:
     X, y : batches of inputs and outputs, both sliceable over examples
     """
 
+    at_hand = True  # whether X and y hold the examples, or only sums over them can be had
+
     def __init__(self, structure: Structure, loss: Loss, X: Any, y: Any) -> None:
         if len(X) != len(y):
             raise ValueError(f"{len(X)} inputs and {len(y)} outputs")
@@ -57,6 +59,10 @@ class Risk:
     def n_weights(self) -> int:
         """Length of the weight vector."""
         return self.structure.n_weights
+
+    def check_known(self) -> None:
+        """Raise ValueError where an output is only partly known."""
+        check_known(self.structure, self.y, self.loss.name)
 
     def value_and_gradient(self, w: np.ndarray, out: np.ndarray | None = None) -> tuple[float, np.ndarray]:
         """The summed loss and its gradient (written to ``out`` if given).

@@ -76,6 +76,8 @@ def resolve_strength(C: Any, loss: Loss, rows: Any, y: Any = None, n_labels: int
 
 def mean_square(rows: Any) -> float:
     """Return the mean of ‖x‖² over rows; 0 where there are none."""
+    if hasattr(rows, "mean_square"):  # of parts, which know their sums
+        return rows.mean_square()
     if not rows.shape[0]:
         return 0.0
     if isinstance(rows, Rows):
@@ -99,10 +101,15 @@ def strength_from_state(meta: dict[str, Any], params: dict[str, Any]) -> float:
 
 def _mean_cost(loss: PlaneLoss, y: Any, n_labels: int) -> float:
     """Return the mean cost of a wrong label; 1 where the cost is not a sum over positions."""
-    if loss.cost is None or not loss.cost.decomposes or not isinstance(y, TagSequences) or n_labels < 2:
+    by_label = isinstance(y, TagSequences) or hasattr(y, "label_counts")
+    if loss.cost is None or not loss.cost.decomposes or not by_label or n_labels < 2:
         return 1.0
-    known = y.labels[y.labels >= 0]
-    present, counts = np.unique(known, return_counts=True)
+    if isinstance(y, TagSequences):
+        present, counts = np.unique(y.labels[y.labels >= 0], return_counts=True)
+    else:
+        counts = y.label_counts()
+        present = np.flatnonzero(counts)
+        counts = counts[present]
     table = np.asarray(loss.cost.table(present.astype(np.int32), n_labels), dtype=float)
     total = float(counts @ table.sum(axis=1))
     return total / (counts.sum() * (n_labels - 1)) if total > 0 else 1.0

@@ -57,6 +57,11 @@ class SegmentFeatures:
         [s, s + l) of sequence i, and is 0 where that goes beyond the end.
     segment_names : tuple of str
         What the k columns of ``segments`` are.
+    pairs : tuple of arrays of shape (n, max_length, max_length, k), optional
+        Features of two whole neighbouring segments: ``pairs[i][t, l − 1, m − 1]`` belongs to [t − l, t) and [t, t + m)
+        of sequence i, and is 0 where one of them goes beyond the sequence. Needs ``segments`` of the same lengths.
+    pair_names : tuple of str
+        What the columns of ``pairs`` are.
     """
 
     frames: Sequences
@@ -66,6 +71,8 @@ class SegmentFeatures:
     boundary_names: tuple[str, ...]
     segments: tuple[np.ndarray, ...] | None = None
     segment_names: tuple[str, ...] = ()
+    pairs: tuple[np.ndarray, ...] | None = None
+    pair_names: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not np.array_equal(self.frames.lengths, self.boundaries.lengths):
@@ -77,8 +84,11 @@ class SegmentFeatures:
         ):
             if len(names) != n:
                 raise ValueError(f"{name} holds {len(names)} names for {n} columns")
-        if self.segments is not None and [len(table) for table in self.segments] != self.lengths.tolist():
-            raise ValueError("segments must hold a table for each sequence, with a row for each position")
+        for name, tables in (("segments", self.segments), ("pairs", self.pairs)):
+            if tables is not None and [len(table) for table in tables] != self.lengths.tolist():
+                raise ValueError(f"{name} must hold a table for each sequence, with a row for each position")
+        if self.pairs is not None and self.segments is None:
+            raise ValueError("pairs need segments: features of neighbouring segments go with those of single ones")
 
     @property
     def lengths(self) -> np.ndarray:
@@ -100,17 +110,18 @@ class SegmentFeatures:
         if isinstance(key, int | np.integer):
             i = range(len(self))[int(key)]
             key = slice(i, i + 1)
-        tables = None
-        if self.segments is not None:
-            tables = tuple(self.segments[i] for i in np.arange(len(self))[key])
+        chosen = np.arange(len(self))[key]
+        segments, pairs = (t if t is None else tuple(t[i] for i in chosen) for t in (self.segments, self.pairs))
         return SegmentFeatures(
             self.frames[key],
             self.boundaries[key],
             self.statistics,
             self.frame_names,
             self.boundary_names,
-            tables,
+            segments,
             self.segment_names,
+            pairs,
+            self.pair_names,
         )
 
 

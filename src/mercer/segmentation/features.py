@@ -240,6 +240,7 @@ _ONE_OF = tuple(
 ) + tuple(f"cue={name}" for name in _CUES)
 _FRAMES = ("length", "cosine_previous", "entropy", "surprisal")
 _SEGMENTS = ("length", "cosine_previous", "cosine_next", "entropy")
+_PAIRS = ("cosine", "cosine_weighted", "length_ratio", "entropy_step")
 _KINDS = ("first", "word", "word_before", "word_after")
 
 
@@ -274,6 +275,11 @@ class ParagraphFeatures(FeaturePack):
     e; ``entropy``, the mean surprisal of its words, read on over sentence ends. They take O(max_length) for each
     sentence, by prefix sums.
 
+    With ``pairs`` there are **features of two whole neighbouring segments** as well (``SegmentFeatures.pairs``):
+    ``cosine`` of their bags of words, ``cosine_weighted`` of those weighted by rarity, ``length_ratio``, the shorter
+    length over the longer one, and ``entropy_step``, the absolute difference of their entropies. They take
+    O(max_length²) for each sentence, and the search over segmentations does, too.
+
     Counts, cosines and entropies are rescaled to [0, 1] by the ranges of training (:class:`MinMaxRescaler`); before
     that, a feature that needs a sentence beyond the document is 0.
 
@@ -297,6 +303,8 @@ class ParagraphFeatures(FeaturePack):
         Columns of the hashed bag of words among the frame features; 0 leaves it out.
     max_length : int, optional
         Longest segment with features of its own. None: none are made.
+    pairs : bool, default=False
+        Features of two neighbouring segments; needs ``max_length``.
     statistics : tuple of str, default=("mean", "variance", "length")
         Statistics of the frame features.
     cv : int, default=5
@@ -342,6 +350,7 @@ class ParagraphFeatures(FeaturePack):
         window: int = 3,
         n_topics: int = 16,
         max_length: int | None = None,
+        pairs: bool = False,
         statistics: tuple[str, ...] = ("mean", "variance", "length"),
         cv: int = 5,
     ) -> None:
@@ -354,6 +363,7 @@ class ParagraphFeatures(FeaturePack):
         self.window = window
         self.n_topics = n_topics
         self.max_length = max_length
+        self.pairs = pairs
         self.statistics = statistics
         self.cv = cv
 
@@ -372,6 +382,11 @@ class ParagraphFeatures(FeaturePack):
         if self.max_length is not None:
             tables = _segment_tables(corpus, surprisal, self.max_length)
             self.segments_ = MinMaxRescaler().fit(np.concatenate([t[_inside(t)] for t in tables]))
+            if self.pairs:
+                pairs = [t[_both_inside(t)] for t in _pair_tables(corpus, tables)]
+                if not sum(map(len, pairs)):
+                    raise ValueError("pairs=True needs a document of two sentences or more")
+                self.pairs_ = MinMaxRescaler().fit(np.concatenate(pairs))
         return self._features(corpus, surprisal)
 
     def transform(self, X: Any) -> SegmentFeatures:
@@ -399,6 +414,8 @@ class ParagraphFeatures(FeaturePack):
         check_count("n_topics", self.n_topics, 0)
         if self.max_length is not None:
             check_count("max_length", self.max_length)
+        elif self.pairs:
+            raise ValueError("pairs=True needs max_length: the longest segment with features of its own")
         check_statistics("statistics", self.statistics)
         check_count("cv", self.cv, 2)
 
@@ -449,9 +466,12 @@ class ParagraphFeatures(FeaturePack):
             blocks.append(self._word_columns(corpus))
             names += self.index_.names()
         frames = np.hstack([self.frames_.transform(_frames(corpus, surprisal)), corpus.topics(self.n_topics)])
-        tables = None
+        tables = pairs = None
         if self.max_length is not None:
-            tables = tuple(self._scaled(t) for t in _segment_tables(corpus, surprisal, self.max_length))
+            raw = _segment_tables(corpus, surprisal, self.max_length)
+            tables = tuple(_scaled(self.segments_, t, _inside(t)) for t in raw)
+            if self.pairs:
+                pairs = tuple(_scaled(self.pairs_, t, _both_inside(t)) for t in _pair_tables(corpus, raw))
         return SegmentFeatures(
             Sequences(frames, corpus.offsets),
             Sequences(_beside(blocks, sparse=self.words), corpus.offsets),
@@ -460,6 +480,8 @@ class ParagraphFeatures(FeaturePack):
             tuple(names),
             tables,
             _SEGMENTS if tables is not None else (),
+            pairs,
+            _PAIRS if pairs is not None else (),
         )
 
     def _word_columns(self, corpus: _Corpus) -> csr_array:
@@ -479,12 +501,6 @@ class ParagraphFeatures(FeaturePack):
             total = total + bow_rescale(bags[kind] @ choose, self.bow_power)
         return total
 
-    def _scaled(self, table: np.ndarray) -> np.ndarray:
-        inside = _inside(table)
-        scaled = np.zeros_like(table)
-        scaled[inside] = self.segments_.transform(table[inside])
-        return scaled
-
     # ------------------------------------------------------------------ model files
 
     saved = Fields(
@@ -495,6 +511,7 @@ class ParagraphFeatures(FeaturePack):
         numeric_=Nested(MinMaxRescaler),
         frames_=Nested(MinMaxRescaler),
         segments_=Optional(Nested(MinMaxRescaler)),
+        pairs_=Optional(Nested(MinMaxRescaler)),
     )
 
     def _check_state(self) -> None:
@@ -505,7 +522,9 @@ class ParagraphFeatures(FeaturePack):
 
     def _rescalers(self) -> dict[str, int]:
         sizes = {"numeric": len(_NUMERIC), "frames": len(_FRAMES)}
-        return sizes if self.max_length is None else sizes | {"segments": len(_SEGMENTS)}
+        if self.max_length is not None:
+            sizes["segments"] = len(_SEGMENTS)
+        return sizes | {"pairs": len(_PAIRS)} if self.pairs else sizes
 
 
 class _Corpus:
@@ -708,6 +727,73 @@ def _segment_table(
         surprise = alone[s] + running_upto[after] - running_upto[s + 1]
         table[s, l - 1, 3] = _ratio(surprise, words_upto[after] - words_upto[s])
     return table
+
+
+def _pair_tables(corpus: _Corpus, tables: list[np.ndarray]) -> list[np.ndarray]:
+    """The features named in ``_PAIRS`` of all pairs of neighbouring segments; ``tables`` are those of single ones."""
+    bounds = pairwise(corpus.offsets.tolist())
+    return [_pair_table(corpus.bags[a:b], corpus.weighted[a:b], t) for (a, b), t in zip(bounds, tables, strict=True)]
+
+
+def _pair_table(B: csr_array, weighted: csr_array, segments: np.ndarray) -> np.ndarray:
+    """Table [t, l − 1, m − 1] of one document.
+
+    Inner products of the bags of [t − l, t) and [t, t + m) are sums of inner products of sentences up to 2 K apart:
+    of a K × K table of them at t, summed along both axes.
+    """
+    n, K, _ = segments.shape
+    table = np.zeros((n, K, K, len(_PAIRS)))
+    here, sizes = np.arange(n)[:, None], np.arange(1, K + 1)
+    before, after = np.maximum(here - sizes, 0), np.broadcast_to(here, (n, K))
+    for column, rows in enumerate((B, weighted)):
+        gram = _band_products(rows, 2 * K)
+        i, j = here - sizes, here + sizes - 1  # sentences t − l and t + m − 1
+        known = (i >= 0)[:, :, None] & (j < n)[:, None, :]
+        apart = np.where(known, j[:, None, :] - i[:, :, None], 0)
+        products = np.where(known, gram[np.maximum(i, 0)[:, :, None], apart], 0.0).cumsum(axis=1).cumsum(axis=2)
+        norms = _segment_norms(gram, K)
+        length = sizes - 1
+        scale = np.sqrt(norms[before, length][:, :, None] * norms[after, length][:, None, :])
+        table[..., column] = _ratio(products, scale)
+    table[..., 2] = np.minimum.outer(sizes, sizes) / np.maximum.outer(sizes, sizes)
+    entropy = segments[..., _SEGMENTS.index("entropy")]
+    table[..., 3] = abs(entropy[before, sizes - 1][:, :, None] - entropy[after, sizes - 1][:, None, :])
+    table[~_both_inside(table)] = 0.0
+    return table
+
+
+def _band_products(rows: csr_array, width: int) -> np.ndarray:
+    """⟨row i, row i + k⟩ for k = 0 … width − 1, one row of the result for each i; 0 beyond the last row."""
+    n = rows.shape[0]
+    out = np.zeros((n, width))
+    for k in range(min(width, n)):
+        out[: n - k, k] = _dots(rows[: n - k], rows[k:])
+    return out
+
+
+def _segment_norms(gram: np.ndarray, K: int) -> np.ndarray:
+    """‖sum of the rows s … s + l − 1‖², by start s and length l, from products of rows that lie near each other."""
+    n = len(gram)
+    out, grown = np.zeros((n, K)), np.zeros(n)
+    for l in range(1, min(K, n) + 1):
+        s = np.arange(n - l + 1)
+        joins = sum((gram[s + k, l - 1 - k] for k in range(l - 1)), np.zeros(len(s)))
+        grown = grown[: len(s)] + gram[s + l - 1, 0] + 2 * joins
+        out[s, l - 1] = grown
+    return out
+
+
+def _both_inside(table: np.ndarray) -> np.ndarray:
+    """Which pairs of neighbouring segments lie within the document."""
+    n, K = table.shape[:2]
+    here, sizes = np.arange(n)[:, None], np.arange(1, K + 1)
+    return (here - sizes >= 0)[:, :, None] & (here + sizes <= n)[:, None, :]
+
+
+def _scaled(rescaler: MinMaxRescaler, table: np.ndarray, inside: np.ndarray) -> np.ndarray:
+    out = np.zeros_like(table)
+    out[inside] = rescaler.transform(table[inside])
+    return out
 
 
 def _inside(table: np.ndarray) -> np.ndarray:

@@ -352,7 +352,15 @@ default="table"
 
     def _arrays(self, X: Sequences, y: Segmentations) -> Iterable[np.ndarray | None]:
         edges = [] if X.edges is None else X.edges.arrays
-        return [*X.rows.arrays, *edges, getattr(X, "spans", None), X.offsets, y.lengths, y.labels]
+        return [
+            *X.rows.arrays,
+            *edges,
+            getattr(X, "spans", None),
+            getattr(X, "pair_spans", None),
+            X.offsets,
+            y.lengths,
+            y.labels,
+        ]
 
     def _settings(self, risk: Risk) -> Any:
         return self._labels.classes
@@ -417,6 +425,11 @@ default="table"
             loss = resolve_loss(self._chosen_loss(found), self._cost())
         return Risk(self.structure_, loss.for_labels(self._labels.classes), found, truth)
 
+    def _reason_against_parts(self) -> str | None:
+        if self.features is not None:
+            return "features= learns from all sequences at once; transform them first, and give the sequences"
+        return None
+
     def _transform(self, X: Any, learn: bool = False, last: Any = None) -> Sequences:
         """X as sequences; :meth:`_completed` adds what depends on the model."""
         if self.features_ is not None:
@@ -456,10 +469,8 @@ default="table"
             X = X[:]
             X.edges, X.edge_index = X.rows, X.index
         if isinstance(X, SpanSequences) and X.spans.shape[1] != self.max_length_:
-            T, K, n = X.spans.shape
-            spans = np.zeros((T, self.max_length_, n))
-            spans[:, : min(K, self.max_length_)] = X.spans[:, : self.max_length_]
-            X = SpanSequences._of(X, spans)
+            pairs = None if X.pair_spans is None else _for_lengths(X.pair_spans, self.max_length_, 2)
+            X = SpanSequences._of(X, _for_lengths(X.spans, self.max_length_, 1), pairs)
         return X
 
     def _triples(self, y: Sequence[Any], lengths: np.ndarray, learn: bool = False) -> list[list[Segment]]:
@@ -543,6 +554,7 @@ default="table"
             boundaries=self.boundaries,
             neighbours=self.neighbours,
             lengths=self.length_model if has_lengths else None,
+            n_pair_features=X.n_pair_features if isinstance(X, SpanSequences) else 0,
             masks=self._masks(),
             pattern=pattern,
             boundary_pattern=boundary_pattern,
@@ -822,6 +834,14 @@ def _joined_pattern(
     return patterns.from_keys(np.union1d(patterns.keys(pattern, n, width), moved), n, width)
 
 
+def _for_lengths(table: np.ndarray, K: int, n_axes: int) -> np.ndarray:
+    """Features of segments for the lengths 1 … K: cut off, or 0 for those that the table does not have."""
+    shape = (table.shape[0], *[K] * n_axes, table.shape[-1])
+    out, kept = np.zeros(shape), tuple(slice(0, min(a, b)) for a, b in zip(table.shape, shape, strict=True))
+    out[kept] = table[kept]
+    return out
+
+
 def _joined(features: SegmentFeatures) -> Sequences:
     """What a pack gives, as the structure reads it."""
     rows, edges = _whole(features.frames), _whole(features.boundaries)
@@ -832,7 +852,10 @@ def _joined(features: SegmentFeatures) -> Sequences:
     k = len(features.segment_names)
     longest = max((table.shape[1] for table in features.segments), default=0)
     spans = np.concatenate([np.zeros((0, longest, k)), *features.segments])
-    return SpanSequences(rows, offsets, edges=edges, spans=spans)
+    pairs = None
+    if features.pairs is not None:
+        pairs = np.concatenate([np.zeros((0, longest, longest, len(features.pair_names))), *features.pairs])
+    return SpanSequences(rows, offsets, edges=edges, spans=spans, pair_spans=pairs)
 
 
 def _whole(X: Sequences) -> Any:

@@ -58,6 +58,18 @@ class Partitions(CustomStructure):
         """The partition with the lowest score."""
         return self._search(-self.affinities(w, x), None)
 
+    def lead(self, w: np.ndarray, x: np.ndarray, y: np.ndarray) -> float:
+        """score(y) − max_{z≠y} score(z) by exact searches: every z ≠ y has a pair that y decides the other way."""
+        a = self.affinities(w, x)
+        n, force = correlation.n_items(len(a)), 2.0 * float(np.abs(a).sum()) + 1.0
+        others = -math.inf
+        for pair, is_together in enumerate(y > 0.5):
+            forced = a.copy()
+            forced[pair] += -force if is_together else force
+            z = correlation.together(correlation.best_partition(forced, n))
+            others = max(others, float(a @ z))
+        return float(a @ y) - others
+
     def log_cardinality(self, x: np.ndarray) -> float:
         """The logarithm of the Bell number of the items, by the triangle of Aitken; exact integers until the end."""
         row = [1]

@@ -80,3 +80,49 @@ def from_file(value: object) -> Pattern:
     if not isinstance(value, tuple) or len(value) != 2 or not all(isinstance(part, np.ndarray) for part in value):
         raise ValueError("a pattern of weights must be two arrays")
     return value
+
+
+# What parts of the examples say about a pattern: sorted keys of pairs that were seen, and sorted numbers of features
+# that were seen where the column is not known, which have a weight for every column.
+Seen = tuple[np.ndarray, np.ndarray]
+
+
+def seen(rows: Rows, columns: np.ndarray, n_columns: int) -> Seen | None:
+    """The pairs that occur together in a part; None for dense rows, which have all of them."""
+    if rows.dense is not None:
+        return None
+    assert rows.indptr is not None
+    assert rows.indices is not None
+    n_features, known = rows.shape[1], np.where(columns == -1, -2, columns).astype(np.int32)
+    found = np.zeros(0, np.int64)
+    if n_columns:
+        never = 2.0  # no feature has all columns, whatever it was seen with
+        starts, kept = _core.linear.observed_pattern(rows.indptr, rows.indices, known, n_features, n_columns, never)
+        found = keys(None if starts is None or kept is None else (starts, kept), n_features, n_columns)
+    anywhere = np.zeros(0, np.int64)
+    if (columns == -1).any():
+        of_row = np.repeat(columns == -1, np.diff(rows.indptr))
+        anywhere = np.unique(rows.indices[of_row]).astype(np.int64)
+    return found.astype(np.int64), anywhere
+
+
+def placed(found: Seen, features: np.ndarray, columns: np.ndarray, n_columns: int) -> Seen:
+    """The same after feature f has become ``features[f]``, and column c ``columns[c]`` of n_columns."""
+    pairs, anywhere = found
+    features = features.astype(np.int64)
+    if len(pairs):
+        pairs = features[pairs // len(columns)] * n_columns + columns[pairs % len(columns)]
+    return np.sort(pairs), np.sort(features[anywhere])
+
+
+def joined(one: Seen, other: Seen) -> Seen:
+    """What two parts say together."""
+    return np.union1d(one[0], other[0]), np.union1d(one[1], other[1])
+
+
+def from_seen(found: Seen, n_features: int, n_columns: int) -> Pattern:
+    """The pattern of what all parts say, with rows filled up (see FILL)."""
+    pairs, anywhere = found
+    if len(anywhere):
+        pairs = np.union1d(pairs, (anywhere[:, None] * n_columns + np.arange(n_columns)).ravel())
+    return from_keys(pairs, n_features, n_columns)

@@ -38,8 +38,15 @@ class SegmentScores:
         The score of one unit of variance.
     pair_means, pair_variances : arrays of shape (n_positions or n_features, n_labels, n_labels), optional
         As means and variances, by the label of the segment and the label after it.
+    pair_spans : array of shape (n_positions, max_length, max_length, n), optional
+        Features of two whole neighbouring segments: entry [t, l − 1, m − 1] of those of lengths l and m on both sides
+        of the boundary before position t. Those of a first position are not used.
+    pair_span_scores : array of shape (n, n_labels, n_labels), optional
+        The score of one unit of such a feature, by the labels on both sides.
     marks : tuple (length, label, score) of arrays of shape (n_positions,), optional
         One more score for the segment of that length and label at each position; length 0: none.
+    cuts : bool array of shape (n_positions,), optional
+        Where a segment must begin.
     """
 
     lengths: np.ndarray
@@ -56,7 +63,10 @@ class SegmentScores:
     variances: np.ndarray | None = None
     pair_means: np.ndarray | None = None
     pair_variances: np.ndarray | None = None
+    pair_spans: np.ndarray | None = None
+    pair_span_scores: np.ndarray | None = None
     marks: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
+    cuts: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -97,8 +107,11 @@ class SegmentScores:
             parts["mark_length"] = np.ascontiguousarray(length, dtype=np.int32)
             parts["mark_label"] = np.ascontiguousarray(label, dtype=np.int32)
             parts["mark_score"] = _double(score)
+        if self.cuts is not None:
+            parts["cuts"] = np.ascontiguousarray(self.cuts, dtype=np.uint8)
         offsets = np.ascontiguousarray(self.offsets, dtype=np.int64)
-        return _core.segments.SegmentParts(offsets=offsets, x=_double(self.features), **parts)
+        parts["x"], parts["pair_spans"] = _double(self.features), _double(self.pair_spans)
+        return _core.segments.SegmentParts(offsets=offsets, **parts)
 
 
 _SHARED = ("lengths", "transitions", "start", "end")
@@ -111,6 +124,7 @@ _OPTIONAL = (
     "spans",
     "variances",
     "pair_variances",
+    "pair_span_scores",
 )
 
 
@@ -129,8 +143,8 @@ class SegmentMarginals:
     ``frames[t, c]`` is the probability that position t has label c, ``starts[t, c]`` that a segment labelled c starts
     there. ``lengths`` (expected numbers of segments by length and label), ``transitions``, ``start`` and ``end`` are
     summed over all sequences, as their scores are shared. ``means[t, c]`` is Σ p(segment) / length over the segments
-    around t, ``variances`` the expected variances; they and the rest are there where θ has such scores (``edges`` and
-    ``spans`` also on request).
+    around t, ``variances`` the expected variances, ``pair_span_scores`` the expected ``pair_spans`` of θ; they and the
+    rest are there where θ has such scores (``edges`` and ``spans`` also on request).
     """
 
     frames: np.ndarray
@@ -146,7 +160,9 @@ class SegmentMarginals:
     variances: np.ndarray | None = None
     pair_means: np.ndarray | None = None
     pair_variances: np.ndarray | None = None
+    pair_span_scores: np.ndarray | None = None
     features: np.ndarray | None = field(default=None, repr=False)
+    pair_spans: np.ndarray | None = field(default=None, repr=False)
 
     def subtract(self, other: SegmentMarginals) -> None:
         """``self -= other`` for the parts."""
@@ -177,6 +193,7 @@ _PARTS = (
     "variances",
     "pair_means",
     "pair_variances",
+    "pair_span_scores",
 )
 
 

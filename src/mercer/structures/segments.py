@@ -10,10 +10,12 @@
                       spans[s, e−s, c]                          anything else, written out for each start and length
     Φ3  neighbours    transitions[c, c'], edges[e, c, c']       features of the boundary between two segments
                       pair_means, pair_variances                mean and variance of a segment, for the label after it
+                      Σ_f pair_spans[e, e−s, e'−e, f] v[f, c, c'] anything else of two whole segments [s, e), [e, e')
 
 Design. θ is factored as above, so that it takes O(T·C + K·C) numbers and never T·K·C (K = the longest length): scores
 of segments are made from prefix sums at the moment they are needed, and all of them are linear in the weights.
-Verbs follow ``cpp/structures/segments.hpp``: O(T·K·C + T·C²) steps, or O(T·K·C²) with pair statistics. Three
+Verbs follow ``cpp/structures/segments.hpp``: O(T·K·C + T·C²) steps, O(T·K·C²) with pair statistics, and O(T·K²·C²)
+with features of two whole segments (``cpp/structures/segment_pairs.hpp``). Three
 decisions keep this exact:
 
 - Bounds on lengths are −inf in ``lengths``, forbidden neighbours −inf in ``transitions``: exact zeros everywhere.
@@ -24,8 +26,8 @@ decisions keep this exact:
   segmentation has a segment), and the reward for a true segment is a mark at its start: O(T) numbers.
 
 The weight vector is [sum | mean | variance | boundary | span | length | transitions | start | end | edges | pair mean |
-pair variance], without the parts a structure does not have. With ``max_length=1`` and ``lengths=None`` it is that of
-:class:`~mercer.structures.Chain`, and so are all scores, sums and answers.
+pair variance | pair span], without the parts a structure does not have. With ``max_length=1`` and ``lengths=None`` it
+is that of :class:`~mercer.structures.Chain`, and so are all scores, sums and answers.
 """
 
 from __future__ import annotations
@@ -53,6 +55,7 @@ from mercer.structures.segment_parts import SegmentMarginals, SegmentScores, len
 
 STATISTICS = ("sum", "mean", "variance")
 NEIGHBOURS = ("boundary", "mean", "variance")
+PAIRS = ("edges", "pair mean", "pair variance", "pair span")  # parts with a weight for each pair of labels
 
 
 class Segments(Saved, Structure):
@@ -84,6 +87,9 @@ class Segments(Saved, Structure):
         and variance of the first one. The last two take ``n_labels`` times the time.
     lengths : {"table", "poisson", "log-normal", "constant"}, array of shape (max_length, n) or None, default="table"
         Features of the length; see :func:`length_basis`.
+    n_pair_features : int, default=0
+        Features of two whole neighbouring segments (Φ3), the ``pair_spans`` of a :class:`~mercer.data.SpanSequences`.
+        They take ``max_length`` times the time of everything else together.
     masks : tuple of bool arrays (labels × labels, labels, labels), optional
         True for forbidden neighbours, first and last labels; see :meth:`Constraints.masks`.
     pattern, boundary_pattern, edge_pattern : tuple (starts, columns), optional
@@ -132,6 +138,7 @@ class Segments(Saved, Structure):
         boundaries: bool = True,
         neighbours: Sequence[str] = (),
         lengths: Any = "table",
+        n_pair_features: int = 0,
         masks: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None,
         pattern: Pattern = None,
         boundary_pattern: Pattern = None,
@@ -141,6 +148,7 @@ class Segments(Saved, Structure):
         self.n_labels, self.n_features = check_count("n_labels", n_labels), check_count("n_features", n_features, 0)
         self.n_boundary_features = check_count("n_boundary_features", n_boundary_features, 0)
         self.n_span_features = check_count("n_span_features", n_span_features, 0)
+        self.n_pair_features = check_count("n_pair_features", n_pair_features, 0)
         self.statistics = _choices("statistics", statistics, STATISTICS)
         self.neighbours = _choices("neighbours", neighbours, NEIGHBOURS)
         self.boundaries, self.lengths, self.masks, self.threads = bool(boundaries), lengths, masks, threads
@@ -198,6 +206,7 @@ class Segments(Saved, Structure):
             "edges": sizes.get("edges", 0),
             "pair mean": sizes.get("pair mean", 0),
             "pair variance": sizes.get("pair variance", 0),
+            "pair span": self.n_pair_features * C * C,
         }
 
     # ------------------------------------------------------------------ between weights and part scores
@@ -227,6 +236,9 @@ class Segments(Saved, Structure):
             theta.pair_variances = w[self.slices["pair variance"]].reshape(self.n_features, C, C)
         if self.n_span_features:
             theta.spans = self._spans(X) @ w[self.slices["span"]].reshape(self.n_span_features, C)
+        if self.n_pair_features:
+            theta.pair_spans = self._spans(X, "pair_spans")
+            theta.pair_span_scores = w[self.slices["pair span"]].reshape(self.n_pair_features, C, C)
         return theta
 
     def joint_weights(self, w: np.ndarray, X: Sequences) -> np.ndarray | None:
@@ -278,6 +290,8 @@ class Segments(Saved, Structure):
         if self.n_span_features and mu.spans is not None:
             spans = self._spans(X).reshape(-1, self.n_span_features)
             out[self.slices["span"]] += (spans.T @ mu.spans.reshape(-1, C)).ravel()
+        if self.n_pair_features and mu.pair_span_scores is not None:
+            out[self.slices["pair span"]] += mu.pair_span_scores.ravel()
         if "length" in self.slices:
             out[self.slices["length"]] += (self._basis.T @ mu.lengths).ravel()
         out[self.slices["transitions"]] += mu.transitions.ravel()
@@ -307,8 +321,8 @@ class Segments(Saved, Structure):
             raise ValueError("variances need dense features: X is sparse (X.toarray() may be small enough)")
         return X.rows.dense[int(X.offsets[0]) : int(X.offsets[-1])].astype(np.float64, copy=False)
 
-    def _spans(self, X: Any) -> np.ndarray:
-        return X.spans[int(X.offsets[0]) : int(X.offsets[-1])]
+    def _spans(self, X: Any, name: str = "spans") -> np.ndarray:
+        return getattr(X, name)[int(X.offsets[0]) : int(X.offsets[-1])]
 
     def batches(self, X: Sequences, positions: int) -> Iterator[slice]:
         """Slices of whole sequences of about ``positions`` positions (fewer where scores of pairs make them large)."""
@@ -316,6 +330,8 @@ class Segments(Saved, Structure):
             positions = max(1, positions // self.n_labels)
         if self.n_span_features:
             positions = max(1, positions // self.K)
+        if self.n_pair_features:
+            positions = max(1, positions // self.K**2)
         start = 0
         while start < len(X):
             stop = int(np.searchsorted(X.offsets, X.offsets[start] + positions, side="right")) - 1
@@ -380,7 +396,7 @@ class Segments(Saved, Structure):
         sums = np.zeros(parts.n_sums)
         positions = mu.frames, mu.means, mu.starts, mu.edges, mu.pair_means, mu.spans
         parts.marginals(mu.log_partition, sums, *positions, entropy, self.threads)
-        shared = [mu.lengths, mu.transitions, mu.start, mu.end, mu.variances, mu.pair_variances]
+        shared = [mu.lengths, mu.transitions, mu.start, mu.end, mu.variances, mu.pair_variances, mu.pair_span_scores]
         at = 0
         for part in shared:
             if part is not None:
@@ -467,10 +483,10 @@ class Segments(Saved, Structure):
         """μ with the parts that θ has."""
         C, K, T = theta.n_labels, theta.max_length, theta.n_positions
         mu = SegmentMarginals(*map(make, ((T, C), (T, C), (K, C), (C, C), C, C, len(theta))))
-        for name in ("means", "edges", "spans", "variances", "pair_means", "pair_variances"):
+        for name in ("means", "edges", "spans", "variances", "pair_means", "pair_variances", "pair_span_scores"):
             if getattr(theta, name) is not None:
                 setattr(mu, name, make(getattr(theta, name).shape))
-        mu.features = theta.features
+        mu.features, mu.pair_spans = theta.features, theta.pair_spans
         return mu
 
     def add_output(self, mu: SegmentMarginals, y: Segmentations, weights: np.ndarray) -> None:
@@ -504,6 +520,12 @@ class Segments(Saved, Structure):
                 np.add.at(mu.variances.T, labels, weight[:, None] * v)
             if mu.pair_variances is not None:
                 np.add.at(mu.pair_variances.transpose(1, 2, 0), (a, b), weight[first, None] * v[first])
+        if mu.pair_span_scores is not None and mu.pair_spans is not None:
+            K = len(mu.lengths)
+            inside = (lengths[first] <= K) & (lengths[first + 1] <= K)
+            one = first[inside]
+            values = mu.pair_spans[starts[one + 1], lengths[one] - 1, lengths[one + 1] - 1]
+            np.add.at(mu.pair_span_scores.transpose(1, 2, 0), (a[inside], b[inside]), weight[one, None] * values)
 
     def own_cost(self) -> Cost:
         """The cost where none is given: wrong frames, or, with one label, wrong boundaries."""
@@ -565,7 +587,8 @@ class Segments(Saved, Structure):
         None where that would be too much work, and with statistics of neighbours.
         """
         cost = cost or self.own_cost()
-        if not cost.decomposes or theta.pair_means is not None or theta.pair_variances is not None:
+        pairs = theta.pair_means, theta.pair_variances, theta.pair_spans
+        if not cost.decomposes or any(part is not None for part in pairs):
             return None
         self._check_cost(cost)
         truth, first = self.score(theta, y), theta.offsets - theta.offsets[0]
@@ -634,6 +657,9 @@ class Segments(Saved, Structure):
         if "pair variance" in self._patterns:
             v = segment_variances(self._dense(X), starts[pairs], lengths[pairs])
             yield self._outer("pair variance", v, columns, C * C, sequence[pairs])
+        if self.n_pair_features:
+            values = self._spans(X, "pair_spans")[starts[pairs + 1], lengths[pairs] - 1, lengths[pairs + 1] - 1]
+            yield self._outer("pair span", values, columns, C * C, sequence[pairs])
         starts, labels, lengths, sequence = (a[new] for a in (starts, labels, lengths, sequence))
         frame, covered = _covered(starts, lengths)
         for part, share in (("sum", np.ones(len(frame))), ("mean", (1.0 / lengths)[covered])):
@@ -686,11 +712,19 @@ class Segments(Saved, Structure):
                     f"X has features of segments of shape {shape}, the model needs (max_length, features) = "
                     f"{(self.K, self.n_span_features)}: see mercer.data.SpanSequences"
                 )
+        if self.n_pair_features:
+            held = getattr(X, "pair_spans", None)
+            shape = (0, 0, 0) if held is None else held.shape[1:]
+            if shape != (self.K, self.K, self.n_pair_features):
+                raise ValueError(
+                    f"X has features of neighbouring segments of shape {shape}, the model needs (max_length, "
+                    f"max_length, features) = {(self.K, self.K, self.n_pair_features)}: see mercer.data.SpanSequences"
+                )
 
     def keys(self, part: str) -> np.ndarray:
         """The (feature, column) pairs of the weights of a part, as sorted keys; columns are labels or pairs of them."""
         C, given = self.n_labels, {"boundary": self.boundary_pattern, "edges": self.edge_pattern}
-        width = C * C if part in ("edges", "pair mean", "pair variance") else C
+        width = C * C if part in PAIRS else C
         pattern = self.pattern if part in ("sum", "mean") else given.get(part)
         if pattern is not None:
             return patterns.keys(pattern, 0, width)
@@ -710,14 +744,14 @@ class Segments(Saved, Structure):
             elif part in ("start", "end"):
                 out[self.slices[part]][place] = w[old.slices[part]]
             else:
-                wide = part in ("edges", "pair mean", "pair variance")
+                wide = part in PAIRS
                 at = patterns.moved(old.keys(part), pairs if wide else place, C * C if wide else C)
                 out[self.slices[part]] = patterns.spread(w[old.slices[part]], at, self.keys(part))
         return out
 
     def __getstate__(self) -> dict[str, Any]:
         kept = ("n_labels", "n_features", "n_boundary_features", "n_span_features", "max_length", "min_length")
-        more = ("statistics", "boundaries", "neighbours", "lengths", "masks", "threads")
+        more = ("statistics", "boundaries", "neighbours", "lengths", "n_pair_features", "masks", "threads")
         given = ("pattern", "boundary_pattern", "edge_pattern")
         return {name: getattr(self, name) for name in (*kept, *more, *given)}
 

@@ -21,6 +21,7 @@ from mercer.learning.solvers.online import Epochs, check_online
 
 class _MistakeDriven(Solver):
     online = True
+    reads_examples = True
     default_max_iter = 20
     default_tol = 1e-4
     rule: int

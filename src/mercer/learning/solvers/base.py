@@ -54,6 +54,7 @@ class Solver(ABC):
     default_max_iter: int
     default_tol: float
     online: bool = False  # one example a step, so that it can go on with more data
+    reads_examples: bool = False  # visits inputs and outputs, where others ask for values, gradients and planes
     frees_constants: bool = False  # can leave the last weights without a penalty (``Penalty.free``)
 
     @abstractmethod

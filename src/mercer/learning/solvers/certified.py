@@ -11,7 +11,7 @@ import numpy as np
 
 from mercer._state.container import ModelFileError
 from mercer.learning.checkpoint import array_of
-from mercer.learning.losses import PlaneLoss, RelativeMargin, check_known
+from mercer.learning.losses import PlaneLoss, RelativeMargin
 from mercer.learning.monitor import Monitor
 from mercer.learning.penalties import Penalty
 from mercer.learning.solvers.base import Result
@@ -31,7 +31,7 @@ def check_planes(risk: Any, name: str, *, bounds: bool = False) -> None:
         raise ValueError(f"solver {name!r} works on hinge-like losses, not on {found}; use 'bmrm'")
     if not risk.n_examples:
         raise ValueError("nothing to learn from: there are no examples")
-    check_known(risk.structure, risk.y, loss.name)
+    risk.check_known()
     if isinstance(loss, RelativeMargin) and not bounds:
         raise ValueError(f"solver {name!r} takes no bound on margins; use 'cutting-plane' or 'bcfw'")
 

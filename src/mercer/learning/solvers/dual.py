@@ -51,6 +51,7 @@ class Dual(Solver):
     """
 
     name = "dual"
+    reads_examples = True
     default_max_iter = 10000
     default_tol = 1e-4
 

@@ -49,6 +49,7 @@ class BCFW(Solver):
     """
 
     name = "bcfw"
+    reads_examples = True
     default_max_iter = 1000
     default_tol = 1e-3
 

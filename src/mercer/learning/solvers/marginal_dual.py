@@ -32,6 +32,7 @@ class MarginalDual(Solver):
     """Frank-Wolfe on part marginals: small memory on large output spaces, slower to high accuracy than ``"bcfw"``."""
 
     name = "marginal-dual"
+    reads_examples = True
     default_max_iter = 500
     default_tol = 1e-3
 

@@ -27,6 +27,7 @@ import scipy.sparse as sp
 from scipy.linalg import cho_factor, cho_solve
 
 from mercer import _core
+from mercer._linalg import conjugate_gradients
 from mercer.learning.checkpoint import array_of
 from mercer.learning.losses import Log
 from mercer.learning.monitor import Monitor
@@ -46,6 +47,7 @@ class Newton(Solver):
 
     name = "newton"
     frees_constants = True
+    reads_examples = True
     default_max_iter = 100
     default_tol = 1e-6
 
@@ -302,24 +304,18 @@ class _Logistic:
 
 def _newton_step(problem: _Logistic, P: np.ndarray, g: np.ndarray, enough: float) -> tuple[np.ndarray, np.ndarray]:
     """D with ‖H D + g‖ ≤ enough, and X D."""
-    solve, hessian = problem.preconditioner(P), problem.hessian(P)
-    D, scores = np.zeros_like(g), np.zeros(problem.shape)
-    left = -g
-    z = solve(left)
-    direction = z.copy()
-    product = float(np.vdot(left, z))
-    for _ in range(_MOST_ROUNDS):
-        image, S = hessian(direction)
-        curvature = float(np.vdot(direction, image))
-        if not curvature > 0:
-            break
-        length = product / curvature
-        D += length * direction
-        scores += length * S
-        left -= length * image
-        if _norm(left) <= enough:
-            break
-        z = solve(left)
-        last, product = product, float(np.vdot(left, z))
-        direction = z + (product / last) * direction
+    hessian, scores = problem.hessian(P), np.zeros(problem.shape)
+    of_direction = scores
+
+    def product(direction: np.ndarray) -> np.ndarray:
+        nonlocal of_direction
+        image, of_direction = hessian(direction)
+        return image
+
+    def stepped(length: float) -> None:
+        nonlocal scores
+        scores += length * of_direction
+
+    within = enough / max(_norm(g), 1e-300)
+    D = conjugate_gradients(product, -g, within, _MOST_ROUNDS, precondition=problem.preconditioner(P), stepped=stepped)
     return D, scores

@@ -213,6 +213,7 @@ class Sampled(Solver):
     """
 
     name = "sampled"
+    reads_examples = True
     default_max_iter = 400
     default_tol = 0.0
 

@@ -40,6 +40,7 @@ class SGD(Solver):
 
     name = "sgd"
     online = True
+    reads_examples = True
     default_max_iter = 50
     default_tol = 1e-4
 
@@ -141,21 +142,27 @@ def _options(risk: Risk, penalty: Penalty, C: float, earlier: int = 0) -> dict[s
     return options
 
 
-def warm_up(risk: Risk, penalty: Penalty, C: float, epochs: int, random_state: Any) -> np.ndarray:
-    """Weights after a few epochs from 0, for another solver to begin with; 0 if the structure has no compiled loop.
+def warm_up(
+    risk: Risk, penalty: Penalty, C: float, epochs: int, random_state: Any, w0: np.ndarray | None = None
+) -> np.ndarray:
+    """Weights after a few epochs from ``w0`` (default 0), for another solver to begin with.
+
+    It is 0 if the structure has no compiled loop.
 
     An epoch of many examples is cut into two shards with weights of their own, which are averaged at its end: two
     threads can share the work, and the objective falls as fast. (Not so with ℓ1: the mean has too few zeros.) Without
     a ``random_state`` the order of the examples is fixed: what follows is then the same every time.
     """
+    if not risk.at_hand:
+        return risk.warm_up(penalty, C, epochs, random_state)  # type: ignore[attr-defined]
     if not getattr(risk.structure, "quick_online", False) or not risk.n_examples:
         return np.zeros(risk.n_weights)
     n_shards = _SHARDS if risk.n_examples >= 2 * _SHARDS * _SAMPLE and not penalty.l1 else 1
     seed = 0 if random_state is None else random_state
-    shards = [Epochs(risk, _RULE, None, seed, lean=not penalty.l1) for _ in range(n_shards)]
+    shards = [Epochs(risk, _RULE, w0, seed, lean=not penalty.l1) for _ in range(n_shards)]
     first, *others = shards
     options = _options(risk, penalty, C)
-    options["rate"] = _calibrate(risk, penalty, C, None, first, options)
+    options["rate"] = _calibrate(risk, penalty, C, w0, first, options)
     for _ in range(epochs):
         orders = np.array_split(first.shuffled(), n_shards)
         side_by_side(

@@ -96,7 +96,8 @@ class Subgradient(Solver):
     @staticmethod
     def _epoch(risk: Risk, mass: float, order: np.ndarray, total: np.ndarray, steps: Any) -> float:
         """One step an example; returns mass · Σ offsets."""
-        compiled = None if isinstance(risk, WeightedRisk) else getattr(risk.structure, "subgradient", None)
+        plain = risk.at_hand and not isinstance(risk, WeightedRisk)
+        compiled = getattr(risk.structure, "subgradient", None) if plain else None
         if compiled is not None:
             found = compiled(risk.loss, risk.X, risk.y, order, total, mass, steps)
             if found is not None:
