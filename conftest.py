@@ -8,9 +8,11 @@ import gc
 import importlib
 import importlib.util
 import os
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
+from _pytest.doctest import DoctestModule
 from _pytest.runner import runtestprotocol
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -34,15 +36,27 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         raise pytest.UsageError(f"ids of parametrised tests differ from run to run: {named[0]}")
 
 
-def pytest_collect_file(file_path: Path) -> None:
-    """Import a module of the package by its name before its examples are collected.
+def module_with_examples(path: Path) -> bool:
+    """Whether a file is a module of the package with examples; if so it is imported by its name.
 
     Collected first, a module would be executed a second time after its package has imported it: there would be two of
     each of its classes, and of what it registers.
     """
-    if file_path.suffix == ".py" and file_path.name != "__main__.py" and file_path.is_relative_to(SOURCE):
-        parts = file_path.relative_to(SOURCE).with_suffix("").parts
-        importlib.import_module(".".join(parts[:-1] if parts[-1] == "__init__" else parts))
+    if path.suffix != ".py" or path.name == "__main__.py" or not path.is_relative_to(SOURCE):
+        return False
+    if ">>> " not in path.read_text():
+        return False
+    parts = path.relative_to(SOURCE).with_suffix("").parts
+    importlib.import_module(".".join(parts[:-1] if parts[-1] == "__init__" else parts))
+    return True
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file(file_path: Path) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
+    """Look for examples only where there are some: looking at everything that a test module holds takes time."""
+    has_examples = module_with_examples(file_path)
+    found = yield
+    return found if has_examples else [node for node in found if not isinstance(node, DoctestModule)]
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -60,6 +74,7 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
 
 
 def pytest_collection_finish() -> None:
-    """Hide what was collected from the collector of cycles: a look at all of it takes half a second each time."""
+    """Hide what was collected from the collector of cycles, which looks seldom: all of it takes half a second."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(20_000, 20, 20)

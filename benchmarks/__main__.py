@@ -11,8 +11,8 @@ the documentation from it. ``--smoke`` runs at the smallest size, whose figures 
 standard output, and what the scripts print to the standard error, unless a file is named.
 
 A script that fails does not stop the others: the status is 1 at the end, after the peers that were not installed.
-``--install-only`` installs the peers of the extra ``bench``, one by one, so that one that cannot be installed here is
-left out like any other that is missing.
+``--install-only`` installs the peers of the extra ``bench``: all at once where all have wheels, else one by one, so
+that one that cannot be installed here is left out like any other that is missing.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ FOLDER = Path(__file__).resolve().parent
 RESULTS = FOLDER / "results.jsonl"
 ROWS = "MERCER_BENCHMARK_ROWS"  # as in _timing.py
 MISSING = re.compile(r"^(\S+): not installed")
-INSTALL_SECONDS = 600  # for one peer: some are compiled
+INSTALL_SECONDS = 600  # for one call of pip: some peers are compiled
 KEY = ("script", "table", "measure", "peer")
 
 
@@ -52,16 +52,26 @@ def title(script: Path) -> str:
 
 
 def install() -> None:
-    """Install the peers one by one, and say which could not be."""
+    """Install the peers, and say which could not be: all in one call, or one by one where that fails."""
     project = tomllib.loads((FOLDER.parent / "pyproject.toml").read_text())["project"]
-    for requirement in project["optional-dependencies"]["bench"]:
-        command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", requirement]
-        try:
-            subprocess.run(command, capture_output=True, check=True, timeout=INSTALL_SECONDS)
-        except subprocess.TimeoutExpired:
-            print(f"{requirement}: not installed within {INSTALL_SECONDS} s", flush=True)
-        except subprocess.CalledProcessError:
-            print(f"{requirement}: could not be installed", flush=True)
+    peers = project["optional-dependencies"]["bench"]
+    if installed(peers, ["--only-binary", ":all:"]) is None:
+        return
+    for peer in peers:
+        if why := installed([peer], []):
+            print(f"{peer}: {why}", flush=True)
+
+
+def installed(requirements: list[str], options: list[str]) -> str | None:
+    """Install with pip; why that did not work, or None."""
+    command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *options]
+    try:
+        subprocess.run([*command, *requirements], capture_output=True, check=True, timeout=INSTALL_SECONDS)
+    except subprocess.TimeoutExpired:
+        return f"not installed within {INSTALL_SECONDS} s"
+    except subprocess.CalledProcessError:
+        return "could not be installed"
+    return None
 
 
 # --------------------------------------------------------------------------------------------------------- running

@@ -389,6 +389,8 @@ def retrieval(arguments: argparse.Namespace) -> None:
                 "structured, all": ({}, weak),
                 f"structured, {theta} chosen": ({"n_weak": theta}, weak),
                 f"structured, {theta} by trees": ({"n_weak": theta, "information": "semi-supervised"}, weak),
+                f"structured, {theta} by latent trees": ({"n_weak": theta, "information": "latent"}, weak),
+                "structured, pairs and triples in training": ({"max_size": 3}, weak),
                 f"MARR, {source}": ({"method": "marr"}, plain),
                 f"sum, {source}": ({"method": "sum"}, plain),
             }
@@ -399,15 +401,14 @@ def retrieval(arguments: argparse.Namespace) -> None:
             )
             print("| method | C | one | two | three |\n|---|---|---|---|---|")
             for method, (options, (rows, test)) in methods.items():
-                trees = options.get("information") == "semi-supervised"
-                more = {"unlabelled": rows[rest]} if trees else {}
+                more = {"unlabelled": rows[rest]} if "information" in options else {}
 
                 def fit(part: np.ndarray, C: float, options=options, rows=rows, more=more, Y=Y) -> AttributeRetriever:
                     return AttributeRetriever(C=C, max_queries=100, **options).fit(rows[part], Y[part], **more)
 
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")
-                    grid = sized((0.1, 1.0, 10.0, 100.0), (0.1, 1.0))
+                    grid = sized((0.01, 0.1, 1.0), (0.1, 1.0))
                     judged = [
                         np.nanmean(list(fit(fitted, C).auc(rows[third], Y[third], max_queries=60).values()))
                         for C in grid

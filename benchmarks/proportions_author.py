@@ -156,9 +156,9 @@ def table(results: list[dict[str, Any]]) -> list[str]:
         figure = PRINTED[kernel].get(name, {}).get(method)
         printed = f"{figure[SIZES.index(size)][0]:.1f} ± {figure[SIZES.index(size)][1]:.1f}" if figure else ""
         means = [f"{values.mean():.1f} ± {values.std():.1f}" for values in (by_bags, by_run, by_fold)]
-        cells = [str(len(by_bags)), means[0], f"{low:.1f} to {high:.1f}", *means[1:], printed]
-        record("few bags", f"{kernel}, {name}, bags of {size}, {method}", values=dict(zip(titles, cells, strict=True)))
-        lines.append(f"| {kernel} | {name} | {size} | {method} | " + " | ".join(cells) + " |")
+        row = [str(len(by_bags)), means[0], f"{low:.1f} to {high:.1f}", *means[1:], printed]
+        record("few bags", f"{kernel}, {name}, bags of {size}, {method}", values=dict(zip(titles, row, strict=True)))
+        lines.append(f"| {kernel} | {name} | {size} | {method} | " + " | ".join(row) + " |")
     return lines
 
 

@@ -7,8 +7,10 @@
                 exact threshold beside it.
 ``coverage``    bounds on the error of classifiers of a known problem, over many training sets: how often they fail.
 ``mixed``       five labels, a share rho of the examples at one point without a dominant label: log, hinge, hybrid and
-                adaptive hybrid, and scikit-learn's logistic regression. C (and α of the hybrid) by 1,000 validation
-                examples, error on 1,000 test examples.
+                adaptive hybrid, and scikit-learn's logistic regression, whose constant has no penalty, beside
+                LinearClassifier with the log loss. Features are standardised by the training rows, and the constant
+                feature is 10: the margin solvers penalise its weight, and with 1 that decides who wins. C (and α of the
+                hybrid) by 1,000 validation examples, error on 1,000 test examples.
 ``basenp``      the same as the next on the 900 base-NP sentences that come with CRF++.
 ``conll2000``   CoNLL-2000 chunking (needs MERCER_DATA), train and test pooled and cut 20 / 40 / 40 into training,
                 validation and test. C and α by F1 on the validation part; the adaptive loss takes the C of the log
@@ -132,7 +134,7 @@ def coverage(args: argparse.Namespace) -> None:
 
 # ---------------------------------------------------------------------------------------------- mixed dominance
 
-STRENGTHS = sized((0.01, 0.1), (0.1,))
+STRENGTHS = sized((0.01, 0.1, 1.0), (0.1,))
 ALPHAS = sized((0.2, 0.5, 0.8), (0.5,))
 CELLS = sized([(rho, m) for rho in (0.1, 0.5, 0.9) for m in (60, 300)], [(0.5, 60)])
 
@@ -142,11 +144,17 @@ def rows_of(X: np.ndarray) -> Sequences:
     return Sequences(np.column_stack([X, np.full(len(X), 10.0)]), np.arange(len(X) + 1))
 
 
+def standardised(parts: list[tuple[np.ndarray, np.ndarray]]) -> list[np.ndarray]:
+    """By the rows of the first part."""
+    mean, spread = parts[0][0].mean(axis=0), parts[0][0].std(axis=0)
+    return [(X - mean) / np.where(spread > 0, spread, 1.0) for X, _ in parts]
+
+
 def weights_of(loss: Loss, rows: Sequences, y: np.ndarray, C: float) -> np.ndarray:
     risk = Risk(Labels(5, rows.n_features), loss, rows, y.astype(np.int32))
     if isinstance(loss, AdaptiveHybrid):
         risk = adapted(risk, Penalty(), C)
-    solver, tol = {"log": ("lbfgs", 1e-6), "hinge": ("dual", 1e-4)}.get(loss.name, ("bmrm", 1e-3))
+    solver, tol = {"log": ("lbfgs", 1e-5), "hinge": ("dual", 1e-3)}.get(loss.name, ("bmrm", 1e-3))
     return train(risk, solver=solver, C=C, tol=tol, max_iter=2000, random_state=0, warn=False)[0].w
 
 
@@ -167,11 +175,12 @@ LEARNERS: dict[str, list[Loss]] = {
 
 
 def peers() -> dict[str, Callable[[float], Any]]:
+    own = {"LinearClassifier, log": lambda C: LinearClassifier(loss="log", C=C, tol=1e-6)}
     if peer("sklearn") is None:
-        return {}
+        return own
     from sklearn.linear_model import LogisticRegression
 
-    return {"scikit-learn, logistic": lambda C: LogisticRegression(C=C, max_iter=2000)}
+    return {**own, "scikit-learn, logistic": lambda C: LogisticRegression(C=C, max_iter=2000)}
 
 
 def mixed(args: argparse.Namespace) -> None:
@@ -186,7 +195,8 @@ def mixed(args: argparse.Namespace) -> None:
             parts = [
                 make_mixed_dominance(rho, size, random_state=10 * seed + k) for k, size in enumerate((m, 1000, 1000))
             ]
-            rows, ys = [rows_of(X) for X, _ in parts], [y for _, y in parts]
+            tables, ys = standardised(parts), [y for _, y in parts]
+            rows = [rows_of(X) for X in tables]
             for name in names:
                 candidates: list[tuple[float, float]] = []
                 if name in LEARNERS:
@@ -195,7 +205,6 @@ def mixed(args: argparse.Namespace) -> None:
                             w = weights_of(loss, rows[0], ys[0], C)
                             candidates.append((error_of(w, rows[1], ys[1]), error_of(w, rows[2], ys[2])))
                 else:
-                    tables = [part.rows.matrix(0, part.n_positions) for part in rows]
                     for C in STRENGTHS:
                         model = peers()[name](C).fit(tables[0], ys[0])
                         candidates.append(

@@ -4,6 +4,7 @@ marks slow tests.
 ``HYPOTHESIS_PROFILE=wandering`` draws others: worth a run now and then.
 """
 
+import contextlib
 import os
 import sys
 from pathlib import Path
@@ -17,6 +18,13 @@ os.environ.setdefault("MERCER_OFFLINE", "1")  # no test downloads anything but f
 settings.register_profile("steady", derandomize=True, deadline=None, max_examples=25)
 settings.register_profile("wandering", derandomize=False, deadline=None, max_examples=400)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
+if "HYPOTHESIS_PROFILE" not in os.environ:
+    # Examples would also be drawn from the constants in all sources: they would change with every edit, and each worker
+    # would parse the whole package before its first test.
+    with contextlib.suppress(ImportError):  # another version of Hypothesis
+        from hypothesis.internal.conjecture import providers
+
+        providers._get_local_constants = lambda: providers._local_constants
 
 # Files whose tests take long together, and single tests: marked slow, as are all but the first variant of a
 # parametrised test.

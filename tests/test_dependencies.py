@@ -20,7 +20,7 @@ CARRIED = {"joblib": "scikit-learn", "threadpoolctl": "scikit-learn", "click": "
 RECOGNISED = {"pandas", "polars", "cupy", "cuda"}
 # Of the standard library of newer versions of Python.
 NEWER = {"compression"}
-RUN_TIME = ("plot", "torch", "data", "graphs")  # extras of users; bench, docs and dev are tools
+RUN_TIME = ("plot", "torch", "data", "graphs", "dask", "serve")  # extras of users; bench, docs and dev are tools
 
 
 def required(requirements: list[str]) -> set[str]:

@@ -48,6 +48,7 @@ PACKAGES = [
     "mercer.registration",
     "mercer.retrieval",
     "mercer.segmentation",
+    "mercer.serve",
     "mercer.structured",
     "mercer.structures",
     "mercer.tagging",
@@ -60,7 +61,7 @@ PACKAGES = [
     "mercer.theory.risk",
     "mercer.theory.sensing",
 ]
-DOCS = sorted((ROOT / "docs").glob("*.md")) + sorted((ROOT / "docs" / "guide").glob("*.md"))
+DOCS = [page for folder in (".", "guide", "tutorials") for page in sorted((ROOT / "docs" / folder).glob("*.md"))]
 PAGES = ["README.md", *(str(page.relative_to(ROOT)) for page in DOCS)]
 
 
@@ -83,9 +84,11 @@ def test_python_code_of_a_page_runs(page, tmp_path, monkeypatch, capsys):
 
 def test_readme_example_prints_what_it_says(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    (block,) = python_blocks("README.md")
-    exec(compile(block, "README.md", "exec"), {})
-    assert capsys.readouterr().out.startswith("[['O', 'O', 'B-PER', 'I-PER']]\n")
+    for block in python_blocks("README.md"):
+        exec(compile(block, "README.md", "exec"), {})
+        promised = re.findall(r"^print\(.*\)  # (.+)$", block, re.M)
+        assert capsys.readouterr().out.splitlines() == promised
+        assert promised
 
 
 @pytest.mark.parametrize("package", PACKAGES)

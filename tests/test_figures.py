@@ -19,7 +19,7 @@ SPEC.loader.exec_module(figures)
 ROWS = figures.rows_of(figures.RESULTS)
 TABLE = re.compile(r"(?:^\|.*\n)+", re.M)
 # Tables of words: what a script, a task or a measure is. Tables 8.3 and 8.4 are filled by proportions_page.py.
-OF_WORDS = ("| script |", "| measure | how |", "| name | what |", "| set | method |")
+OF_WORDS = ("| script |", "| measure | how |", "| name | what |", "| set | method |", "| task | start with |")
 
 
 def rows_for(*values: dict, **fields: object) -> list[dict]:

@@ -32,14 +32,14 @@ LAYERS = [
     {"data", "datasets"},
     {"metrics"},
     {
-        "_arrays", "_command", "_core", "_display", "_em", "_estimator", "_explain", "_linalg", "_progress", "_state",
-        "_threads", "_validation", "exceptions", "__init__",
+        "_arrays", "_command", "_core", "_display", "_em", "_estimator", "_explain", "_gpu_random", "_linalg",
+        "_progress", "_state", "_threads", "_validation", "_versions", "exceptions", "__init__",
     },
 ]  # fmt: skip
 DEPTH = {name: depth for depth, names in enumerate(LAYERS) for name in names}
 OPTIONAL = {
-    "pyarrow", "matplotlib", "torch", "dask", "distributed", "pooch", "fastapi", "uvicorn", "pandas", "polars",
-    "networkx",
+    "pyarrow", "matplotlib", "torch", "dask", "distributed", "pooch", "starlette", "orjson", "uvicorn", "httptools",
+    "pandas", "polars", "networkx",
 }  # fmt: skip
 MODULES = sorted(SOURCE.rglob("*.py"))
 
@@ -155,7 +155,7 @@ def test_threads_and_processes_are_started_in_one_place(own):
             assert place in (None, path.name), f"{path}:{line}: imports {module}: use mercer._threads.each"
 
 
-@pytest.mark.parametrize("own", sorted(set(PARTS) - {"cli", "report", "__main__", "_progress"}))
+@pytest.mark.parametrize("own", sorted(set(PARTS) - {"cli", "report", "__main__", "_progress", "_versions"}))
 def test_the_library_prints_through_one_function(own):
     for path in PARTS[own]:
         if path.name == "files.py" and own == "online":  # writes predictions to any stream, and a table of progress
@@ -170,6 +170,8 @@ def test_optional_libraries_are_not_imported_on_import(own):
     for path in PARTS[own]:
         # mercer.nn imports torch when asked for; modules for tensors are imported where there is one.
         optional = OPTIONAL - ({"torch"} if own == "nn" or path.name in ("_tensors.py", "_walks.py") else set())
+        if path.name == "_dask.py":  # imported where a collection of Dask or a cluster is
+            optional -= {"dask", "distributed"}
         for module, line, on_import in imports(path):
             assert not (on_import and module.split(".")[0] in optional), f"{path}:{line}: imports {module} at the top"
 

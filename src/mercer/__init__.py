@@ -17,10 +17,11 @@ from typing import Any  # noqa: E402
 
 from mercer._state.container import ModelFileError  # noqa: E402
 from mercer._state.registry import MODELS, load, save  # noqa: E402
+from mercer._versions import show_versions  # noqa: E402
 
 __version__ = "0.1.0"
 
-__all__ = ["ModelFileError", "__version__", "load", "save"]
+__all__ = ["ModelFileError", "__version__", "load", "save", "show_versions"]
 
 _MODULES = frozenset(info.name for info in pkgutil.iter_modules(__path__) if not info.name.startswith("_"))
 

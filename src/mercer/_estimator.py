@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import inspect
 import warnings
 from collections.abc import Callable
@@ -13,7 +14,7 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 
 from mercer._explain import Explained
-from mercer._validation import thread_count
+from mercer._validation import is_partitioned, thread_count
 from mercer.exceptions import DataScaleWarning
 
 __all__ = ["Estimator", "Outputs", "rollback_on_error"]
@@ -34,6 +35,8 @@ def rollback_on_error(method: _Method) -> _Method:
         thread_count(getattr(self, "n_jobs", None))
         before = dict(self.__dict__)
         try:
+            if is_partitioned(args[0] if args else kwargs.get("X")):
+                return _parts().fitted(self, method, args, kwargs)
             model = method(self, *args, **kwargs)
             if method.__name__ == "fit":
                 _remember_columns(self, args[0] if args else kwargs.get("X"), before.get("feature_names_in_"))
@@ -48,6 +51,34 @@ def rollback_on_error(method: _Method) -> _Method:
             raise
 
     return cast(_Method, run)
+
+
+def _parts() -> Any:
+    """What trains and asks models on examples in parts; it lives above this layer."""
+    return importlib.import_module("mercer.learning.partitioned")
+
+
+ASKED = (
+    "predict", "predict_proba", "predict_log_proba", "predict_marginals", "decision_function", "transform", "score",
+    "k_best", "top_k", "sample", "entropy", "log_likelihood", "score_samples",
+)  # fmt: skip
+"""Methods that answer about inputs, and so can be asked part by part."""
+
+
+def _by_parts(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap a method that answers about inputs: those in parts are answered part by part."""
+
+    @functools.wraps(method)
+    def run(self: Any, *args: Any, **kwargs: Any) -> Any:
+        X = args[0] if args else kwargs.get("X")
+        if X is not None and is_partitioned(X):
+            rest = dict(kwargs)
+            rest.pop("X", None)
+            return _parts().asked(self, method.__name__, X, args[1:], rest)
+        return method(self, *args, **kwargs)
+
+    run._by_parts = True  # type: ignore[attr-defined]
+    return run
 
 
 def _remember_columns(model: Any, X: Any, earlier: Any) -> None:
@@ -113,9 +144,26 @@ class Estimator(Explained, BaseEstimator):
         """Whether data in other units give another model, so that extreme ones deserve a warning."""
         return False
 
+    _parts_how: ClassVar[str] = "no"
+    """How it learns from examples in parts: "sums" over them, the "first" part (where it tells all there is to learn),
+    a "stream" of them (``partial_fit``), or "no", with a reason."""
+    _parts_reason: ClassVar[str] = (
+        "it needs all examples in memory: its training is no sum over partitions, or not written as one"
+    )
+
+    def _reason_against_parts(self) -> str | None:
+        """Why the model with these parameters cannot learn from examples in parts; None where it can."""
+        return self._parts_reason if self._parts_how == "no" else None
+
     def __init_subclass__(cls, **kwargs: Any) -> None:
         for name in ("fit", "partial_fit"):
             method = cls.__dict__.get(name)
             if inspect.isfunction(method):
                 setattr(cls, name, rollback_on_error(method))
+        for name in ASKED:
+            method = inspect.getattr_static(cls, name, None)
+            if inspect.isfunction(method) and not hasattr(method, "_by_parts"):
+                setattr(cls, name, _by_parts(method))
+            elif name in cls.__dict__ and hasattr(method, "fn") and not hasattr(method.fn, "_by_parts"):
+                method.fn = _by_parts(method.fn)  # of scikit-learn's available_if
         super().__init_subclass__(**kwargs)

@@ -104,9 +104,64 @@ class Terms:
         return Explanation(self.output, self.against, total, shown, self.constant, rest, len(order))
 
 
+_MAKES = "it makes features, and decides nothing"
+_ALIGNS = "it finds a motion, and decides nothing"
+_DENSITY = "it is a density, and decides nothing"
+UNEXPLAINED: dict[str, str] = {
+    **dict.fromkeys(
+        (
+            "AdditiveMap", "BilinearEmbedding", "BinarizedAttributes", "CCA", "CirculantEmbedding",
+            "CirculantProjection", "CompactNonlinearMap", "CorrelationSelector", "EmpiricalKernelMap",
+            "FourierFeatures", "FourierMap", "Gram", "GraphletHasher", "HomogeneityAnalysis", "IncompleteCholesky",
+            "KernelCCA", "KernelPCA", "MinMaxRescaler", "MultiSetCCA", "NystroemMap", "ParagraphFeatures",
+            "PolynomialSketch",
+            "PreImage", "RandomFeatures", "RandomProjection", "RecordHasher", "SegmentStatistics", "SignProjection",
+            "SignedHashProjection", "SparseCoder", "StringHasher", "TableEncoder", "TextHasher",
+        ),
+        _MAKES,
+    ),
+    **dict.fromkeys(
+        ("CoherentPointDrift", "FeatureMatching", "ICP", "KernelRegistration", "MixtureRegistration", "SoftAssign"),
+        _ALIGNS,
+    ),
+    **dict.fromkeys(
+        (
+            "BoltzmannMachine", "ChowLiuTree", "GaussianMixtureModel", "GaussianModel", "HMMModel", "LatentTree",
+            "MultinomialModel", "NgramModel", "RBM", "ShapePartModel", "SpatialLDA",
+        ),
+        _DENSITY,
+    ),
+    "AttributeModeler": "it is many classifiers, one for each attribute: ask one of them",
+    "AttributeRetriever": "it ranks rows by probabilities of attributes, which are no sum",
+    "BagCV": "ask its best_estimator_",
+    "BoundaryClassifier": "it wraps a classifier of yours: ask that one",
+    "CategoryAttributes": "it compares a vector of attributes with those of classes",
+    "CodeClassifier": "its features are sparse codes, which depend on all training rows at once",
+    "CompressedLabels": "labels are decoded from the code by a greedy search, which is no sum",
+    "DependencyModel": "it predicts by the nearest rows",
+    "HMMClassifier": "it compares likelihoods of hidden Markov models, one for each class",
+    "HashedLabelSets": "the probability of a label is a product along a path of a tree",
+    "HiddenMarkovModel": "it is generative: its tables of probabilities say it, see inspect",
+    "KMeansMajority": "it predicts by the nearest cluster",
+    "KernelDependencyEstimation": "it predicts by the nearest output",
+    "MajorityBag": "it looks at no feature",
+    "MaximumEntropyDiscrimination": "its score is a difference of log-likelihoods of two models",
+    "NeighborLabels": "it predicts by the nearest rows",
+    "SampledKNN": "it predicts by the nearest rows",
+    "ShapeClassifier": "it compares densities of shapes",
+    "SparseRepresentationClassifier": "it compares residuals, which are no sum over features",
+    "VideoEventDetector": "it is a learner of proportions over clips: ask its model",
+    "WeakAttributes": "it makes attributes, and decides nothing",
+    "ZeroShotClassifier": "it compares a vector of attributes with those of classes",
+}  # fmt: skip
+"""Estimators without `explain`, and why: all whose decision is no sum of weighted features. A test walks them."""
+
+
 def _explains(model: Any) -> bool:
     if not model._explains_decisions:
-        raise AttributeError(f"{type(model).__name__} has no explain: its decisions are not sums of weighted features")
+        name = type(model).__name__
+        reason = UNEXPLAINED.get(name, "its decisions are not sums of weighted features")
+        raise AttributeError(f"{name} has no explain: {reason}")
     return True
 
 

@@ -83,14 +83,29 @@ def low_rank_factor(K: np.ndarray, most: int, enough: Callable[[float, float], b
 # ---------------------------------------------------------------------------------------------------- linear systems
 
 
-def conjugate_gradients(product: Callable[[Any], Any], right: Any, tol: float, most: int | None = None) -> Any:
+def conjugate_gradients(
+    product: Callable[[Any], Any],
+    right: Any,
+    tol: float,
+    most: int | None = None,
+    *,
+    precondition: Callable[[Any], Any] | None = None,
+    stepped: Callable[[float], None] | None = None,
+) -> Any:
     """The solution of a positive semi-definite system, from 0 on, up to ``tol`` of the right side.
 
     Stops earlier after ``most`` steps (twice as many as there are unknowns, and 20), or where curvature vanishes along
-    a direction. ``right`` is a vector of NumPy or of another library of the array API; so is what ``product`` returns.
+    a direction. ``right`` is an array of NumPy or of another library of the array API; so is what ``product`` returns.
+    ``precondition`` solves a system like it. ``stepped`` hears how far each step goes along the direction that
+    ``product`` was last asked for: whoever keeps what that call found on its way has it for the solution.
     """
-    solution, rest, direction = 0.0 * right, right, right
+    solution, rest = 0.0 * right, right
     size = float((rest * rest).sum())
+    towards, slope = rest, size
+    if precondition is not None:
+        towards = precondition(rest)
+        slope = float((rest * towards).sum())
+    direction = towards
     enough, largest = tol**2 * size, 0.0
     for _ in range(2 * len(right) + 20 if most is None else most):
         if size <= enough:
@@ -100,10 +115,19 @@ def conjugate_gradients(product: Callable[[Any], Any], right: Any, tol: float, m
         largest = max(largest, curve / square)
         if curve <= _FLAT * largest * square:
             break
-        solution = solution + (size / curve) * direction
-        rest = rest - (size / curve) * image
-        before, size = size, float((rest * rest).sum())
-        direction = rest + (size / before) * direction
+        solution = solution + (slope / curve) * direction
+        rest = rest - (slope / curve) * image
+        if stepped is not None:
+            stepped(slope / curve)
+        size = float((rest * rest).sum())
+        if precondition is None:
+            towards, before, slope = rest, slope, size
+        elif size <= enough:
+            break
+        else:
+            towards, before = precondition(rest), slope
+            slope = float((rest * towards).sum())
+        direction = towards + (slope / before) * direction
     return solution
 
 

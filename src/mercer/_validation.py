@@ -214,3 +214,15 @@ def used_examples(sample_weight: Any, n: int) -> tuple[np.ndarray | None, np.nda
         return None, None
     used = np.flatnonzero(weights)
     return used, weights[used]
+
+
+def is_dask(X: Any) -> bool:
+    """Whether X is a collection of Dask, or a list of delayed parts or futures; Dask is not imported for that."""
+    if isinstance(X, list):
+        return bool(X) and not isinstance(X[0], list) and is_dask(X[0])
+    return type(X).__module__.partition(".")[0] in ("dask", "dask_expr", "distributed")
+
+
+def is_partitioned(X: Any) -> bool:
+    """Whether X is examples in parts: a Store, Partitions, a Dask collection, or a list of delayed parts."""
+    return getattr(type(X), "__mercer_partitions__", False) or is_dask(X)

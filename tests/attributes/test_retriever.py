@@ -176,7 +176,7 @@ def test_tree_information_equals_enumeration():
         assert found[j] == pytest.approx(expected, abs=1e-3)
 
 
-@pytest.mark.parametrize("information", ["empirical", "semi-supervised"])
+@pytest.mark.parametrize("information", ["empirical", "semi-supervised", "latent"])
 def test_the_weak_attributes_that_matter_are_found(information):
     rng = np.random.default_rng(0)
     Y = (rng.random((300, 3)) < 0.5).astype(int)
@@ -281,7 +281,7 @@ def test_the_area_is_that_of_scikit_learn():
     assert np.isnan(area_under_curve(scores, np.ones(50, bool)))
 
 
-@pytest.mark.parametrize("information", ["empirical", "semi-supervised"])
+@pytest.mark.parametrize("information", ["empirical", "semi-supervised", "latent"])
 def test_a_saved_model_answers_the_same(tmp_path, information):
     Z, Y = task(100, 12)
     model = AttributeRetriever(n_weak=4, information=information).fit(Z, Y)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -252,3 +253,120 @@ def test_paragraph_starts_are_judged_by_those_that_are_both_true_and_predicted()
     verdict = task.judge(Model(), np.array([0]))
     assert verdict.figures[0] == ("F1 of paragraph starts", "0.5000")  # one of two found, one of two right
     assert verdict.figures[1][1] == "0.6667"
+
+
+# ---------------------------------------------------------------------------------------------------- tune, other kinds
+
+
+def test_every_kind_that_train_knows_can_be_tuned():
+    from mercer.cli.train import app
+    from mercer.cli.tune import KindName
+
+    trained = {command.name for command in app.registered_commands} - {"auto"}
+    assert trained == {kind.value for kind in KindName}
+
+
+def groups_and_shares(folder):
+    random = np.random.default_rng(0)
+    rows, shares = ["district,age,job"], ["district,yes"]
+    for d in range(9):
+        yes = random.random(10) < random.random()
+        rows += [f"d{d},{30 + 20 * v + random.normal(0, 6):.0f},{'boss' if v else 'cook'}" for v in yes]
+        shares.append(f"d{d},{yes.mean()}")
+    (folder / "people.csv").write_text("\n".join(rows) + "\n")
+    (folder / "votes.csv").write_text("\n".join(shares) + "\n")
+
+
+def test_label_sets_groups_and_fields_are_tuned(run, tmp_path, monkeypatch):
+    from mercer.cli import searched
+
+    random = np.random.default_rng(0)
+    for kind, some in (
+        (searched.LabelSetTask, [{}, {"method": "neighbors", "n_neighbors": 5}]),
+        (searched.ShareTask, [{}, {"method": "mean-map", "alpha": 1.0}]),
+        (searched.FieldTask, [{"max_iter": 3}, {"max_iter": 3, "weight_decay": 1e-2}]),
+    ):
+        task = kind.__new__(kind)
+        task.usual, task.hidden = "views", 256
+        assert kind.candidates(task)[0] == {}
+        assert len({str(settings) for settings in kind.candidates(task)}) >= 5
+        monkeypatch.setattr(kind, "candidates", lambda self, some=some: some)
+    X = random.normal(size=(40, 2))
+    cells = [f"{a:.3f},{b:.3f},{';'.join(['sea'][: a > 0] + ['sky'][: b > 0])}" for a, b in X.tolist()]
+    (tmp_path / "photos.csv").write_text("\n".join(["a,b,tags", *cells]) + "\n")
+    groups_and_shares(tmp_path)
+    bits = (random.random((40, 1)) < 0.5) ^ (random.random((40, 4)) < 0.1)
+    np.save(tmp_path / "bits.npy", bits.astype(np.uint8))
+    for arguments, name, score in (
+        (["photos.csv", "--labels", "tags"], "multilabel", "micro-F1"),
+        (["people.csv", "--bag", "district", "--proportions", "votes.csv"], "proportions", "1 − error of shares"),
+        (["bits.npy", "--kind", "field", "--hidden", "3"], "fields", "log-likelihood"),
+    ):
+        status, out, err = run("tune", *arguments, "--folds", "2", "--model", "m.mercer")
+        assert status == 0, err
+        assert f"{score} of the defaults" in out
+        assert "warning" not in err
+        assert type(package.load("m.mercer")).__module__.startswith(f"mercer.{name}")
+        assert "Settings" in (tmp_path / "m.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--bag", "district"], "--proportions is missing"),
+        (["--labels", "tags", "--kind", "tagger"], "--labels is for --kind multilabel, not tagger"),
+        (["--bag", "town", "--proportions", "votes.csv"], "no column 'town'"),
+        (["--kind", "proportions"], "--bag is missing"),
+        (["--kind", "field"], "expected numbers, found"),
+        (["--kind", "multilabel"], "people.csv"),
+    ],
+)
+def test_options_of_other_kinds_are_checked(run, tmp_path, arguments, message):
+    groups_and_shares(tmp_path)
+    status, _, err = run("tune", "people.csv", *arguments)
+    assert status == 2
+    assert message in err
+
+
+# ------------------------------------------------------------------------------------------------------------ odd files
+
+
+def test_bytes_that_are_no_text_are_named_so(run, tmp_path):
+    (tmp_path / "image").write_bytes(bytes(range(256)) * 20)
+    status, _, err = run("train", "auto", "image")
+    assert status == 2
+    assert "expected text, found other bytes" in err
+    assert "note" not in err
+
+
+def test_one_class_is_nothing_to_learn(run, tmp_path):
+    (tmp_path / "a.csv").write_text("x,y\n" + "".join(f"{i},a\n" for i in range(40)))
+    status, _, err = run("train", "auto", "a.csv")
+    assert status == 2
+    assert "all 40 rows have the label 'a': there is nothing to learn" in err
+    assert "(1 class: a 100 %)" in err
+
+
+def test_a_field_that_the_first_record_lacks_is_not_the_last_column(run, tmp_path):
+    random = np.random.default_rng(0)
+    records = []
+    for i, age in enumerate(random.integers(20, 70, 60).tolist()):
+        city = {} if i % 5 == 0 else {"city": "xy"[i % 2]}
+        records.append(json.dumps({"age": age, **city, "paid": "yes" if age > 40 else "no"}))
+    (tmp_path / "people.jsonl").write_text("\n".join(records) + "\n")
+    status, _, err = run("train", "auto", "people.jsonl")
+    assert status == 0, err
+    assert "the column 'paid' is taken as the label (the last column" in err
+    status, _, err = run("train", "classifier", "people.jsonl", "--label", "city", "--model", "m.mercer")
+    assert status == 2
+    assert "hint: --label names the label, --columns the features, and --roles says what fields are" in err
+
+
+def test_first_words_that_are_taken_as_labels_are_said_aloud(run, tmp_path):
+    lines = [f"{('good', 'bad')[i % 2]} film number {i}" for i in range(60)]
+    (tmp_path / "a.txt").write_text("\n".join(lines) + "\n")
+    _, _, err = run("train", "auto", "a.txt")
+    assert "warning: a.txt: the first word of each line is taken as its label (2 of them: good, bad)" in err
+    (tmp_path / "b.txt").write_text("\n".join(f"__label__{line}" for line in lines) + "\n")
+    _, _, err = run("train", "auto", "b.txt")
+    assert "first word" not in err

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from mercer import save
 from mercer.cli import main
 from mercer.cli.train import ConstraintsName, LossName, PenaltyName, SolverName, TransitionsName
 from mercer.data import read_conll
@@ -191,7 +192,7 @@ def test_quiet_prints_nothing(mercer, files, tmp_path) -> None:
 def test_two_columns_take_the_words_template(mercer, files, tmp_path) -> None:
     model = str(tmp_path / "m.mercer")
     assert mercer("train", "tagger", files["words"], "--model", model).status == 0
-    assert "7 unigram" in mercer("inspect", model).out
+    assert "26 unigram" in mercer("inspect", model).out
 
 
 def test_bigram_macros_give_observation_dependent_transitions(mercer, files, tmp_path) -> None:
@@ -334,6 +335,100 @@ def test_inspect_shows_bounds_on_held_out_data(mercer, files, tmp_path) -> None:
         assert part in ran.out
 
 
+def _structured_models() -> dict[str, tuple[object, list[tuple[object, object]]]]:
+    """A small model of each structured kind, and examples as lines of JSON hold them."""
+    import numpy as np
+
+    import mercer
+
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(12, 2)).round(2).tolist()
+    signs = [int(row[0] > 0) for row in rows]
+    segments = [[[0, 2, "a"], [2, 4, "b"]], [[0, 1, "b"], [1, 4, "a"]]]
+    frames = [rng.normal(size=(4, 2)).round(2).tolist() for _ in segments]
+    graphs = [[np.eye(3).tolist(), [[0, 1], [1, 2]]], [np.eye(3).tolist(), [[0, 2]]]]
+    trees = ["(S (N dogs) (V ran))", "(S (N cats) (V sat))"]
+    words = [["dogs", "ran"], ["cats", "sat"]]
+    pairs, links = [["abc", "abc"], ["ab", "abb"]], [[[0, 0], [1, 1], [2, 2]], [[0, 0], [1, 1]]]
+    sets, clusters = [rng.normal(size=(3, 2)).tolist() for _ in range(3)], [[0, 0, 1], [0, 1, 1], [0, 0, 0]]
+    as_arrays = [np.array(x) for x in frames]
+    return {
+        "classifier": (mercer.LinearClassifier().fit(rows, signs), list(zip(rows, signs, strict=True))),
+        "tagger": (mercer.Tagger().fit(words, [["N", "V"]] * 2), [(words[0], ["N", "V"]), (words[1], ["V", "V"])]),
+        "segmenter": (
+            mercer.Segmenter(max_length=4).fit(as_arrays, [[tuple(s) for s in one] for one in segments]),
+            list(zip(frames, segments, strict=True)),
+        ),
+        "graphs": (
+            mercer.GraphLabeler().fit([(np.array(x), e) for x, e in graphs], [[0, 1, 1], [0, 1, 0]]),
+            list(zip(graphs, [[0, 1, 1], [0, 1, 0]], strict=True)),
+        ),
+        "grids": (
+            mercer.GridLabeler(edge_weights="none").fit(
+                [np.eye(2), np.ones((2, 2))], [np.eye(2) > 0, np.ones((2, 2)) > 0]
+            ),
+            [(np.eye(2).tolist(), (np.eye(2) > 0).tolist()), (np.ones((2, 2)).tolist(), [[True, True]] * 2)],
+        ),
+        "parser": (
+            mercer.Parser(C=1.0, random_state=0).fit(None, mercer.parsing.read_trees(" ".join(trees))),
+            list(zip(words, trees, strict=True)),
+        ),
+        "aligner": (
+            mercer.Aligner(C=1.0).fit([tuple(p) for p in pairs], [[tuple(i) for i in one] for one in links]),
+            list(zip(pairs, links, strict=True)),
+        ),
+        "clusterer": (
+            mercer.SupervisedClusterer(decode="exact").fit([np.array(x) for x in sets], clusters),
+            list(zip(sets, clusters, strict=True)),
+        ),
+        "kernel": (mercer.KernelSVC(mercer.kernels.Linear()).fit(rows, signs), list(zip(rows, signs, strict=True))),
+    }
+
+
+def test_inspect_shows_bounds_of_every_structured_model(mercer, tmp_path) -> None:
+    for name, (model, examples) in _structured_models().items():
+        path, held = str(tmp_path / f"{name}.mercer"), tmp_path / f"{name}.jsonl"
+        save(model, path)
+        held.write_text("".join(json.dumps({"x": x, "y": y}) + "\n" for x, y in examples))
+        ran = mercer("inspect", path, "--data", str(held))
+        assert ran.status == 0, (name, ran.err)
+        assert "bounds on the error" in ran.out, name
+        assert "by PAC-Bayes" in ran.out, name
+        assert "not known" not in ran.out, (name, ran.out)
+        page = tmp_path / f"{name}.html"
+        assert mercer("inspect", path, "--data", str(held), "--html", str(page)).status == 0
+        assert "Bounds on the error" in page.read_text(encoding="utf-8")
+    trees = tmp_path / "held.txt"
+    trees.write_text("(S (N dogs) (V sat))")
+    assert "by margins" in mercer("inspect", str(tmp_path / "parser.mercer"), "--data", str(trees)).out
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        ("", "no examples in this file"),
+        ('{"x": [1.0, 2.0]}\n', "no field 'y'"),
+        ('{"x": [1.0, 2.0], "y": 0}\n{"x": [1.0], "y": 0}\n', "x: "),
+        ('{"x": [1.0, 2.0, 3.0], "y": 0}\n', "features"),
+    ],
+)
+def test_inspect_says_what_is_wrong_with_examples(mercer, tmp_path, lines, message) -> None:
+    import numpy as np
+
+    from mercer import LinearClassifier
+
+    path, held = str(tmp_path / "m.mercer"), tmp_path / "held.jsonl"
+    save(LinearClassifier().fit(np.eye(2), [0, 1]), path)
+    held.write_text(lines)
+    ran = mercer("inspect", path, "--data", str(held))
+    assert ran.status != 0
+    assert message in ran.err
+    np.savez(tmp_path / "held.npz", X=np.eye(2))
+    assert "expected the arrays X and y" in mercer("inspect", path, "--data", str(tmp_path / "held.npz")).err
+    np.savez(tmp_path / "held.npz", X=np.eye(2), y=[0, 1])
+    assert "by margins" in mercer("inspect", path, "--data", str(tmp_path / "held.npz")).out
+
+
 def test_inspect_shows_models_of_other_kinds(mercer, tmp_path) -> None:
     import mercer as package
     from mercer.tagging import HMM
@@ -369,7 +464,7 @@ def test_training_from_standard_input(files, tmp_path) -> None:
 
 def test_a_closed_pipe_ends_quietly(files, tmp_path) -> None:
     long = tmp_path / "long.conll"
-    long.write_text(Path(files["bare"]).read_text() * 1000)
+    long.write_text(Path(files["bare"]).read_text() * 200)  # more than a pipe holds
     process = spawn("predict", files["model"], str(long))
     assert process.stdout is not None
     assert process.stderr is not None

@@ -225,7 +225,7 @@ def test_inspect_shows_what_a_segmenter_is(mercer, made):
     assert ran.status == 0
     assert "boundaries only" in ran.out
     assert ran.out.count("boundary:") <= 3
-    ran = mercer("inspect", made["names"], "--label", "PER")
+    ran = mercer("inspect", made["names"], "--label", "PER", "--top", "60")
     assert "LOC, O, PER" in ran.out
     assert "Anna" in ran.out
     assert "no label 'X'" in mercer("inspect", made["names"], "--label", "X").err
@@ -233,7 +233,7 @@ def test_inspect_shows_what_a_segmenter_is(mercer, made):
 
 @pytest.mark.parametrize(
     ("name", "shown"),
-    [("paragraphs", ("Lengths", "every segment", "boundary:")), ("names", ("Transitions", "LOC → PER", "Anna"))],
+    [("paragraphs", ("Lengths", "every segment", "boundary:")), ("names", ("Transitions", "LOC → PER", "suffix"))],
 )
 def test_inspect_writes_a_page(mercer, made, tmp_path, name, shown):
     page = tmp_path / "page.html"

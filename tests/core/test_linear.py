@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import pytest
 from scipy.sparse import csr_matrix, random_array
@@ -25,6 +27,7 @@ def instruction_set(request):
     _core.use_instruction_set(before)
 
 
+@functools.cache  # the same for all patterns and instruction sets
 def make_rows(kind, n, n_features, dtype, seed=0):
     """Rows and the same as a dense float64 matrix."""
     rng = np.random.default_rng(seed)

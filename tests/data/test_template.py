@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mercer.data import FeatureIndex
 from mercer.data.templates import Template
 from mercer.exceptions import DataFileError
 
@@ -65,7 +66,7 @@ def test_a_template_file_that_is_not_utf8_names_its_line(tmp_path: Path) -> None
 
 
 def test_an_unknown_name_lists_the_built_in_ones() -> None:
-    with pytest.raises(FileNotFoundError, match=r"'words' or 'words\+pos'.*wrods"):
+    with pytest.raises(FileNotFoundError, match=r"'words', 'words\+pos'.* or 'words\+pos\+spelling'.*wrods"):
         Template.load("wrods")
 
 
@@ -95,7 +96,64 @@ def test_words_and_pos_is_the_chunking_window() -> None:
     ]
 
 
-@pytest.mark.parametrize("name", ["words", "words+pos"])
+def test_spelling_macros_look_at_letters() -> None:
+    template = Template.parse(
+        "U0:%lower[0,0]\nU1:%prefix2[0,0]\nU2:%suffix3[0,0]\nU3:%shape[0,0]/%shape[1,0]\nU4:%shape[0,1]"
+    )
+    features, _ = template.expand([("Émile", "NNP"), ("B-52s", "x1"), ("a", "")])
+    assert features == [
+        ["U0:émile", "U1:Ém", "U2:ile", "U3:Aa/A-0a", "U4:A"],
+        ["U0:b-52s", "U1:B-", "U2:52s", "U3:A-0a/a", "U4:a0"],
+        ["U0:a", "U1:a", "U2:a", "U3:a/_B+1", "U4:"],
+    ]
+    assert template.describe("U1:Ém") == "prefix2=Ém"
+    assert template.describe("U3:a/_B+1") == "shape=a shape[+1]=<end>"
+    assert template.describe("U4:a0") == "shape(column1)=a0"
+    assert template.unigrams[3] == ("U3:", (0, 0, "shape"), "/", (1, 0, "shape"))
+    for wrong in ("%prefix0[0,0]", "%prefix[0,0]", "%upper[0,0]", "%shape[0]"):
+        with pytest.raises(DataFileError, match="malformed macro"):
+            Template.parse(f"U:{wrong}")
+
+
+@pytest.mark.parametrize("name", ["words+spelling", "words+pos+spelling"])
+def test_the_compiled_reader_makes_the_features_that_expand_spells_out(name: str) -> None:
+    template = Template.load(name)
+    assert template.unigrams[: len(Template.load(name[:-9]).unigrams)] == Template.load(name[:-9]).unigrams
+    sentences = [SENTENCE, [("Île", "NP", "ignored"), ("de", "P", "too"), ("Ré", "NP", "x")], [], [["U.S.", "NNP"]]]
+    index = FeatureIndex()
+    X = index.learn(sentences, template)
+    for encoded, sentence in zip(X, sentences, strict=True):
+        expected = [sorted(set(features)) for features in template.expand(sentence)[0]]
+        rows = encoded.toarray() if len(sentence) else []
+        assert [sorted(index.name(c) for c in row.nonzero()[0]) for row in rows] == expected
+
+
+@pytest.mark.parametrize(
+    ("sentences", "message"),
+    [
+        ([["dog"]], "expected a tuple of columns"),
+        ([[("dog", "N")], [(1, "N")]], "expected strings in the columns"),
+        ([[("dog", ["N"])]], "expected strings in the columns"),
+        ([[("dog",)]], "the template needs column 1"),
+        ([[("dog", "N"), ("cat", "N", "x")]], "expected 2 columns, found 3"),
+        (["dog"], "expected"),
+    ],
+)
+def test_malformed_tokens_are_named_with_spelling_macros_too(sentences: list, message: str) -> None:
+    for name in ("words+pos", "words+pos+spelling"):
+        with pytest.raises((TypeError, ValueError), match=message):
+            FeatureIndex().learn(sentences, Template.load(name))
+
+
+def test_edge_features_may_look_at_spellings() -> None:
+    template = Template.parse("U:%x[0,0]\nB1:%shape[-1,0]/%shape[0,0]")
+    index = FeatureIndex()
+    rows = index.edge_rows([[("New", "x"), ("york", "y")]], template, grow=True)
+    assert sorted(index.names()) == ["B1:Aa/a", "B1:_B-1/Aa"]
+    assert rows.shape[0] == 2
+
+
+@pytest.mark.parametrize("name", ["words", "words+pos", "words+spelling", "words+pos+spelling"])
 def test_built_in_patterns_have_names_of_their_own(name: str) -> None:
     names = [str(pattern[0]) for pattern in Template.load(name).unigrams]
     assert len(set(names)) == len(names)
@@ -132,14 +190,17 @@ def test_a_saved_file_loads_as_the_same_template(tmp_path: Path) -> None:
     assert Template.load(path).text == Template.load("words+pos").text.rstrip("\n")
 
 
-cells = st.tuples(st.integers(-5, 5), st.integers(0, 9))
+cells = st.one_of(
+    st.tuples(st.integers(-5, 5), st.integers(0, 9)),
+    st.tuples(st.integers(-5, 5), st.integers(0, 9), st.sampled_from(["lower", "shape", "prefix3", "suffix9"])),
+)
 literals = st.text("abcXYZ:/_|[]-, x", min_size=1).filter(lambda text: text == text.strip())
 
 
 @given(st.lists(st.tuples(st.sampled_from("UB"), st.lists(st.one_of(cells, literals))), min_size=1))
 def test_text_rebuilds_the_template(lines: list) -> None:
     def spell(piece: object) -> str:
-        return piece if isinstance(piece, str) else "%x[{},{}]".format(*piece)  # type: ignore[misc]
+        return piece if isinstance(piece, str) else "%{2}[{0},{1}]".format(*piece, "x")  # type: ignore[misc]
 
     text = "\n".join(prefix + "".join(map(spell, pieces)) for prefix, pieces in lines)
     template = Template.parse(text)
@@ -147,5 +208,5 @@ def test_text_rebuilds_the_template(lines: list) -> None:
     patterns = template.unigrams + template.bigrams
     rebuilt = sorted("".join(map(spell, pattern)) for pattern in patterns)
     assert rebuilt == sorted(text.split("\n"))
-    used = [column for _, pieces in lines for piece in pieces if isinstance(piece, tuple) for column in piece[1:]]
+    used = [column for _, pieces in lines for piece in pieces if isinstance(piece, tuple) for column in piece[1:2]]
     assert template.n_columns == max(used, default=-1) + 1

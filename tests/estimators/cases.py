@@ -90,7 +90,7 @@ from mercer.maps import (
     TableEncoder,
     TextHasher,
 )
-from mercer.markov import HiddenMarkovModel
+from mercer.markov import HiddenMarkovModel, HMMClassifier
 from mercer.multilabel import (
     CompressedLabels,
     DependencyModel,
@@ -139,7 +139,7 @@ from mercer.segmentation import (
     Segmenter,
     SegmentStatistics,
 )
-from mercer.structured import CustomStructure, StructuredPredictor
+from mercer.structured import CustomStructure, MaximumEntropyDiscrimination, StructuredPredictor
 from mercer.tagging import NeuralTagger, Tagger
 
 VERBS = (
@@ -352,6 +352,11 @@ def tagged(seed: int) -> Data:
 def symbols(seed: int) -> Data:
     X = [list(word) for word in words(seed)]
     return Data((X[:12],), X[12:])
+
+
+def classified_symbols(seed: int) -> Data:
+    X = [list(word) for word in words(seed)]
+    return Data((X[:12], ["even" if len(x) % 2 == 0 else "odd" for x in X[:12]]), X[12:])
 
 
 def texts(seed: int) -> Data:
@@ -683,6 +688,8 @@ CASES = [
     Case(lambda: TextHasher(n_bits=10, weighting="tfidf"), plain_texts),
     Case(lambda: HiddenMarkovModel(2, random_state=0), symbols),
     Case(lambda: HiddenMarkovModel(2, random_state=0), tagged),
+    Case(lambda: HMMClassifier(HiddenMarkovModel(2), random_state=0), classified_symbols),
+    Case(lambda: MaximumEntropyDiscrimination(Tagger("hinge"), "laplace", random_state=0), tagged),
     Case(lambda: HashedClassifier(n_bits=12), texts),
     Case(lambda: HashedRegressor(n_bits=12), text_targets),
     Case(lambda: Parser(C=10.0, random_state=0), trees),

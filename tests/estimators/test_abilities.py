@@ -52,7 +52,7 @@ NEIGHBORS = ("SampledKNN", "SparseRepresentationClassifier", "NeighborLabels")
 VIEWS = ("CCA", "KernelCCA", "MultiSetCCA")
 STRUCTURED = (
     "Aligner", "GraphLabeler", "GridLabeler", "Parser", "Segmenter", "StructuredPredictor", "SupervisedClusterer",
-    "Tagger", "HiddenMarkovModel", "SpatialLDA", "ShapePartModel",
+    "MaximumEntropyDiscrimination", "Tagger", "HiddenMarkovModel", "SpatialLDA", "ShapePartModel",
 )  # fmt: skip
 
 REASONS: dict[str, tuple[tuple[tuple[str, ...], str], ...]] = {
@@ -85,7 +85,8 @@ REASONS: dict[str, tuple[tuple[tuple[str, ...], str], ...]] = {
         (NEIGHBORS, "rows are looked up, not summed"),
         (("KMeansMajority",), "its clusters know no classes; weigh rows with sample_weight"),
         (INNER, "the estimator inside it takes weights of classes"),
-        (("KernelFisher", "KernelMeanClassifier"), "it takes priors from the classes; weigh rows with sample_weight"),
+        (("HMMClassifier", "KernelFisher", "KernelMeanClassifier"),
+         "it takes priors from the classes; weigh rows with sample_weight"),
         (("KernelOneClass",), "it has one class"),
         (("ShapeClassifier",), "it compares likelihoods, and classes have no priors"),
     ),
@@ -93,7 +94,8 @@ REASONS: dict[str, tuple[tuple[tuple[str, ...], str], ...]] = {
         (("Tagger", "Segmenter", "GraphLabeler", "GridLabeler", "HiddenMarkovModel"),
          "predict_marginals has the probability of every part"),
         (("Aligner",), "match_probabilities has the probability of every pair"),
-        (("Parser", "StructuredPredictor", "SupervisedClusterer", "SpatialLDA", "ShapePartModel"),
+        (("Parser", "StructuredPredictor", "MaximumEntropyDiscrimination", "SupervisedClusterer", "SpatialLDA",
+          "ShapePartModel"),
          "an output is a whole, and its parts have no probabilities here"),
         ((*NEIGHBORS, "KMeansMajority"), "votes and residuals are no probabilities"),
         (("ZeroShotClassifier",), "scores of categories can be compared, but are no probabilities"),

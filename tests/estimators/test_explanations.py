@@ -11,11 +11,13 @@ from scipy.sparse import csr_matrix
 
 from estimators.cases import CASES, Case
 from estimators.outputs import fitted
-from mercer._explain import Explanation
-from mercer.classification import LinearClassifier, RelativeMarginSVC
+from mercer._explain import UNEXPLAINED, Explanation
+from mercer.classification import CompactClassifier, LinearClassifier, RelativeMarginSVC
+from mercer.clustering import SupervisedClusterer
 from mercer.data.templates import Template
-from mercer.kernel_methods import KernelOneClass, KernelPCA, KernelRidge, KernelSVC, KernelSVR
+from mercer.kernel_methods import KernelFisher, KernelOneClass, KernelPCA, KernelRidge, KernelSVC, KernelSVR
 from mercer.kernels import Gaussian, NGram
+from mercer.multilabel import KernelHomogeneityAnalysis, MultiLabelCRF
 from mercer.online import HashedClassifier, HashedRegressor
 from mercer.parsing import Parser, Tree
 from mercer.ranking import LabelRanker, Ranker
@@ -51,8 +53,21 @@ def test_the_families_that_the_mechanism_serves_are_all_there() -> None:
         "Parser", "Aligner", "MeanMap", "RelativeMarginSVC", "Ranker", "LabelRanker", "StructuredPredictor",
     }  # fmt: skip
     assert expected <= explained
-    assert not {"KernelPCA", "TextHasher", "HiddenMarkovModel"} & explained
     assert explained <= {case.cls.__name__ for case in WEIGHED}
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.cls.__name__)
+def test_an_estimator_explains_its_decisions_or_says_why_not(case: Case) -> None:
+    name, model = case.cls.__name__, case.make()
+    assert hasattr(model, "explain") == (name not in UNEXPLAINED)
+    if name in UNEXPLAINED:
+        with pytest.raises(AttributeError) as caught:
+            _ = model.explain
+        assert UNEXPLAINED[name] in f"{caught.value} {caught.value.__cause__}"
+
+
+def test_no_reason_is_of_an_estimator_that_is_gone() -> None:
+    assert set(UNEXPLAINED) <= {case.cls.__name__ for case in CASES}
 
 
 @pytest.mark.parametrize(
@@ -62,7 +77,9 @@ def test_the_terms_of_an_explanation_sum_to_its_score(case: Case) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model = fitted(case)[0]
-        x = one_of(case.data(0).new)
+        new = case.data(0).new
+        views = case.cls.__name__ == "KernelHomogeneityAnalysis" and isinstance(new, list)
+        x = [view[:1] for view in new] if views else one_of(new)
         options = {} if case.cls.__name__ != "StructuredPredictor" else alternatives(model, case)
         few, all_of_them = model.explain(x, 2, **options), model.explain(x, 100_000, **options)
     assert all_of_them.rest == pytest.approx(0.0, abs=1e-12)
@@ -189,6 +206,50 @@ def test_support_objects_that_are_strings_are_named_by_themselves() -> None:
     model = KernelSVC(NGram(2)).fit(words, [0, 0, 0, 1, 1, 1])
     names = [term.name for term in model.explain("ccdd").terms]
     assert any("'ccdc'" in name or "'cdcc'" in name or "'dccc'" in name for name in names)
+
+
+def test_scores_of_fisher_and_of_maps_are_differences_of_their_decisions() -> None:
+    X, y = three_classes()
+    for model in (KernelFisher(Gaussian(0.3)), CompactClassifier(8, max_iter=2, random_state=0)):
+        model.fit(X, y)
+        scores = model.decision_function(X[:1])[0]
+        found = model.explain(X[0], output="b", against="c")
+        assert found.score == pytest.approx(scores[1] - scores[2])
+
+
+def test_label_sets_are_explained_by_columns_and_by_pairs_of_labels() -> None:
+    random = np.random.default_rng(0)
+    X = random.normal(size=(80, 3))
+    sets = [[name for name, on in (("sea", x[0] > 0), ("sky", x[1] > 0), ("sand", x[0] > 0.2)) if on] for x in X]
+    model = MultiLabelCRF(C=1.0).fit(X, sets)
+    found = model.explain(X[0], 100, output=["sea", "sand"], against=["sea", "sky"])
+    log_p = model.log_prob(X[[0, 0]], [["sea", "sand"], ["sea", "sky"]])
+    assert found.score == pytest.approx(log_p[0] - log_p[1])
+    assert total(found) == pytest.approx(found.score)
+    assert any(term.name == "x0: sand" for term in found.terms)
+    assert any(" and " in term.name for term in found.terms)
+    narrow = model.explain(X[0])
+    assert len(set(narrow.output) ^ set(narrow.against)) == 1
+    with pytest.raises(ValueError, match="the same"):
+        model.explain(X[0], output=["sea"], against=["sea"])
+    views = KernelHomogeneityAnalysis().fit(X, sets)
+    scores = dict(zip(views.classes_.tolist(), views.decision_function(X[:1])[0], strict=True))
+    found = views.explain(X[0], output="sea", against="sky")
+    assert found.score == pytest.approx(scores["sea"] - scores["sky"])
+
+
+def test_a_partition_is_explained_by_the_features_of_its_pairs() -> None:
+    random = np.random.default_rng(0)
+    y = [random.integers(0, 2, 6).tolist() for _ in range(8)]
+    X = [np.array([[3.0 * c, random.normal()] for c in labels]) for labels in y]
+    model = SupervisedClusterer(random_state=0).fit(X, y)
+    a, b = [0, 0, 1, 1, 1, 0], [0, 0, 0, 1, 1, 1]
+    found = model.explain(X[0], output=a, against=b)
+    i, j = np.triu_indices(6, 1)
+    affinity = np.abs(X[0][i] - X[0][j]) @ model.coef_ + model.intercept_
+    together = [np.array([labels[p] == labels[q] for p, q in zip(i, j, strict=True)], float) for labels in (a, b)]
+    assert found.score == pytest.approx((together[0] - together[1]) @ affinity)
+    assert model.explain(X[0]).output.tolist() == model.predict(X[:1])[0].tolist()
 
 
 # ------------------------------------------------------------------------------------------------------------- words

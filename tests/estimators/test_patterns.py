@@ -100,6 +100,47 @@ def test_degenerate_rows_are_refused_or_have_finite_answers(case: Case) -> None:
         assert finite(answers), (name, answers)
 
 
+def flat_clouds(case: Case) -> dict[str, tuple[Any, ...]]:
+    """Clouds that do not say how they lie: one point, many times the same, a line, a plane, a cloud and a point."""
+    source, target = case.data(0).args
+    line, spot = np.outer(np.linspace(0.0, 1.0, 30), [1.0, 2.0, 3.0]), np.full((30, 3), 2.0)
+    return {
+        "one point": (source[:1], target[:1]),
+        "two points": (source[:2], target[:2]),
+        "equal points": (spot, spot + 1.0),
+        "zeros": (np.zeros((30, 3)), np.zeros((30, 3))),
+        "lines": (line, line + 1.0),
+        "planes": (source * [1.0, 1.0, 0.0], source * [1.0, 1.0, 0.0] + 1.0),
+        "a cloud and equal points": (source, spot),
+        "a cloud and a line": (source, line),
+    }
+
+
+def poor_bits(case: Case) -> dict[str, tuple[Any, ...]]:
+    """Rows of zeros and ones that say little."""
+    (X,) = case.data(0).args
+    found = {"zeros": np.zeros_like(X), "ones": np.ones_like(X), "one row": X[:1], "one column": X[:, :1]}
+    return {name: (rows,) for name, rows in found.items()}
+
+
+@pytest.mark.parametrize(
+    "case", [case for case in CASES if case.data.__name__ in ("two_clouds", "bits")], ids=lambda case: case.cls.__name__
+)
+def test_poor_clouds_and_bits_are_refused_or_have_finite_answers(case: Case) -> None:
+    makes = {"two_clouds": flat_clouds, "bits": poor_bits}[case.data.__name__]
+    for name, args in makes(case).items():
+        model = case.make()
+        error = error_of(functools.partial(model.fit, *args))
+        if error is not None:
+            assert explained(error), (name, repr(error))
+            continue
+        answers = outputs(case, model, new=args[0])
+        assert finite([answers, *vars(model).values()]), (name, answers)
+        if case.data.__name__ == "two_clouds":
+            rotation = model.result_.rotation
+            np.testing.assert_allclose(rotation @ rotation.T, np.eye(3), atol=1e-8, err_msg=name)
+
+
 def named(parameter: str, known: Any) -> list[Case]:
     """Cases whose parameter is one of these names."""
     given = [(case, case.make().get_params(deep=False).get(parameter)) for case in CASES]

@@ -438,7 +438,7 @@ def test_a_line_of_100_megabytes(tmp_path, monkeypatch):
     with path.open("wb") as file:
         file.write(b"a\tred house\nb\tblue river\na\t")
         for _ in range(100):
-            file.write(b"\x00" * (1 << 20))
+            file.write(b"x" * (1 << 20))
         file.write(b" stone\n")
     model = HashedClassifier(n_bits=8).fit_file(path)
     assert model.progress_.examples == 3

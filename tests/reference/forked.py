@@ -91,7 +91,8 @@ def popen(code: str, *args: str, stdin: int | IO[Any] = subprocess.DEVNULL, text
 @functools.cache
 def _server() -> socket.socket:
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)}
+    path = [os.environ.get("PYTHONPATH", ""), str(Path(__file__).parent.parent)]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, path))}
     command = [sys.executable, "-m", "reference.forked", str(theirs.fileno())]
     process = subprocess.Popen(command, env=environment, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL)
     theirs.close()

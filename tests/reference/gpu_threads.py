@@ -33,6 +33,7 @@ static int __float_as_int(float f) { int u; std::memcpy(&u, &f, 4); return u; }
 static double __longlong_as_double(long long u) { double f; std::memcpy(&f, &u, 8); return f; }
 static long long __double_as_longlong(double f) { long long u; std::memcpy(&u, &f, 8); return u; }
 static int __ffs(unsigned x) { return __builtin_ffs((int)x); }
+static int __clz(unsigned x) { return x ? __builtin_clz(x) : 32; }
 static int __popc(unsigned x) { return __builtin_popcount(x); }
 static int atomicOr(int* p, int x) { const int old = *p; *p |= x; return old; }
 typedef unsigned long long u64;
@@ -115,11 +116,17 @@ template <class T> T __shfl_down_sync(unsigned, T x, int k) {
   const int lane = threadIdx.x & 31;
   return from_lane(x, lane + k < 32 ? lane + k : lane);
 }
-static unsigned __match_any_sync(unsigned, int x) {
+template <class T> unsigned same_lanes(T mine, T x) {  // the lanes that gave x
+  std::memcpy(fibers::values[threadIdx.x], &mine, sizeof(T));
+  __syncwarp();
   unsigned same = 0;
-  for (int lane = 0; lane < 32; ++lane) same |= unsigned(from_lane(x, lane) == x) << lane;
+  for (int lane = 0; lane < 32; ++lane)
+    same |= unsigned(!std::memcmp(fibers::values[threadIdx.x / 32 * 32 + lane], &x, sizeof(T))) << lane;
+  __syncwarp();
   return same;
 }
+static unsigned __ballot_sync(unsigned, bool x) { return same_lanes(x, true); }
+static unsigned __match_any_sync(unsigned, int x) { return same_lanes(x, x); }
 """
 
 _FOOT = r"""

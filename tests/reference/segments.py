@@ -54,8 +54,8 @@ def segment_score(theta, begin: int, s: int, e: int, c: int) -> float:
     return float(total)
 
 
-def neighbour_score(theta, begin: int, s: int, e: int, c: int, after: int) -> float:
-    """What a segment and the label after it score together."""
+def neighbour_score(theta, begin: int, s: int, e: int, c: int, after: int, end: int) -> float:
+    """What a segment and the one after it, [e, end) labelled ``after``, score together."""
     frames = slice(begin + s, begin + e)
     total = float(theta.transitions[c, after])
     if theta.edges is not None:
@@ -64,6 +64,8 @@ def neighbour_score(theta, begin: int, s: int, e: int, c: int, after: int) -> fl
         total += theta.pair_means[frames, c, after].mean()
     if theta.pair_variances is not None:
         total += theta.features[frames].var(axis=0) @ theta.pair_variances[:, c, after]
+    if theta.pair_spans is not None and max(e - s, end - e) <= len(theta.lengths):
+        total += theta.pair_spans[begin + e, e - s - 1, end - e - 1] @ theta.pair_span_scores[:, c, after]
     return float(total)
 
 
@@ -73,7 +75,7 @@ def score_of(y, theta, begin: int = 0, segment=segment_score, neighbours=neighbo
         return 0.0
     total = float(theta.start[y[0][2]] + theta.end[y[-1][2]])
     total += sum(segment(theta, begin, *one) for one in y)
-    return total + sum(neighbours(theta, begin, *one, after[2]) for one, after in pairwise(y))
+    return total + sum(neighbours(theta, begin, *one, after[2], after[1]) for one, after in pairwise(y))
 
 
 def remembered(function):

@@ -7,6 +7,7 @@ import pickle
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.linear_model import Perceptron
 from sklearn.metrics import balanced_accuracy_score, f1_score, get_scorer, log_loss
 from sklearn.model_selection import GridSearchCV, cross_val_score, cross_validate
 from sklearn.neighbors import KNeighborsClassifier
@@ -87,6 +88,22 @@ def test_cross_validation_and_searches_take_bare_names(task):
     assert several["test_accuracy"].tolist() == cross_val_score(Tagger(tol=0.1), X, y, cv=2).tolist()
     pipeline = make_pipeline(FunctionTransformer(), Tagger(tol=0.1))
     assert cross_val_score(pipeline, X, y, cv=2, scoring="f1_macro").tolist() == expected
+
+
+def test_several_scores_at_once_may_want_probabilities(task):
+    """scikit-learn asks a model for predict_proba before it computes several scores; a tagger has marginals instead."""
+    X, y, names = task.X_train, task.y_train, ["f1_macro", "neg_log_loss", "roc_auc_ovr", "token_accuracy"]
+    for model in (Tagger(tol=0.1, loss="log"), make_pipeline(FunctionTransformer(), Tagger(tol=0.1, loss="log"))):
+        found = cross_validate(model, X, y, cv=2, scoring=names, error_score="raise")
+        for name in names:
+            expected = cross_val_score(Tagger(tol=0.1, loss="log"), X, y, cv=2, scoring=sequence_scorer(name))
+            assert found[f"test_{name}"].tolist() == expected.tolist(), name
+    search = GridSearchCV(model, {"tagger__C": [0.01, 1.0]}, cv=2, scoring=names, refit="neg_log_loss").fit(X, y)
+    assert np.isfinite(search.cv_results_["mean_test_roc_auc_ovr"]).all()
+    assert search.score(X, y) == sequence_scorer("neg_log_loss")(search.best_estimator_[-1], X, y)
+    X, y = np.arange(12.0)[:, None], [0, 1] * 6
+    with pytest.warns(UserWarning, match="Perceptron has none of the following attributes: predict_proba"):
+        cross_validate(Perceptron(), X, y, cv=2, scoring=["accuracy", "neg_log_loss"])
 
 
 def test_bare_names_for_other_models_of_positions():

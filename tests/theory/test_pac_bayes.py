@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import warnings
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -11,14 +13,43 @@ from sklearn.exceptions import NotFittedError
 
 import mercer
 from mercer.alignment import Aligner
+from mercer.clustering import SupervisedClusterer
+from mercer.data import Segmentations, Sequences, SpanSequences
 from mercer.kernel_methods import KernelSVC
 from mercer.kernels import Linear
-from mercer.structures import Chain
+from mercer.parsing import read_trees
+from mercer.structured import CustomStructure, StructuredPredictor
+from mercer.structures import Chain, Segments, correlation
+from mercer.structures.joint import Examples, Joint
+from mercer.structures.partitions import Partitions
+from mercer.structures.row_sets import Queries, RowSets
 from mercer.theory import pac_bayes
-from mercer.theory._models import linear_view
+from mercer.theory._models import linear_view, radius_of
 
 TOKENS = [["the", "dog", "ran"], ["a", "cat", "sat", "there"], ["the", "cat", "ran"], ["dogs", "sat"]]
 TAGS = [["D", "N", "V"], ["D", "N", "V", "A"], ["D", "N", "V"], ["N", "V"]]
+
+
+class Order(CustomStructure):
+    """Orders of the rows of x."""
+
+    def features(self, x, y):
+        return np.linspace(1, -1, len(y)) @ x[list(y)]
+
+    def _ranked(self, w, x, cost_to=None):
+        def value(y):
+            return w @ self.features(x, y) + (0 if cost_to is None else self.cost(cost_to, y))
+
+        return sorted(itertools.permutations(range(len(x))), key=value, reverse=True)
+
+    def argmax(self, w, x, cost_to=None):
+        return self._ranked(w, x, cost_to)[0]
+
+    def k_best(self, w, x, k):
+        return [(y, float(w @ self.features(x, y))) for y in self._ranked(w, x)[:k]]
+
+    def log_cardinality(self, x):
+        return math.lgamma(len(x) + 1)
 
 
 def blobs(n: int, seed: int = 0, noise: float = 0.4) -> tuple[np.ndarray, np.ndarray]:
@@ -95,7 +126,15 @@ def test_gibbs_classifiers_predict_outputs_of_every_kind():
     assert [list(tags) for tags in loud] == [list(tags) for tags in tagger.predict(TOKENS)]
     quiet = pac_bayes.gibbs_classifier(tagger, scale=0.0, random_state=0).predict(TOKENS * 5)
     assert quiet != [*tagger.predict(TOKENS * 5)]
+    trees = read_trees("(S (N dogs) (V ran)) (S (N cats) (V (V sat) (N dogs)))")
+    parser = mercer.Parser(C=10.0, random_state=0).fit(None, trees)
+    assert pac_bayes.gibbs_classifier(parser, scale=1e4, random_state=0).predict([trees[1].leaves()]) == [trees[1]]
+    aligner = Aligner(C=1.0).fit([("abc", "abc"), ("ab", "abb")], [[(0, 0), (1, 1), (2, 2)], [(0, 0), (1, 1)]])
+    drawn = pac_bayes.gibbs_classifier(aligner, scale=1e4, random_state=0).predict([("abc", "abc")])
+    assert drawn[0].pairs.tolist() == aligner.predict([("abc", "abc")])[0].pairs.tolist()
     X, y = blobs(40)
+    model = mercer.LinearClassifier(C=10.0).fit(X, y)
+    assert pac_bayes.gibbs_classifier(model, scale=1e6, random_state=0).predict(X) == model.predict(X).tolist()
     machine = KernelSVC(Linear(), C=10.0).fit(X[y < 2], y[y < 2])
     answers = pac_bayes.gibbs_classifier(machine, scale=1e4, random_state=0).predict(X[y < 2])
     assert np.mean(np.array(answers) == machine.predict(X[y < 2])) > 0.95
@@ -192,6 +231,22 @@ def test_alignments_graphs_and_kernels_have_bounds():
     assert found.error == pytest.approx(np.mean(machine.predict(X) != y))
 
 
+def test_trees_have_bounds_and_count_what_the_grammar_cannot_derive_as_wrong():
+    trees = read_trees("(S (N dogs) (V ran)) (S (N cats) (V (V sat) (N dogs))) (S (N cats) (V ran))")
+    parser = mercer.Parser(C=10.0, random_state=0).fit(None, trees)
+    bounds = pac_bayes.bound(parser, None, trees, B="data", n_draws=3)
+    assert bounds.error == 0.0
+    unknown = read_trees("(S (N fish) (V swam))")
+    bounds = pac_bayes.bound(parser, None, [*trees, *unknown], B="data", n_draws=3)
+    assert bounds.error == pytest.approx(0.25)
+    assert bounds.m == 4
+    with pytest.raises(ValueError, match="no tree of the grammar"):
+        pac_bayes.bound(parser, None, unknown, B="data")
+    ruled = mercer.Parser(method="pcfg", grammar=mercer.parsing.Grammar.from_trees([*trees, *unknown])).fit(None, trees)
+    with pytest.raises(TypeError, match="Parser has weights of −inf"):
+        pac_bayes.bound(ruled, None, trees, B="data")
+
+
 def test_effective_labels_lie_between_one_and_all():
     assert pac_bayes.effective_labels([0.0, 1.0, 0.0]) == 1.0
     assert pac_bayes.effective_labels(np.full(7, 1 / 7)) == pytest.approx(7.0)
@@ -229,9 +284,109 @@ def test_bounds_ask_for_b():
         pac_bayes.bound(model, X, y, B="guess")
     with pytest.raises(ValueError, match="B must be"):
         pac_bayes.bound(model, X, y, B=-1.0)
+
+
+def segmentations(n: int, structure: Segments) -> Iterator[Segmentations]:
+    """All outputs of one sequence of n positions."""
+    for cuts in itertools.product((0, 1), repeat=n - 1):
+        starts = np.flatnonzero([1, *cuts])
+        lengths = np.diff([*starts, n])
+        for labels in itertools.product(range(structure.n_labels), repeat=len(starts)):
+            bounds = structure.shortest[list(labels)], structure.longest[list(labels)]
+            if (lengths >= bounds[0]).all() and (lengths <= bounds[1]).all():
+                length, label = np.zeros(n, np.int32), np.zeros(n, np.int32)
+                length[starts], label[starts] = lengths, labels
+                yield Segmentations.from_marks(length, label, np.array([0, n]))
+
+
+@pytest.mark.parametrize("n_labels", [1, 2])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"lengths": "poisson"},
+        {"statistics": ("mean", "variance"), "lengths": None},
+        {"statistics": ("sum",), "neighbours": ("boundary", "mean", "variance"), "lengths": "constant"},
+        {"n_span_features": 2, "min_length": 2, "lengths": "log-normal"},
+    ],
+    ids=str,
+)
+def test_the_radius_of_segments_bounds_every_pair_of_segmentations(n_labels, options):
+    n, rng = 5, np.random.default_rng(n_labels)
+    structure = Segments(n_labels, 2, 2, max_length=4, **options)
+    rows, edges = rng.normal(size=(n, 2)), rng.normal(size=(n, 2))
+    if options.get("n_span_features"):
+        spans = rng.normal(size=(n, structure.K, 2))
+        X = SpanSequences(rows, np.array([0, n]), edges=edges, spans=spans)
+    else:
+        X = Sequences(rows, np.array([0, n]), edges=edges)
+    features = []
+    for y in segmentations(n, structure):
+        mu, out = structure.zeros(structure.scores(np.zeros(structure.n_weights), X)), np.zeros(structure.n_weights)
+        structure.add_output(mu, y, np.ones(1))
+        structure.backward(X, mu, out)
+        features.append(out)
+    Phi = np.array(features)
+    largest = np.sqrt(((Phi[:, None] - Phi) ** 2).sum(axis=2)).max()
+    radius = radius_of(structure, X)
+    assert largest <= radius + 1e-9
+    assert radius <= 6.0 * largest
+
+
+def test_segmenters_structures_of_ones_own_and_partitions_have_bounds():
     segmenter = mercer.Segmenter(max_length=3).fit([np.eye(4)], [[(0, 2, "a"), (2, 4, "b")]])
-    with pytest.raises(ValueError, match="B='data' is not known for a Segments"):
-        pac_bayes.bound(segmenter, [np.eye(4)], [[(0, 2, "a"), (2, 4, "b")]], B="data")
+    bounds = pac_bayes.bound(segmenter, [np.eye(4)], [[(0, 2, "a"), (2, 4, "b")]], B="data", n_draws=2)
+    assert np.isfinite(bounds.B)
+    assert bounds.m == 1
+    rng = np.random.default_rng(0)
+    orders = list(itertools.permutations(range(3)))
+    X = [rng.normal(size=(3, 2)) for _ in range(6)]
+    y = [tuple(np.argsort(-x[:, 0]).tolist()) for x in X]
+    own = StructuredPredictor(Order(), C=1.0, random_state=0).fit(X, y)
+    bounds = pac_bayes.bound(own, X, y, B="data", n_draws=3)
+    assert bounds.log_cardinality == pytest.approx(math.log(6))
+    features = [np.array([Order().features(x, order) for order in orders]) for x in X]
+    largest = max(np.sqrt(((Phi[:, None] - Phi) ** 2).sum(axis=2)).max() for Phi in features)
+    assert largest <= bounds.B <= 2.0 * largest
+    with pytest.raises(ValueError, match=r"B='data' would ask Order.argmax 2,002 times"):
+        radius_of(Joint(Order(), 1001), Examples(X))
+
+
+def test_partitions_have_their_exact_second_best():
+    rng = np.random.default_rng(3)
+    sets = [rng.normal(size=(4, 2)) for _ in range(5)]
+    clusters = [[0, 0, 1, 1], [0, 1, 1, 1], [0, 1, 2, 0], [0, 0, 0, 0], [0, 1, 0, 1]]
+    model = SupervisedClusterer(decode="exact", C=1.0, random_state=0).fit(sets, clusters)
+    view = linear_view(model)
+    data = view.read(sets, clusters)
+    partitions = {tuple(correlation.canonical(c).tolist()) for c in itertools.product(range(4), repeat=4)}
+    every = np.array([correlation.together(np.array(c)) for c in sorted(partitions)])
+    assert view.log_cardinality(data) == pytest.approx(math.log(len(every)))
+    radius = 0.0
+    for x, y, lead in zip(*data, view.leads(data), strict=True):
+        Phi = np.array([Partitions("exact", "pairs").features(x, z) for z in every])
+        scores, same = Phi @ view.w, (every == y).all(axis=1)
+        assert lead == pytest.approx(scores[same][0] - scores[~same].max())
+        radius = max(radius, np.sqrt(((Phi[:, None] - Phi) ** 2).sum(axis=2)).max())
+    assert radius <= view.radius(data) + 1e-9
+    bounds = pac_bayes.bound(model, sets, clusters, B="data", n_draws=3)
+    assert bounds.error == pytest.approx(np.mean(view.leads(data) <= 0))
+    drawn = pac_bayes.gibbs_classifier(model, scale=1e6, random_state=0).predict(sets)
+    assert [labels.tolist() for labels in drawn] == [labels.tolist() for labels in model.predict(sets)]
+    with pytest.raises(TypeError, match="decode='exact'"):
+        linear_view(SupervisedClusterer(random_state=0).fit(sets, clusters))
+
+
+def test_sets_of_rows_have_a_radius():
+    rng = np.random.default_rng(0)
+    Z, members = rng.normal(size=(4, 2)), np.array([[1.0, 0.0], [1.0, 1.0]])
+    structure, X = RowSets(Z, 2), Queries(members)
+    every = np.array(list(itertools.product((0, 1), repeat=4)))
+    largest = 0.0
+    for i in range(2):
+        sums = np.array([np.outer(members[i], y @ Z).ravel() for y in every])
+        largest = max(largest, np.sqrt(((sums[:, None] - sums) ** 2).sum(axis=2)).max())
+    assert largest <= radius_of(structure, X) + 1e-9
 
 
 def test_models_without_a_norm_are_refused_by_name():

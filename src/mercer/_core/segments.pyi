@@ -50,6 +50,16 @@ class SegmentParts:
         | None = None,
         mark_score: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)]
         | None = None,
+        cuts: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", device="cpu", writable=False)]
+        | None = None,
+        pair_spans: Annotated[
+            NDArray[numpy.float64], dict(shape=(None, None, None, None), order="C", device="cpu", writable=False)
+        ]
+        | None = None,
+        pair_span_scores: Annotated[
+            NDArray[numpy.float64], dict(shape=(None, None, None), order="C", device="cpu", writable=False)
+        ]
+        | None = None,
     ) -> None: ...
     @property
     def n_sums(self) -> int: ...

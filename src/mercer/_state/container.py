@@ -7,8 +7,9 @@ description holds the format version, the version of mercer, the kind of model, 
 
 so every changed byte is noticed, in the header (names, dtypes, shapes, meta) as in the payload. The checksum
 stands first in the header, at a fixed place. Any safetensors reader opens these files; we read and write the
-layout ourselves because arrays then stream through one file handle (no second copy of a large model, no
-memory map of a file that another process may replace) and a full disk stays an `OSError` with its number.
+layout ourselves because arrays then stream through one file handle (no second copy of a large model) and a full
+disk stays an `OSError` with its number. A file that nobody changes in place can be mapped instead of read, so that
+processes share its pages.
 
 What a file may make us allocate is limited (`limits.py`); what a kind of model is, says `registry.py`.
 """
@@ -21,6 +22,7 @@ import hashlib
 import importlib.metadata
 import json
 import math
+import mmap
 import os
 import re
 import secrets
@@ -38,7 +40,18 @@ except ImportError:  # pragma: no cover - Windows
 
 from mercer._state.limits import DIMENSIONS, HEADER_BYTES, NESTING, reserve
 
-__all__ = ["FORMAT_VERSION", "ModelFile", "ModelFileError", "read_file", "replacing", "write_atomically", "write_file"]
+__all__ = [
+    "FORMAT_VERSION",
+    "MappedFile",
+    "ModelFile",
+    "ModelFileError",
+    "checksum_of",
+    "map_file",
+    "read_file",
+    "replacing",
+    "write_atomically",
+    "write_file",
+]
 
 FORMAT_VERSION = 2
 """Of what a description holds; files of another one are refused by name. 1: every kind of model had its own layout; 2:
@@ -81,8 +94,8 @@ class ModelFile:
 # --------------------------------------------------------------------------------------------------- writing
 
 
-def write_file(path: Path, kind: str, meta: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
-    """Write one model file, atomically.
+def write_file(path: Path, kind: str, meta: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> str:
+    """Write one model file, atomically; return its checksum.
 
     Parameters
     ----------
@@ -107,7 +120,7 @@ def write_file(path: Path, kind: str, meta: Mapping[str, Any], arrays: Mapping[s
     --------
     >>> import tempfile
     >>> path = tempfile.mkdtemp() + "/weights.mercer"
-    >>> write_file(path, "Weights", {"C": 0.1}, {"w": np.arange(3.0)})
+    >>> checksum = write_file(path, "Weights", {"C": 0.1}, {"w": np.arange(3.0)})
     >>> read_file(path)
     ModelFile(kind='Weights', meta={'C': 0.1}, arrays={'w': array([0., 1., 2.])})
     """
@@ -123,6 +136,7 @@ def write_file(path: Path, kind: str, meta: Mapping[str, Any], arrays: Mapping[s
     start = len(_CHECKSUM_START)
     header = header[:start] + checksum.encode() + header[start + len(checksum) :]
     write_atomically(path, [len(header).to_bytes(8, "little"), header, *payload])
+    return checksum
 
 
 def write_atomically(path: Path, chunks: Iterable[bytes | memoryview]) -> None:
@@ -342,7 +356,7 @@ def _blake2b(chunks: Iterable[bytes | memoryview]) -> str:
 # --------------------------------------------------------------------------------------------------- reading
 
 
-def read_file(path: Path, kind: str | None = None) -> ModelFile:
+def read_file(path: Path, kind: str | None = None, *, mapped: bool = False) -> ModelFile:
     """Read one model file and check all of it.
 
     Parameters
@@ -351,6 +365,9 @@ def read_file(path: Path, kind: str | None = None) -> ModelFile:
         The file to read.
     kind : str, optional
         The kind of model expected; any kind by default.
+    mapped : bool, default=False
+        Map the arrays instead of reading them: processes that map the same file share its memory. The file must not be
+        changed in place while the arrays live; replacing it by another is fine.
 
     Returns
     -------
@@ -364,12 +381,76 @@ def read_file(path: Path, kind: str | None = None) -> ModelFile:
     OSError
         If the file is missing or cannot be opened.
     """
-    name = os.fspath(path)
-    _check_regular(os.stat(path), name)
+    with _opened(path) as file:
+        return _Reader(file, os.fspath(path), mapped).read(kind)
+
+
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[BinaryIO]:
+    _check_regular(os.stat(path), os.fspath(path))
     # Not blocking: a pipe that was put here since then is refused, not waited for.
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
     with os.fdopen(os.open(path, flags), "rb") as file:
-        return _Reader(file, name).read(kind)
+        yield file
+
+
+def checksum_of(path: Path) -> str:
+    """The checksum that a model file says it has; "" of a file that says none. Nothing is checked."""
+    name = os.fspath(path)
+    _check_regular(os.stat(path), name)
+    with open(path, "rb") as file:
+        start = file.read(8 + len(_CHECKSUM_START) + len(_NO_CHECKSUM))[8:]
+    said = start[len(_CHECKSUM_START) :]
+    return said.decode("ascii", "replace") if start.startswith(_CHECKSUM_START) else ""
+
+
+class MappedFile:
+    """A file in this layout whose arrays are read from the disk where they are touched, and can be forgotten again.
+
+    Attributes
+    ----------
+    meta : dict
+        The description.
+    arrays : dict of ndarray
+        Read-only views of the mapped file.
+    checksum : str
+        What the file says of itself; `map_file` has compared it with the contents where it was asked to.
+    """
+
+    def __init__(self, meta: dict[str, Any], arrays: dict[str, np.ndarray], checksum: str, mapped: mmap.mmap) -> None:
+        self.meta, self.arrays, self.checksum, self._mapped = meta, arrays, checksum, mapped
+
+    def drop_pages(self) -> None:
+        """Let the system take back the memory of what was read; what is touched again is read again."""
+        _drop_pages(self._mapped)
+
+
+def map_file(path: Path, kind: str, *, verify: bool = True) -> MappedFile:
+    """Map one file that `write_file` wrote into memory.
+
+    Parameters
+    ----------
+    path : str or path-like
+        A file that nobody changes while it is mapped: whoever replaces it renames another one over it.
+    kind : str
+        The kind expected.
+    verify : bool, default=True
+        Read all of it once and compare the checksum. The layout is checked in any case.
+
+    Raises
+    ------
+    ModelFileError
+        As `read_file`.
+    OSError
+        If the file is missing or cannot be opened.
+    """
+    with _opened(path) as file:
+        return _Reader(file, os.fspath(path)).map(kind, verify)
+
+
+def _drop_pages(mapped: mmap.mmap) -> None:
+    if hasattr(mapped, "madvise"):
+        mapped.madvise(mmap.MADV_DONTNEED)
 
 
 def _check_regular(status: os.stat_result, name: str) -> None:
@@ -382,9 +463,10 @@ def _check_regular(status: os.stat_result, name: str) -> None:
 class _Reader:
     """Reads one open file; every failure names the file."""
 
-    def __init__(self, file: BinaryIO, path: str) -> None:
+    def __init__(self, file: BinaryIO, path: str, mapped: bool = False) -> None:
         self.file = file
         self.path = path
+        self.mapped = mapped
 
     def read(self, kind: str | None) -> ModelFile:
         header = self._read_header()
@@ -392,8 +474,9 @@ class _Reader:
         description = self._description(table)
         arrays = self._allocate(table)
         raw = [_raw_bytes(array) for array in arrays.values()]
-        for buffer in raw:
-            self._fill(buffer)
+        if not self.mapped:
+            for buffer in raw:
+                self._fill(buffer)
         self._check_checksum(header, raw)
         # A byte other than 0 and 1 in a bool array is undefined behaviour for whoever uses it.
         for name, array in arrays.items():
@@ -402,6 +485,33 @@ class _Reader:
         if kind is not None and description["kind"] != kind:
             self._fail(f"holds a {description['kind']!r}, not a {kind!r}")
         return ModelFile(description["kind"], description["meta"], dict(sorted(arrays.items())))
+
+    def map(self, kind: str, verify: bool) -> MappedFile:
+        header = self._read_header()
+        table = self._json_object(header, "its header")
+        description = self._description(table)
+        layout = self._layout(table)
+        mapped = mmap.mmap(self.file.fileno(), 0, access=mmap.ACCESS_READ)
+        begin, view = 8 + len(header), memoryview(mapped)
+        if verify:
+            self._check_checksum(header, self._chunks(view[begin:], mapped))
+        if description["kind"] != kind:
+            self._fail(f"holds a {description['kind']!r}, not a {kind!r}")
+        arrays = {}
+        for name, dtype, shape, start, end in layout:
+            part = view[begin + start : begin + end]
+            arrays[name] = np.frombuffer(part, dtype).reshape(shape) if len(part) else np.empty(shape, dtype)
+            if dtype == np.bool_ and arrays[name].size and arrays[name].view(np.uint8).max() > 1:
+                self._fail(f"is damaged: array {name!r} holds bytes that are not booleans")
+        return MappedFile(description["meta"], arrays, str(description.get("checksum")), mapped)
+
+    @staticmethod
+    def _chunks(data: memoryview, mapped: mmap.mmap) -> Iterator[memoryview]:
+        """The bytes in their order, each part forgotten when the next one is asked for."""
+        size = 8 * 2**20
+        for start in range(0, len(data), size):
+            yield data[start : start + size]
+            _drop_pages(mapped)
 
     def _fail(self, what: str, cause: Exception | None = None) -> NoReturn:
         raise ModelFileError(f"{self.path} {what}") from cause
@@ -460,8 +570,8 @@ class _Reader:
             self._fail("is damaged: its description has no kind or no meta")
         return description
 
-    def _allocate(self, table: dict[str, Any]) -> dict[str, np.ndarray]:
-        """Return empty arrays in file order, once it is certain that the file is as long as they need."""
+    def _layout(self, table: dict[str, Any]) -> list[tuple[str, np.dtype[Any], list[int], int, int]]:
+        """Return names, types, shapes and places in file order, once it is certain that the file has as many bytes."""
         entries = [self._entry(name, entry) for name, entry in table.items()]
         layout = sorted(entries, key=lambda item: item[3:])
         position = 0
@@ -474,11 +584,21 @@ class _Reader:
             self._fail(f"is truncated: {payload} bytes of arrays where its header promises {position}")
         if position < payload:
             self._fail(f"is damaged: {payload - position} bytes too many at its end")
+        return layout
+
+    def _allocate(self, table: dict[str, Any]) -> dict[str, np.ndarray]:
+        """Return empty arrays in file order."""
+        layout = self._layout(table)
         try:
-            reserve(position, "its arrays")
+            reserve(layout[-1][4] if layout else 0, "its arrays")
         except ValueError as err:
             self._fail(f"is too large: {err}", err)
         try:
+            if self.mapped and layout:
+                # Private: what a model changes of its arrays stays its own, and is copied page by page.
+                pages = mmap.mmap(self.file.fileno(), self.size, access=mmap.ACCESS_COPY)
+                first = self.file.tell()
+                return {name: np.ndarray(shape, dtype, pages, first + start) for name, dtype, shape, start, _ in layout}
             return {name: np.empty(shape, dtype) for name, dtype, shape, _, _ in layout}
         except (ValueError, OverflowError) as err:  # no items, but dimensions beyond what numpy counts
             self._fail(f"is damaged: impossible shape of an array ({err})", err)
@@ -506,7 +626,7 @@ class _Reader:
                 self._fail("is truncated: it ends inside its arrays")
             done += count
 
-    def _check_checksum(self, header: bytes, raw: list[memoryview]) -> None:
+    def _check_checksum(self, header: bytes, raw: Iterable[memoryview]) -> None:
         start, end = len(_CHECKSUM_START), len(_CHECKSUM_START) + len(_NO_CHECKSUM)
         blank = header[:start] + _NO_CHECKSUM.encode() + header[end:]
         found = _blake2b([len(header).to_bytes(8, "little"), blank, *raw])

@@ -33,6 +33,8 @@ MODELS: dict[str, str] = {
     "LabelRanker": "mercer.ranking:LabelRanker",
     "Ranker": "mercer.ranking:Ranker",
     "StructuredPredictor": "mercer.structured:StructuredPredictor",
+    "MaximumEntropyDiscrimination": "mercer.structured:MaximumEntropyDiscrimination",
+    "HMMClassifier": "mercer.markov:HMMClassifier",
     "Parser": "mercer.parsing:Parser",
     "Aligner": "mercer.alignment:Aligner",
     "CirculantProjection": "mercer.maps:CirculantProjection",
@@ -169,7 +171,7 @@ def save(model: Any, path: Path) -> None:
     write_file(path, kind, _without_run_settings(meta), arrays)
 
 
-def load(path: Path, *, max_bytes: int | None = None) -> Any:
+def load(path: Path, *, max_bytes: int | None = None, mapped: bool = False) -> Any:
     """Read a model that `save` wrote.
 
     Loading never runs code from the file. Parameters about the machine rather than the model (``n_jobs``,
@@ -183,6 +185,10 @@ def load(path: Path, *, max_bytes: int | None = None) -> Any:
         Most memory that the model may take; reading may need as much again for a moment. Default: the larger of
         256 MiB and 16 times the size of the file. A short file can describe a large model, such as a hashed one with
         2^28 weights that are mostly 0.
+    mapped : bool, default=False
+        Map the arrays of the file instead of reading them: processes that load the same file share its memory, where
+        the model keeps arrays as they are in the file. The file must not be changed in place while the model lives;
+        `save` replaces files and never changes them.
 
     Returns
     -------
@@ -203,7 +209,7 @@ def load(path: Path, *, max_bytes: int | None = None) -> Any:
     try:
         size = os.stat(path).st_size
         with budget(default_budget(size) if max_bytes is None else max_bytes):
-            file = read_file(path)
+            file = read_file(path, mapped=mapped)
             if file.kind not in MODELS:
                 raise ModelFileError(
                     f"{name} holds a {file.kind!r}, which this version of mercer does not know"

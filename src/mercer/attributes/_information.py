@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mercer.inference import ChowLiuTree
+from mercer.inference import ChowLiuTree, LatentTree
 
 __all__ = ["TreeInformation", "empirical_information", "information", "joint_states"]
 
@@ -43,7 +43,7 @@ def information(table: np.ndarray) -> np.ndarray:
 class TreeInformation:
     """I(Q; z) from a tree over (query attributes, weak attributes) and one over weak attributes."""
 
-    def __init__(self, supervised: ChowLiuTree, unsupervised: ChowLiuTree) -> None:
+    def __init__(self, supervised: ChowLiuTree | LatentTree, unsupervised: ChowLiuTree | LatentTree) -> None:
         self.supervised = supervised
         m = unsupervised.n_features_in_
         n_attributes = supervised.n_features_in_ - m

@@ -3,8 +3,9 @@
     s_Q(x) = Σ_{q in Q} ( Σ_{j in Z_Q} w_qj z_j(x) + b_q ),        rank by s_Q, retrieve where s_Q > 0
 
 Weights minimise ½‖w‖² + C Σ_Q ξ_Q, ξ_Q = max over sets y of rows of Δ(y_Q, y) + score(Q, y) − score(Q, y_Q): a
-structured margin over sets of rows (`mercer.structures.row_sets`), for queries of up to three attributes that training
-rows answer. Z_Q are the weak attributes that say most about the query (`mercer.attributes._information`).
+structured margin over sets of rows (`mercer.structures.row_sets`), for queries of single attributes, or of up to
+``max_size`` that training rows answer. Z_Q are the weak attributes that say most about the query
+(`mercer.attributes._information`).
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from mercer._estimator import Estimator
 from mercer._state.saved import Choice, Count, Fields, Floats, Ints, LabelValues, Nested, Optional, Saved, Transient
 from mercer._validation import check_choice, check_count, check_positive
 from mercer.attributes._information import TreeInformation, empirical_information
-from mercer.inference import ChowLiuTree
+from mercer.inference import ChowLiuTree, LatentTree
 from mercer.learning.losses import Hinge
 from mercer.learning.risk import Risk
 from mercer.learning.training import train
@@ -32,7 +33,7 @@ from mercer.structures.row_sets import COSTS, Queries, RowSets
 __all__ = ["AttributeRetriever", "Ranking"]
 
 METHODS = ("structured", "marr", "sum")
-INFORMATION = ("empirical", "semi-supervised")
+INFORMATION = ("empirical", "semi-supervised", "latent")
 _BLOCK = 1 << 16  # rows whose scores are summed at a time
 
 
@@ -66,15 +67,16 @@ class AttributeRetriever(Saved, Estimator):
         "hamming" lets it answer with no row at all and ranks poorly.
     n_weak : int, optional
         ϑ: weak attributes that count for a query, those that say most about it. By default all.
-    information : {"empirical", "semi-supervised"}, default="empirical"
-        How that is measured: by counts in labelled rows, or by trees, of which one is learnt from ``unlabelled`` rows,
-        too. For "structured" with ``n_weak``.
+    information : {"empirical", "semi-supervised", "latent"}, default="empirical"
+        How that is measured: by counts in labelled rows; by trees, of which one is learnt from ``unlabelled`` rows,
+        too; or by such trees with hidden variables. For "structured" with ``n_weak``.
     C : float, default=0.1
         Weight of the mean loss over rows, for each attribute; smaller values regularise more.
     beta : float, default=1.0
         β of "f-beta".
-    max_size : int, default=3
-        Largest number of attributes in queries of training.
+    max_size : int, default=1
+        Largest number of attributes in queries of training; those of prediction may be larger. On two real sets
+        training on pairs and triples ranked held-out training rows worse.
     max_queries : int, default=300
         Most queries of training; single attributes are all there, larger ones are drawn.
     min_rows : int, default=5
@@ -138,8 +140,8 @@ class AttributeRetriever(Saved, Estimator):
         n_rows_=Count(1),
         bits_=Optional(Ints(None, "n_features_in_", below=256)),
         labels_=Optional(Ints(None, "classes_", below=256)),
-        supervised_=Optional(Nested(ChowLiuTree)),
-        unsupervised_=Optional(Nested(ChowLiuTree)),
+        supervised_=Optional(Nested(ChowLiuTree, LatentTree)),
+        unsupervised_=Optional(Nested(ChowLiuTree, LatentTree)),
         gap_=Floats(),
         n_iter_=Count(0),
         _chosen=Transient(),
@@ -154,7 +156,7 @@ class AttributeRetriever(Saved, Estimator):
         information: str = "empirical",
         C: float = 0.1,
         beta: float = 1.0,
-        max_size: int = 3,
+        max_size: int = 1,
         max_queries: int = 300,
         min_rows: int = 5,
         folds: int = 5,
@@ -192,7 +194,7 @@ class AttributeRetriever(Saved, Estimator):
         Y : array or sparse matrix of 0 and 1 of shape (n_rows, n_attributes), or list of sets of attributes
             The query attributes of the rows.
         unlabelled : array of shape (n_more_rows, n_weak), optional
-            Weak attributes of rows without labels, for ``information="semi-supervised"``.
+            Weak attributes of rows without labels, for ``information="semi-supervised"`` and ``"latent"``.
 
         Returns
         -------
@@ -234,8 +236,8 @@ class AttributeRetriever(Saved, Estimator):
             check_count("n_weak", self.n_weak)
             if self.method != "structured":
                 raise ValueError(f"n_weak chooses weak attributes for method='structured', not for {self.method!r}")
-        if unlabelled is not None and (self.information != "semi-supervised" or self.n_weak is None):
-            raise ValueError("unlabelled rows are for information='semi-supervised' with n_weak")
+        if unlabelled is not None and (self.information == "empirical" or self.n_weak is None):
+            raise ValueError("unlabelled rows are for information='semi-supervised' or 'latent' with n_weak")
 
     def _warn_of_idle(self) -> None:
         for on, word in ((self.counts_ == 0, "never"), (self.counts_ == self.n_rows_, "always")):
@@ -331,8 +333,9 @@ class AttributeRetriever(Saved, Estimator):
         if unlabelled is not None:
             extra = validate_data(self, unlabelled, dtype=np.float64, reset=False)
             more = np.vstack([bits, extra > self.medians_])
-        self.supervised_ = ChowLiuTree().fit(np.hstack([labels, bits]))
-        self.unsupervised_ = ChowLiuTree().fit(more)
+        kind: Any = LatentTree if self.information == "latent" else ChowLiuTree
+        self.supervised_ = kind().fit(np.hstack([labels, bits]))
+        self.unsupervised_ = kind().fit(more)
 
     def information_of(self, query: Any) -> np.ndarray:
         """Return how much each weak attribute says about a query, in nats.

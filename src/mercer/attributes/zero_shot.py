@@ -26,6 +26,7 @@ from mercer._validation import check_choice, check_count, check_flag, check_posi
 from mercer.attributes._checks import check_classes, check_similarity, check_table, used_rows
 from mercer.attributes.category import DECODINGS, Encoder, decoded, signed, warn_of_idle
 from mercer.attributes.design import _designed, visual_proximity
+from mercer.learning._sigmoids import fit_sigmoids
 from mercer.learning.weighted_machines import LOSSES, fit_machines
 
 __all__ = ["ZeroShotClassifier", "attribute_similarity"]
@@ -438,8 +439,10 @@ class ZeroShotClassifier(ClassifierMixin, Encoder):
                 continue
             own = self._machines(X[~out], targets, labels[~out], None if weights is None else weights[~out])
             scores[out] = X[out] @ own[0].T + own[1]
-        truth = known[labels]
-        platt = np.array([_sigmoid(scores[:, m], truth[:, m]) for m in range(known.shape[1])])
+        truth = known[labels] > 0
+        platt = np.column_stack(fit_sigmoids(scores, truth))
+        alone = truth.all(axis=0) | ~truth.any(axis=0)  # nothing is known of the other value: Platt's prior
+        platt[alone, 1] = np.log((truth.sum(axis=0) + 1.0) / ((~truth).sum(axis=0) + 1.0))[alone]
         return coef, intercept, known, new, platt, np.clip(known.mean(axis=0), 0.02, 0.98)
 
     def _calibrated(self, X: Any, labels: np.ndarray, n_known: int, side: _Side, weights: Any) -> float:
@@ -559,23 +562,3 @@ def _binary(known: np.ndarray, new: np.ndarray) -> tuple[np.ndarray, np.ndarray]
     if not np.isin(both, (0.0, 1.0)).all():
         both = (both > both.mean()).astype(float)
     return both[: len(known)], both[len(known) :]
-
-
-def _sigmoid(scores: np.ndarray, truth: np.ndarray) -> tuple[float, float]:
-    """Slope and offset of the sigmoid that fits labels best, with Platt's softened targets; by Newton steps."""
-    positive = truth.sum()
-    negative = len(truth) - positive
-    if not positive or not negative:
-        return 0.0, float(np.log((positive + 1.0) / (negative + 1.0)))
-    target = np.where(truth > 0, (positive + 1.0) / (positive + 2.0), 1.0 / (negative + 2.0))
-    slope, offset = 0.0, float(np.log((positive + 1.0) / (negative + 1.0)))
-    for _ in range(50):
-        p = 1.0 / (1.0 + np.exp(-np.clip(slope * scores + offset, -500, 500)))
-        w, r = p * (1.0 - p) + 1e-9, target - p
-        H = np.array([[(w * scores * scores).sum() + 1e-9, (w * scores).sum()], [(w * scores).sum(), w.sum()]])
-        step = np.linalg.solve(H, [(r * scores).sum(), r.sum()])
-        step *= min(1.0, 5.0 / max(np.abs(step).max(), 1e-300)) if np.abs(step).max() > 5.0 else 1.0
-        slope, offset = slope + float(step[0]), offset + float(step[1])
-        if np.abs(step).max() < 1e-8:
-            break
-    return slope, offset

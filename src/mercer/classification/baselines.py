@@ -31,6 +31,8 @@ from mercer._validation import check_choice, check_count, check_positive, check_
 
 __all__ = ["KMeansMajority", "SampledKNN"]
 
+_LEAST = 5000  # rows that neighbours are searched among, whatever their share
+
 
 class _SampledBaseline(Saved, ClassifierMixin, Estimator):
     """What both share: checks, and the sample of the training rows."""
@@ -53,7 +55,7 @@ class _SampledBaseline(Saved, ClassifierMixin, Estimator):
 
         Rows of weight 0 are never in the sample.
         """
-        share = _check_share("fraction", fraction)
+        share = None if fraction == "auto" else _check_share("fraction", fraction)
         X, y = validate_data(self, check_sparse("X", X), y, accept_sparse="csr", dtype=[np.float64, np.float32])
         check_classification_targets(y)
         self.classes_, labels = np.unique(y, return_inverse=True)
@@ -61,7 +63,9 @@ class _SampledBaseline(Saved, ClassifierMixin, Estimator):
         given = check_weights(sample_weight, X.shape[0])
         weights = np.ones(X.shape[0]) if given is None else given
         used = np.flatnonzero(weights)
-        size = max(1, round(share * len(used)))
+        size = (
+            min(len(used), max(_LEAST, round(0.03 * len(used)))) if share is None else max(1, round(share * len(used)))
+        )
         rows = used if size == len(used) else np.sort(random.permutation(used)[:size])
         self.sample_indices_ = rows
         return X, labels, rows, random, weights
@@ -80,8 +84,8 @@ class SampledKNN(_SampledBaseline):
 
     Parameters
     ----------
-    fraction : float in (0, 1], default=0.03
-        Share of the training rows to search.
+    fraction : float in (0, 1] or "auto", default="auto"
+        Share of the training rows to search. ``"auto"``: 3 %, but at least 5,000 rows, or all where there are fewer.
     n_neighbors : int, default=5
         Neighbours that vote; all rows of the sample if it has fewer. Ties go to the label of the nearest of them.
     metric : {"euclidean", "cosine", "manhattan"}, default="euclidean"
@@ -111,7 +115,7 @@ class SampledKNN(_SampledBaseline):
 
     def __init__(
         self,
-        fraction: float = 0.03,
+        fraction: float | str = "auto",
         n_neighbors: int = 5,
         *,
         metric: str = "euclidean",

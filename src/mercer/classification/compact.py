@@ -14,6 +14,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mercer._estimator import Estimator
+from mercer._explain import ScoreModel
 from mercer._state.saved import Count, Fields, Nested, Saved
 from mercer._validation import check_weights
 from mercer.maps import CompactNonlinearMap
@@ -21,7 +22,7 @@ from mercer.maps import CompactNonlinearMap
 __all__ = ["CompactClassifier"]
 
 
-class CompactClassifier(Saved, ClassifierMixin, Estimator):
+class CompactClassifier(Saved, ClassifierMixin, ScoreModel, Estimator):
     """Classify with a few learnt cosine features: near the accuracy of a kernel machine at the price of a linear one.
 
     A model has (d + n_classes + 1) · n_components numbers, or about (n_classes + 2) · n_components if circulant.
@@ -157,6 +158,14 @@ class CompactClassifier(Saved, ClassifierMixin, Estimator):
         scores = self.decision_function(X)
         chosen = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
         return self.classes_[chosen]
+
+    def _activations(self, x: Any) -> tuple[np.ndarray, np.ndarray]:
+        rows = validate_data(self, x if hasattr(x, "iloc") else np.atleast_2d(x), dtype=np.float64, reset=False)
+        values = np.asarray(self.map_.transform(rows)[0], float)
+        return np.arange(len(values)), values
+
+    def _feature_name(self, column: int) -> str:
+        return f"feature {column} of the map"
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "map_")  # a parameter, lambda_, looks like something fitted

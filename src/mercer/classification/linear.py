@@ -182,7 +182,7 @@ class LinearClassifier(ClassifierMixin, ScoreModel, StructuredEstimator):
     def fit(
         self,
         X: Any,
-        y: Any,
+        y: Any = None,
         sample_weight: Any = None,
         *,
         dev: tuple[Any, Any] | None = None,
@@ -193,6 +193,8 @@ class LinearClassifier(ClassifierMixin, ScoreModel, StructuredEstimator):
         Parameters
         ----------
         X : array or sparse matrix of shape (n_samples, n_features)
+            Or a :class:`~mercer.data.Store` or :class:`~mercer.data.Partitions`, which hold y too, or a Dask array or
+            dataframe with one for y.
         y : array of shape (n_samples,)
         sample_weight : array of shape (n_samples,), optional
             Factors of C, not negative.
@@ -256,6 +258,65 @@ class LinearClassifier(ClassifierMixin, ScoreModel, StructuredEstimator):
         labels = np.searchsorted(found, y).astype(np.int32)
         return Risk(self._structure(), loss.for_labels(found.tolist()), inputs, labels)
 
+    # ------------------------------------------------------------------ examples in parts
+
+    _surveys = True
+
+    def _survey(self, X: Any, y: Any, sample_weight: Any) -> dict[str, Any]:
+        if y is None:
+            raise ValueError("y is missing")
+        X, y = validate_data(
+            self, check_sparse("X", X), y, accept_sparse="csr", dtype=[np.float64, np.float32], reset=True
+        )
+        check_classification_targets(y)
+        classes, labels = np.unique(y, return_inverse=True)
+        weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        names = getattr(self, "feature_names_in_", None)
+        return {
+            "classes": classes,
+            "counts": np.bincount(labels, weights, len(classes)),
+            "n_features": X.shape[1],
+            "names": None if names is None else list(names),
+            "dtype": X.dtype.name,
+        }
+
+    def _join(self, left: dict[str, Any], right: dict[str, Any]) -> dict[str, Any]:
+        for name in ("n_features", "names", "dtype"):
+            if left[name] != right[name]:
+                what = {"names": "columns", "n_features": "numbers of features"}.get(name, "types of numbers")
+                raise ValueError(f"partitions have different {what}: {left[name]} and {right[name]}")
+        classes = np.union1d(left["classes"], right["classes"])
+        counts = np.zeros(len(classes))
+        for one in (left, right):
+            counts[np.searchsorted(classes, one["classes"])] += one["counts"]
+        return {**left, "classes": classes, "counts": counts}
+
+    def _settle(self, survey: dict[str, Any], last: Any) -> None:
+        found = survey["classes"]
+        if last is not None:
+            found = np.union1d(found, last.classes_)
+        if len(found) < 2:
+            raise ValueError(f"need at least two classes to learn from, found one class: {found[0]!r}")
+        self.classes_, self.n_features_in_ = found, survey["n_features"]
+        if survey["names"] is not None:
+            self.feature_names_in_ = np.array(survey["names"], dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        self._class_factors = None
+        if self.class_weight is not None:
+            counts = np.zeros(len(found))
+            counts[np.searchsorted(found, survey["classes"])] = survey["counts"]
+            self._class_factors = compute_class_weight(self.class_weight, classes=found, y=found, sample_weight=counts)
+
+    def _local(self, X: Any, y: Any, loss: Loss) -> Risk:
+        labels = np.searchsorted(self.classes_, column_or_1d(y)).astype(np.int32)
+        return Risk(self._structure(), loss, self._inputs(X), labels)
+
+    def _score_units(self, y: Any) -> int:
+        return len(y)
+
+    # ------------------------------------------------------------------ structure
+
     _may_be_infeasible = False
 
     def _structure(self) -> Labels:
@@ -276,7 +337,11 @@ class LinearClassifier(ClassifierMixin, ScoreModel, StructuredEstimator):
         labels, classes = risk.y, self.classes_
         weights = _check_sample_weight(sample_weight, labels, dtype=np.float64, ensure_non_negative=True, copy=True)
         if self.class_weight is not None:
-            factors = compute_class_weight(self.class_weight, classes=classes, y=classes[labels], sample_weight=weights)
+            factors = getattr(self, "_class_factors", None)  # of all parts, where these are examples of one
+            if factors is None:
+                factors = compute_class_weight(
+                    self.class_weight, classes=classes, y=classes[labels], sample_weight=weights
+                )
             if (factors < 0).any():
                 raise ValueError("class_weight must not be negative")
             weights *= factors[labels]
@@ -349,6 +414,7 @@ class LinearClassifier(ClassifierMixin, ScoreModel, StructuredEstimator):
     def _finish(self, run: Run) -> None:
         super()._finish(run)
         self.n_iter_ = max(1, self.n_iter_)
+        self.__dict__.pop("_class_factors", None)
 
     def _decode(self, outputs: np.ndarray, inputs: Sequences) -> Sequence[Any]:
         return self.classes_[outputs].tolist()

@@ -1,4 +1,4 @@
-"""The command line: ``mercer demo | train | predict | evaluate | inspect``."""
+"""The command line: ``mercer demo | train | predict | evaluate | inspect | serve``."""
 
 from __future__ import annotations
 

@@ -15,14 +15,31 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from mercer.cli import datasets, demo, errors, evaluate, inspect, predict, registration, terminal, train, tune
+from mercer.cli import (
+    convert,
+    datasets,
+    demo,
+    doctor,
+    errors,
+    evaluate,
+    inspect,
+    predict,
+    registration,
+    serve,
+    terminal,
+    train,
+    tune,
+)
 
 
 class _InOrder(TyperGroup):
     """Lists commands in the order in which a person meets them."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        return ["demo", "train", "tune", "predict", "evaluate", "inspect", "register", "datasets"]
+        return [
+            "demo", "train", "tune", "predict", "evaluate", "inspect", "serve", "register", "convert", "datasets",
+            "doctor",
+        ]  # fmt: skip
 
 
 app = typer.Typer(
@@ -55,6 +72,9 @@ app = typer.Typer(
       mercer train proportions people.csv --bag district --proportions votes.csv --model votes.mercer
       mercer predict votes.mercer people.csv
 
+    [bold]Models over HTTP[/bold] (with a page to try them)
+      mercer serve np.mercer spam.mercer --port 8000
+
     [bold]From two point clouds to the motion between them[/bold] (ply, off, obj, pcd, xyz, csv, npy)
       mercer register scan1.ply scan2.ply --output aligned.ply --html report.html
     """,
@@ -70,8 +90,11 @@ app.command("tune", help=terminal.prose(tune.tune))(tune.tune)
 app.command("predict", help=terminal.prose(predict.predict))(predict.predict)
 app.command("evaluate", help=terminal.prose(evaluate.evaluate))(evaluate.evaluate)
 app.command("inspect", help=terminal.prose(inspect.inspect))(inspect.inspect)
+app.command("serve", help=terminal.prose(serve.serve))(serve.serve)
 app.command("register", help=terminal.prose(registration.register))(registration.register)
+app.command("convert", help=terminal.prose(convert.convert))(convert.convert)
 app.command("datasets", help=terminal.prose(datasets.datasets))(datasets.datasets)
+app.command("doctor", help=terminal.prose(doctor.doctor))(doctor.doctor)
 
 
 def _show_version(wanted: bool) -> None:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mercer.cli import classifier, multilabel, proportions, segmenter, terminal
+from mercer.cli import classifier, examples, multilabel, proportions, segmenter, terminal
 from mercer.cli.columns import check_writable, load, n_columns, read_labelled, shown
 from mercer.cli.errors import Mistake
+from mercer.cli.promises import promised
 
 if TYPE_CHECKING:
     from mercer.report.portrait import Block, Curves, Matrix, Weights
@@ -38,7 +39,8 @@ def inspect(
         typer.Option(
             metavar="FILE",
             help="A labelled file that the model has not seen: shows confusion, calibration, the examples most "
-            "wrong, bounds on the error. Of taggers, segmenters, classifiers, regressors, label sets and proportions.",
+            "wrong, bounds on the error. Of taggers, segmenters, classifiers, regressors, label sets and proportions; "
+            'of other structured models: .jsonl with lines {"x": …, "y": …}, .npz with X and y, or bracketed trees.',
         ),
     ] = None,
     html: Annotated[
@@ -234,6 +236,8 @@ def _examined(model: Any, path: str, file: str, top: int, label: str | None) -> 
             return proportions.examine(model, file, label, top)
         if multilabel.is_multilabel(model):
             return multilabel.examine(model, file, label, top)
+        if examples.takes(model, file):
+            return examples.examine(model, file, top)
         if segmenter.is_segmenter(model):
             return segmenter.examine(model, path, file, top)
         if isinstance(model, Tagger) and model.template is not None:
@@ -245,33 +249,12 @@ def _examined(model: Any, path: str, file: str, top: int, label: str | None) -> 
             predicted = model.predict(X)
             wrong = [list(a) != list(b) for a, b in zip(predicted, y, strict=True)]
             blocks = examined_tags(X, y, predicted, marginals, model.classes_.tolist(), top)
-            return [*blocks, _promised("sentences", wrong, model, X, y)]
+            return [*blocks, promised("sentences", wrong, model, X, y)]
     raise Mistake(
         f"{path}: --data needs a model that reads files, and this is a {type(model).__name__}",
-        "in Python, mercer.report.examined compares predictions with labels",
+        'structured models take lines {"x": …, "y": …} (.jsonl) or arrays X and y (.npz); in Python, '
+        "mercer.report.examined compares predictions with labels",
     )
-
-
-def _promised(what: str, wrong: Sequence[bool], model: Any = None, X: Any = None, y: Any = None) -> Block:
-    """Bounds on the error of the model: by these examples alone, and those of theory where its weights allow them."""
-    from mercer.report.portrait import Facts
-    from mercer.theory import pac_bayes
-
-    share = float(sum(wrong)) / len(wrong)
-    rows = [
-        (f"wrong {what}", f"{share:.4f} of {len(wrong):,}"),
-        ("others like these", f"{pac_bayes.held_out_bound(share, len(wrong)):.4f} at most, if the model has seen none"),
-    ]
-    if model is not None:
-        try:
-            bounds = pac_bayes.bound(model, X, y, B="data", n_draws=50)
-        except (TypeError, ValueError) as error:
-            rows.append(("by margins, by PAC-Bayes", f"not known: {error}"))
-        else:
-            for name, value in (("by margins", bounds.margin), ("by PAC-Bayes", bounds.average)):
-                rows.append((name, f"{value:.4f}{' (says nothing)' if value >= 1 else ''}"))
-            rows.append(("‖w‖, B, ln |Y|", f"{bounds.w_norm:.4g}, {bounds.B:.4g}, {bounds.log_cardinality:.4g}"))
-    return Facts([*rows, ("each holds with probability", "0.95")], "Bounds on the error")
 
 
 def _examined_lines(model: Any, file: str, top: int) -> list[Block]:
@@ -311,4 +294,4 @@ def _examined_lines(model: Any, file: str, top: int) -> list[Block]:
         truth.astype(str), answer.astype(str), confidence=np.concatenate(sure) if sure else None,
         of_truth=np.concatenate(of_truth) if of_truth else None, shown=where, worst=top,
     )  # fmt: skip
-    return [*blocks, _promised("labels", truth.astype(str) != answer.astype(str))]
+    return [*blocks, promised("labels", truth.astype(str) != answer.astype(str))]

@@ -11,6 +11,7 @@ import typer
 from mercer.cli import terminal
 from mercer.cli.columns import check_writable, shown
 from mercer.cli.errors import Mistake
+from mercer.cli.promises import promised
 
 if TYPE_CHECKING:
     from mercer.report.portrait import Block
@@ -163,7 +164,7 @@ def examine(model: Any, file: str, labels: str | None, top: int) -> list[Block]:
     if listed:
         shown_note = f"{len(listed)} of {len(wrong):,} rows with a wrong label, those with most of them first."
         blocks.append(Listing("Most wrong", ["row", "true", "predicted"], listed, "rll", shown_note))
-    return blocks
+    return [*blocks, promised("label sets", (truth != given).any(axis=1).tolist())]
 
 
 def _worst_labels(names: list[str], right: Any, true: Any, said: Any, top: int) -> list[Block]:

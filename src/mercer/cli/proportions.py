@@ -15,6 +15,7 @@ import typer
 from mercer.cli import terminal
 from mercer.cli.columns import check_writable, shown
 from mercer.cli.errors import Mistake
+from mercer.cli.promises import promised
 
 if TYPE_CHECKING:
     from mercer.report.portrait import Block
@@ -171,17 +172,11 @@ def train_proportions(
     if c is not None and not (0 < c < float("inf")):
         raise Mistake(f"--C must be a positive number, got {c:g}")
     rows, table = read_table(file, separator), read_table(proportions, separator)
-    if bag not in rows:
-        raise Mistake(f"{shown(file)}: no column {bag!r}", f"its columns: {', '.join(rows)}")
     for name in ignore or []:
         if name not in rows:
             raise Mistake(f"{shown(file)}: no column {name!r} to ignore", f"its columns: {', '.join(rows)}")
     y = _labels(rows, label, file)
-    bags = _bags(rows, table, bag, shown(proportions), y)
-    for number, name in enumerate(rows[bag]):
-        if not name and (y is None or y[number] is None):
-            what = f"{shown(file)}: row {number + 1} after the header has no {bag!r}"
-            raise Mistake(what, "leave it out, or give its class in the column of --label")
+    bags = bags_of(rows, table, bag, file, proportions, y)
     left = [bag, *([label] if label else []), *(ignore or [])]
     estimator = _estimator(method, kernel, gamma, rows, left, categorical, seed, jobs)
     import time
@@ -235,6 +230,18 @@ def _spelled_by(cells: list[str], classes: list[str]) -> dict[str, str]:
     if len(one) != 1 or (one != {classes[1]} and not all(c.lower() in _NO for c in other) and len(known) == 1):
         return same
     return {classes[1]: next(iter(one)), classes[0]: next(iter(other), classes[0])}
+
+
+def bags_of(rows: Table, table: Table, bag: str, file: str, shares_file: str, y: list[str | None] | None) -> Any:
+    """The groups of a table, with the shares of another one."""
+    if bag not in rows:
+        raise Mistake(f"{shown(file)}: no column {bag!r}", f"its columns: {', '.join(rows)}")
+    bags = _bags(rows, table, bag, shown(shares_file), y)
+    for number, name in enumerate(rows[bag]):
+        if not name and (y is None or y[number] is None):
+            what = f"{shown(file)}: row {number + 1} after the header has no {bag!r}"
+            raise Mistake(what, "leave it out, or give its class in the column of --label")
+    return bags
 
 
 def _bags(rows: Table, table: Table, bag: str, where: str, y: list[str | None] | None = None) -> Any:
@@ -319,6 +326,11 @@ def _candidates(method: MethodName, tried: tuple[float, ...], init: InitName) ->
     ]
 
 
+def usual_settings(method: MethodName) -> dict[str, Any]:
+    """Those that need no choice: of the last start, C in the middle."""
+    return _candidates(method, _TRIED_C, InitName.auto)[-2]
+
+
 def _fitted(
     estimator: Any, candidates: list[dict[str, Any]], folds: int, seed: int, jobs: int, rows: Table, y: Any, bags: Any
 ) -> tuple[Any, str, tuple[float, ...]]:
@@ -329,7 +341,7 @@ def _fitted(
     from mercer.proportions import BagCV
 
     if len(candidates) == 1 or folds < 2:
-        best = candidates[0] if len(candidates) == 1 else candidates[-2]  # of the last start, C in the middle
+        best = candidates[0] if len(candidates) == 1 else candidates[-2]  # as `usual_settings`
         how = "" if len(candidates) == 1 else " (too few groups to choose)"
         return estimator.set_params(**best).fit(rows, y, bags=bags), _told(best) + how, ()
     grid = [{name: [value] for name, value in candidate.items()} for candidate in candidates]
@@ -433,10 +445,12 @@ def examine(model: Any, file: str, label: str | None, top: int) -> list[Block]:
     def row(k: int) -> str:
         return ", ".join(f"{name}={rows[name][known[k]]}" for name in names)
 
-    return examined(
-        cells[known].astype(str), predicted[known].astype(str), confidence=sure, of_truth=of_truth, shown=row,
-        worst=top, score="p(true)" if sure is not None else "margin",
+    truth, answers = cells[known].astype(str), predicted[known].astype(str)
+    blocks = examined(
+        truth, answers, confidence=sure, of_truth=of_truth, shown=row, worst=top,
+        score="p(true)" if sure is not None else "margin",
     )  # fmt: skip
+    return [*blocks, promised("labels", (truth != answers).tolist())]
 
 
 def evaluate(model: Any, file: str, label: str | None, bag: str | None, separator: str | None, as_json: bool) -> None:

@@ -18,6 +18,7 @@ import typer
 from mercer.cli import terminal
 from mercer.cli.columns import batches, check_writable, line_batches, read_labelled, shown, with_ends
 from mercer.cli.errors import Mistake, Stopped
+from mercer.cli.promises import promised
 
 if TYPE_CHECKING:
     from mercer.data.readers.conll import Sentence
@@ -59,6 +60,7 @@ class SegmenterLoss(StrEnum):
     adaptive_hybrid = "adaptive-hybrid"
     relative_margin = "relative-margin"
     circle = "circle"
+    tempered = "tempered"
 
 
 class SegmenterSolver(StrEnum):
@@ -123,8 +125,8 @@ def train_segmenter(
         str | None,
         typer.Option(
             metavar="NAME|FILE",
-            help="Column files: [bold]words[/bold], [bold]words+pos[/bold], or a file of CRF++ templates. "
-            "Default: words with 2 columns, words+pos with 3 or more.",
+            help="Column files: [bold]words[/bold], [bold]words+pos[/bold], either with [bold]+spelling[/bold], or a "
+            "file of CRF++ templates. Default: words+spelling with 2 columns, words+pos+spelling with 3 or more.",
             rich_help_panel=_FEATURES,
         ),
     ] = None,
@@ -371,9 +373,9 @@ def as_bio(y: list[list[str]], file: str) -> list[list[str]]:
 
 
 def _column_settings(width: int, file: str, name: str | None, n_bits: int) -> dict[str, Any]:
-    from mercer.data.templates import Template
+    from mercer.data.templates import Template, default_template
 
-    template = Template.load(name or ("words" if width == 1 else "words+pos"))
+    template = Template.load(name) if name else default_template(width)
     if template.n_columns > width:
         raise Mistake(
             f"the template {name!r} uses column {template.n_columns - 1}, but {shown(file)} has "
@@ -587,7 +589,9 @@ def examine(model: Segmenter, path: str, file: str, top: int) -> list[Block]:
     if kind == "columns":
         probable = model.loss_ == "log"
         marginals = model.predict_marginals(X) if probable else None
-        return examined_tags(X, y, predicted, marginals, model.classes_.tolist(), top, spans=True)
+        blocks = examined_tags(X, y, predicted, marginals, model.classes_.tolist(), top, spans=True)
+        wrong = [list(a) != list(b) for a, b in zip(predicted, y, strict=True)]
+        return [*blocks, promised("sentences", wrong, model, X, y)]
     import numpy as np
 
     from mercer.report.portrait import Facts
@@ -608,7 +612,8 @@ def examine(model: Segmenter, path: str, file: str, top: int) -> list[Block]:
         names[truth.astype(int)], names[answer.astype(int)], confidence=np.where(answer, p, 1 - p),
         of_truth=np.where(truth, p, 1 - p), shown=lambda k: sentences[places[k]], worst=top, facts=False,
     )  # fmt: skip
-    return [Facts(rows, "Held-out data"), *blocks]
+    wrong = [list(a) != list(b) for a, b in zip(predicted, y, strict=True)]
+    return [Facts(rows, "Held-out data"), *blocks, promised("texts", wrong, model, X, y)]
 
 
 def evaluate_text(y: list[Any], predicted: list[Any], lengths: list[int], as_json: bool) -> None:

@@ -136,6 +136,9 @@ class HashedTask(Task):
             classifier.show_skipped(source.path, self.run.report())
             if not self.n:
                 raise Mistake(f"{source.name}: no labelled examples in this file")
+            if self.kind == "classifier" and len(set(self.y.tolist())) == 1:
+                what = f"all {self.n:,} rows have the label {str(self.y[0])!r}: there is nothing to learn"
+                raise Mistake(f"{source.name}: {what}", "--label names another column")
 
     def _training(self, model: Any) -> Any:
         from mercer.online._training import Training
@@ -254,7 +257,10 @@ def _kind_of(source: Any, given: dict[str, Any]) -> tuple[str, str]:
         many = column.n_different > (50 if whole else 20) and column.n_different > column.n_values // 20
         if column.role in ("number", "id") and many:
             return "regressor", f"its label {label!r} is a number with {column.n_different:,} different values"
-        return "classifier", f"its label {label!r} has {column.n_different:,} classes"
+        return (
+            "classifier",
+            f"its label {label!r} has {column.n_different:,} class{'es' if column.n_different > 1 else ''}",
+        )
     if form.format in ("svmlight", "vw"):
         head, whole = source.head()
         labels = [line.split()[0] for line in head.decode("utf-8", "replace").splitlines()[:2000] if line.split()]
@@ -292,7 +298,7 @@ class TaggerTask(Task):
 
     def __init__(self, file: str, why: str) -> None:
         from mercer.cli.columns import read_labelled
-        from mercer.data.templates import Template
+        from mercer.data.templates import default_template
 
         self.file = file
         with terminal.working(f"reading {shown(file)}"):
@@ -300,7 +306,7 @@ class TaggerTask(Task):
         self.n = len(self.X)
         self.width = len(self.X[0][0])
         self.why = why or "a token a line"
-        self.template = Template.load("words" if self.width == 1 else "words+pos")
+        self.template = default_template(self.width)
 
     def estimator(self, **settings: Any) -> Any:
         from mercer.tagging import Tagger

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import warnings
+from collections.abc import Iterator
 from enum import StrEnum
 from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Any
@@ -49,6 +51,7 @@ class LossName(StrEnum):
     adaptive_hybrid = "adaptive-hybrid"
     relative_margin = "relative-margin"
     circle = "circle"
+    tempered = "tempered"
 
 
 class PenaltyName(StrEnum):
@@ -83,9 +86,15 @@ _RUNNING = "Running"
 
 def tagger(
     file: Annotated[
-        str,
-        typer.Argument(metavar="FILE", help="Training sentences: a column file (also .gz), or - for standard input."),
-    ],
+        str | None,
+        typer.Argument(
+            metavar="FILE",
+            help="Training sentences: a column file (also .gz), or - for standard input. Not needed with a --store "
+            "that is there already.",
+            show_default=False,
+        ),
+    ] = None,
+    *,
     model: Annotated[str, typer.Option("--model", "-m", metavar="PATH", help="Where to write the model.")],
     dev: Annotated[
         str | None,
@@ -99,8 +108,8 @@ def tagger(
         str | None,
         typer.Option(
             metavar="NAME|FILE",
-            help="Features: [bold]words[/bold], [bold]words+pos[/bold], or a file of CRF++ templates. "
-            "Default: words with 2 columns, words+pos with 3 or more.",
+            help="Features: [bold]words[/bold], [bold]words+pos[/bold], either with [bold]+spelling[/bold], or a file "
+            "of CRF++ templates. Default: words+spelling with 2 columns, words+pos+spelling with 3 or more.",
             rich_help_panel=_FEATURES,
         ),
     ] = None,
@@ -185,6 +194,23 @@ def tagger(
             rich_help_panel=_RUNNING,
         ),
     ] = None,
+    store: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DIR",
+            help="Train from a store, piece by piece in bounded memory: that of [bold]mercer convert[/bold], or made "
+            "from FILE in this folder.",
+            rich_help_panel=_RUNNING,
+        ),
+    ] = None,
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Train on the workers of this Dask scheduler, which see the --store under the same path.",
+            rich_help_panel=_RUNNING,
+        ),
+    ] = None,
     jobs: Annotated[
         int,
         typer.Option(metavar="N", help="Threads; -1 for all cores. The result is the same.", rich_help_panel=_RUNNING),
@@ -208,13 +234,24 @@ def tagger(
     check_writable(model)
     if dev == "-" == file:
         raise Mistake("FILE and --dev cannot both be standard input")
-    chosen = None if template is None else _load_template(template)
-    with terminal.working(f"reading {shown(file)}"):
-        X, y = read_labelled(file)
-        n_columns = len(X[0][0])
-        chosen = chosen or _load_template("words" if n_columns == 1 else "words+pos")
-        _check_template(chosen, template, n_columns, file)
-        held_out = None if dev is None else read_labelled(dev, n_columns)
+    from mercer.data.templates import Template, default_template
+
+    if cluster is not None and store is None:
+        raise Mistake("--cluster needs --store: a folder that all workers see")
+    chosen = None if template is None else Template.load(template)
+    if store is not None:
+        source, X, y, chosen = _stored(file, store, template, n_bits if hashing else 0, quiet)
+        held_out = None if dev is None else read_labelled(dev)
+    elif file is None:
+        raise Mistake("give a FILE to train from, or a --store")
+    else:
+        source = file
+        with terminal.working(f"reading {shown(file)}"):
+            X, y = read_labelled(file)
+            n_columns = len(X[0][0])
+            chosen = chosen or default_template(n_columns)
+            _check_template(chosen, template, n_columns, file)
+            held_out = None if dev is None else read_labelled(dev, n_columns)
     from mercer.tagging import Tagger
 
     estimator = Tagger(
@@ -227,15 +264,19 @@ def tagger(
         n_bits=n_bits,
         template=chosen,
         transitions=_transitions(transitions, chosen),
-        constraints=_constraints(constraints, y, file),
+        constraints=_constraints(constraints, y, source),
         max_iter=max_iter,
         tol=tol,
         n_jobs=jobs,
         random_state=seed,
         verbose=int(terminal.is_watched() and not quiet),
     )
-    with warnings.catch_warnings(record=True) as caught:
-        estimator.fit(X, y, dev=_known_only(held_out, y), checkpoint=checkpoint)
+    with warnings.catch_warnings(record=True) as caught, _on(cluster):
+        if store is None:
+            estimator.fit(X, y, dev=_known_only(held_out, y), checkpoint=checkpoint)
+        else:
+            given = X if cluster is None else X.distributed()
+            estimator.fit(given, None, dev=_known_only(held_out, y), checkpoint=checkpoint)
     for warning in caught:
         warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
     import mercer
@@ -249,10 +290,41 @@ def tagger(
         raise Stopped
 
 
-def _load_template(name: str) -> Template:
-    from mercer.data.templates import Template
+def _stored(
+    file: str | None, folder: str, template: str | None, n_bits: int, quiet: bool
+) -> tuple[str, Any, list[Any], Template]:
+    """The name of a store in messages, the store, the labels of its sentences, and its template."""
+    from mercer.cli.convert import write_store
+    from mercer.data.store import Store
 
-    return Template.load(name)
+    found = Store(folder)
+    if len(found):
+        if file is not None:
+            raise Mistake(f"{folder} is a store already", "leave FILE out to train from it, or name another folder")
+    elif file is None:
+        raise Mistake(f"{folder}: there is no store here", "give a FILE to make one of, or use mercer convert")
+    else:
+        found = write_store(file, folder, template=template, n_bits=n_bits, quiet=quiet)
+    if found.template is None:
+        raise Mistake(f"{folder}: this store does not hold sentences of a column file; it holds {found.kind}")
+    labels = [labels for part in found for labels in part.y]
+    return folder, found, labels, found.template
+
+
+@contextlib.contextmanager
+def _on(address: str | None) -> Iterator[None]:
+    """Connect to a scheduler while the block lasts."""
+    if address is None:
+        yield
+        return
+    import mercer.learning._dask as _dask
+
+    try:
+        client = _dask.connect(address)
+    except _dask.ClusterError as error:
+        raise Mistake(str(error), "start one with: dask scheduler") from None
+    with client:
+        yield
 
 
 def _check_template(template: Template, name: str | None, n_columns: int, file: str) -> None:
@@ -329,7 +401,7 @@ def _summarise(
     seconds = estimator.history_.get("seconds", [])
     state = _how_it_ended(estimator)
     rows: list[tuple[str, object]] = [
-        ("sentences", f"{len(X):,}"),
+        ("sentences", f"{len(y):,}"),
         ("tokens", f"{sum(map(len, y)):,}"),
         ("labels", f"{len(estimator.classes_):,}"),
         ("features", f"{estimator.n_features_in_:,}"),

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import time
+import warnings
 from enum import StrEnum
 from typing import Annotated, Any
 
 import typer
 
-from mercer.cli import classifier, terminal
+from mercer.cli import classifier, searched, terminal
 from mercer.cli.auto import outputs
 from mercer.cli.columns import shown
 from mercer.cli.errors import Mistake
@@ -23,6 +24,12 @@ class KindName(StrEnum):
     regressor = "regressor"
     tagger = "tagger"
     segmenter = "segmenter"
+    multilabel = "multilabel"
+    proportions = "proportions"
+    field = "field"
+
+
+_OTHERS = "Label sets, groups, bits"
 
 
 def tune(
@@ -46,6 +53,38 @@ def tune(
     roles: classifier.Roles = None,
     encoding: classifier.Encoding = None,
     on_error: classifier.OnError = classifier.OnErrorName.stop,
+    labels: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Label sets: their column, or the XML file of an ARFF file. Means --kind multilabel.",
+            rich_help_panel=_OTHERS,
+        ),
+    ] = None,
+    bag: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="Groups with known shares: the column of groups.", rich_help_panel=_OTHERS),
+    ] = None,
+    proportions: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TABLE",
+            help="Groups with known shares: the table of shares. Means --kind proportions.",
+            rich_help_panel=_OTHERS,
+        ),
+    ] = None,
+    hidden: Annotated[
+        int, typer.Option(metavar="N", min=0, help="A field: its hidden units.", rich_help_panel=_OTHERS)
+    ] = 256,
+    above: Annotated[
+        float | None,
+        typer.Option(
+            metavar="X",
+            help="A field: numbers above it count as 1, others as 0.",
+            rich_help_panel=_OTHERS,
+            show_default=False,
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(metavar="N", help="Of the folds.")] = 0,
     quiet: classifier.Quiet = False,
 ) -> None:
@@ -56,16 +95,28 @@ def tune(
     the difference. The model is then trained on all rows. The score of the chosen setting is a little optimistic,
     as it was chosen by it.
 
-    Models of proportions choose their settings by themselves: see mercer train proportions --folds.
-
     [bold]Examples[/bold]
       mercer tune mail.txt --model spam.mercer
       mercer tune train.conll --folds 3
+      mercer tune photos.csv --labels tags
+      mercer tune people.csv --bag district --proportions votes.csv
+      mercer tune votes.npy --kind field --hidden 0
     """
     model, html = outputs(file, model, html)
-    given = classifier.given_options(format, label, None, None, None, None, False, False, roles, encoding)
+    name = _kind(kind, labels, bag, proportions)
     with terminal.working(f"reading {shown(file)}"):
-        task = look_at(file, None if kind is None else kind.value, given, quiet, on_error.value)
+        task: Task
+        if name == "multilabel":
+            task = searched.LabelSetTask(file, labels)
+        elif name == "proportions":
+            assert bag is not None
+            assert proportions is not None
+            task = searched.ShareTask(file, bag, proportions, label, seed)
+        elif name == "field":
+            task = searched.FieldTask(file, hidden, above, seed)
+        else:
+            given = classifier.given_options(format, label, None, None, None, None, False, False, roles, encoding)
+            task = look_at(file, name, given, quiet, on_error.value)
     if isinstance(task, HashedTask) and not task.small:
         raise Mistake(
             f"{shown(file)}: too long for several folds in memory", "take a part of it, such as its first lines"
@@ -99,6 +150,19 @@ def tune(
     )
 
 
+def _kind(kind: KindName | None, labels: str | None, bag: str | None, proportions: str | None) -> str | None:
+    """The kind that was asked for, or that options of one kind name."""
+    named = "multilabel" if labels is not None else "proportions" if (bag or proportions) is not None else None
+    if kind is None or named is None or kind.value == named:
+        name = named if kind is None else kind.value
+    else:
+        raise Mistake(f"{'--labels' if named == 'multilabel' else '--bag'} is for --kind {named}, not {kind.value}")
+    if name == "proportions" and (bag is None or proportions is None):
+        missing = "--bag" if bag is None else "--proportions"
+        raise Mistake(f"{missing} is missing", "groups need --bag COLUMN and --proportions TABLE")
+    return name
+
+
 def _scores(task: Task, candidates: list[dict[str, Any]], folds: int, seed: int, quiet: bool) -> tuple[Any, str]:
     """Scores of all candidates on all folds, and what is scored."""
     import numpy as np
@@ -110,9 +174,11 @@ def _scores(task: Task, candidates: list[dict[str, Any]], folds: int, seed: int,
     splits = list(kind(folds, shuffle=True, random_state=seed).split(np.zeros(task.n), groups))
     scores, name = np.zeros((len(candidates), folds)), "score"
     for i, settings in enumerate(candidates):
-        for j, (rows, held_out) in enumerate(splits):
-            verdict = task.judge(task.fit(rows, **dict(settings)), held_out, brief=True)
-            scores[i, j], name = verdict.value, verdict.name
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about models that are thrown away; the last one warns
+            for j, (rows, held_out) in enumerate(splits):
+                verdict = task.judge(task.fit(rows, **dict(settings)), held_out, brief=True)
+                scores[i, j], name = verdict.value, verdict.name
         if not quiet:
             from mercer._progress import say
 
@@ -135,7 +201,8 @@ def _chosen(scores: Any) -> tuple[int, bool]:
 
 
 def _told(settings: dict[str, Any]) -> str:
-    return ", ".join(f"{name}={value}" for name, value in settings.items()) or "the defaults"
+    said = (f"{name}={value}" for name, value in settings.items() if name != "annealing")  # it goes with init
+    return ", ".join(said) or "the defaults"
 
 
 def _write_page(

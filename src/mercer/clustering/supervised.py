@@ -17,6 +17,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from mercer._estimator import Outputs
+from mercer._explain import Terms
 from mercer._state.saved import Fields, Floats, Number
 from mercer._threads import each
 from mercer._validation import check_choice
@@ -124,6 +125,7 @@ class SupervisedClusterer(RiskEstimator):
 
     coef_: np.ndarray
     _weighs_features = True
+    _explains_decisions = True
     intercept_: float
 
     saved = RiskEstimator.saved | Fields(coef_=Floats("n_features_in_"), intercept_=Number())
@@ -281,6 +283,26 @@ class SupervisedClusterer(RiskEstimator):
                 raise ValueError(f"set {number}: item {missing[0]} has no cluster ({labels[missing[0]]!r})")
             truth.append(correlation.together(correlation.canonical(_plain(labels))))
         return truth
+
+    # ------------------------------------------------------------------ looking inside
+
+    def _terms(self, x: Any, output: Any, against: Any) -> Terms:
+        """Of two partitions: the features of the pairs that one has together and the other apart.
+
+        By default every item apart is the alternative.
+        """
+        self._check_is_fitted()
+        given = self.predict([x])[0] if output is None else output
+        other = list(range(len(x))) if against is None else against
+        inputs, truth = self._read([x, x], [given, other])
+        change = np.asarray(truth[0], float) - np.asarray(truth[1], float)
+        if not change.any():
+            raise ValueError("output and against are the same: name another one as against=")
+        values = change @ inputs[0]
+        constant = float(change.sum() * self.intercept_)
+        return Terms(
+            given, other, np.arange(len(values)), values, self.coef_ * values, lambda k: f"pair feature {k}", constant
+        )
 
     # ------------------------------------------------------------------ pair features
 

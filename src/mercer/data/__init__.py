@@ -4,6 +4,7 @@ from mercer.data.clouds import PointCloud
 from mercer.data.features import FeatureIndex
 from mercer.data.graphs import Graph, Graphs
 from mercer.data.labels import LabelIndex, TagSequences
+from mercer.data.partitions import Partition, Partitions
 from mercer.data.readers.arff import ArffAttribute, ArffTable, MultilabelTable, read_arff, read_mulan
 from mercer.data.readers.conll import iter_conll, read_conll, write_conll
 from mercer.data.readers.label_sets import read_multilabel
@@ -23,6 +24,7 @@ from mercer.data.segments import (
     segments_to_frames,
 )
 from mercer.data.sequences import Sequences
+from mercer.data.store import Store, StoreError
 from mercer.data.templates import Template
 from mercer.data.text import TextBuffer
 from mercer.exceptions import DataFileError
@@ -36,10 +38,14 @@ __all__ = [
     "Graphs",
     "LabelIndex",
     "MultilabelTable",
+    "Partition",
+    "Partitions",
     "PointCloud",
     "Segmentations",
     "Sequences",
     "SpanSequences",
+    "Store",
+    "StoreError",
     "TagSequences",
     "Template",
     "TextBuffer",

@@ -13,7 +13,7 @@ import numpy as np
 from mercer import _core
 from mercer._state.saved import Fields, Optional, PackedStrings, Saved
 from mercer.data.sequences import Rows, Sequences
-from mercer.data.templates import Template
+from mercer.data.templates import Template, reader_columns
 
 
 class FeatureIndex(Saved):
@@ -93,8 +93,9 @@ class FeatureIndex(Saved):
     def _read(self, X: Any, template: Template | None, grow: bool, dtype: Any) -> Sequences:
         fresh = len(self) == 0
         if template is not None:
-            patterns = [list(pattern) for pattern in template.unigrams]
-            offsets, indptr, indices, values = self._core.encode_columns(X, patterns, grow)
+            offsets, indptr, indices, values = self._core.encode_columns(
+                *reader_columns(template, template.unigrams, X), grow
+            )
         elif _is_arrow(X):
             offsets, indptr, indices, values = self._read_arrow(X, grow)
         else:
@@ -105,8 +106,9 @@ class FeatureIndex(Saved):
     def edge_rows(self, X: Any, template: Template, grow: bool, dtype: Any = np.float64) -> Rows:
         """The rows of a template's bigram features (features of the transition into each position)."""
         fresh = len(self) == 0
-        patterns = [list(pattern) for pattern in template.edge_patterns]
-        _, indptr, indices, values = self._core.encode_columns(X, patterns, grow)
+        _, indptr, indices, values = self._core.encode_columns(
+            *reader_columns(template, template.edge_patterns, X), grow
+        )
         return self._rows(indptr, indices, values, sort=grow and fresh, dtype=dtype)
 
     def _rows(self, indptr: Any, indices: Any, values: Any, *, sort: bool, dtype: Any) -> Rows:
@@ -147,6 +149,15 @@ class FeatureIndex(Saved):
         _, indptr, indices, values = self._core.encode_utf8(text, bounds.copy(), token_offsets.copy(), grow)
         return offsets - offsets[0], indptr, indices, values
 
+    def places(self, names: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+        """The columns of names in Arrow's layout (bytes, offsets), -1 for those it does not know."""
+        data, offsets = (np.ascontiguousarray(part) for part in names)
+        alone = np.arange(len(offsets), dtype=np.int64)
+        _, indptr, indices, _ = self._core.encode_utf8(data, offsets, alone, False)
+        out = np.full(len(offsets) - 1, -1, np.int32)
+        out[np.flatnonzero(np.diff(indptr))] = indices
+        return out
+
     # ------------------------------------------------------------------ keeping
 
     def to_arrays(self) -> dict[str, np.ndarray]:
@@ -176,6 +187,73 @@ class FeatureIndex(Saved):
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(state["n_bits"])  # type: ignore[misc]
         self._names = state["names"]
+
+
+class NamedSequences(Sequences):
+    """Sequences with feature names of their own, sorted, which any index can take over: what a store holds.
+
+    Unlike other :class:`Sequences` with an index they need not be those of a model: :func:`as_sequences` gives them the
+    columns of the model's index and leaves out what that does not know.
+
+    Parameters
+    ----------
+    rows : Rows
+    offsets : array of int
+    names : pair of arrays (bytes, offsets)
+        The names of the columns in Arrow's layout.
+    edges, edge_names : Rows and pair of arrays, optional
+    places : dict, optional
+        Where columns went under the last index, to be kept from one reading of a piece to the next.
+    """
+
+    def __init__(
+        self,
+        rows: Rows,
+        offsets: Any,
+        names: tuple[np.ndarray, np.ndarray],
+        *,
+        edges: Rows | None = None,
+        edge_names: tuple[np.ndarray, np.ndarray] | None = None,
+        places: dict[str, Any] | None = None,
+    ) -> None:
+        super().__init__(rows, offsets, edges=edges)
+        self.names, self.edge_names = names, edge_names
+        self._places = {} if places is None else places
+
+    def _view(self, start: int, stop: int) -> NamedSequences:
+        return NamedSequences(
+            self.rows, self.offsets[start : stop + 1], self.names, edges=self.edges, edge_names=self.edge_names
+        )
+
+    def _gather(self, chosen: np.ndarray) -> NamedSequences:
+        found = super()._gather(chosen)
+        return NamedSequences(found.rows, found.offsets, self.names, edges=found.edges, edge_names=self.edge_names)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_places": {}}
+
+    def under(self, index: FeatureIndex, edge_index: FeatureIndex | None, learn: bool) -> Sequences:
+        """The same sequences with the columns of an index, which takes the names over first if it is to ``learn``."""
+        rows = self._moved("nodes", self.rows, self.names, index, learn)
+        edges = None
+        if self.edges is not None and self.edge_names is not None and edge_index is not None:
+            edges = self._moved("edges", self.edges, self.edge_names, edge_index, learn)
+        return Sequences(rows, self.offsets, edges=edges, index=index, edge_index=None if edges is None else edge_index)
+
+    def _moved(
+        self, part: str, rows: Rows, names: tuple[np.ndarray, np.ndarray], index: FeatureIndex, learn: bool
+    ) -> Rows:
+        if index.n_bits:
+            raise ValueError(
+                "the features of this store have names: write it with n_bits for a model with features='hashing'"
+            )
+        known = self._places.get(part)
+        if learn or known is None or known[0] is not index:
+            if learn:
+                index._core.encode_utf8(names[0], names[1], np.arange(len(names[1]), dtype=np.int64), True)
+            known = index, index.places(names), len(index)
+            self._places[part] = known
+        return rows.renumbered(known[1], known[2])
 
 
 def _is_arrow(X: Any) -> bool:
@@ -213,6 +291,10 @@ def as_sequences(
     Numbers (2-D arrays, sparse matrices, Arrow lists of lists of numbers) need no index; names (dicts, strings,
     columns with a template) do.
     """
+    if isinstance(X, NamedSequences):
+        if index is None:
+            raise TypeError("the model was trained on numeric features, and those of X have names")
+        return X.under(index, edge_index, learn)
     if isinstance(X, Sequences):
         return X
     if _is_arrow(X):

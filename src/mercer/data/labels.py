@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any
 
@@ -43,6 +43,76 @@ class TagSequences:
         allowed = None if self.allowed is None else self.allowed[rows]
         partial = None if self.partial else False
         return TagSequences(self.labels[rows], offsets, allowed, partial)
+
+
+class LabelLists(Sequence[list[Any]]):
+    """Label sequences as a list of lists to its reader, as numbers inside: what a store holds.
+
+    Parameters
+    ----------
+    tags : TagSequences
+        Numbers of labels in ``classes``.
+    classes : list of labels, sorted
+
+    Examples
+    --------
+    >>> index = LabelIndex(["DET", "NOUN"])
+    >>> y = LabelLists(index.encode([["DET", "NOUN"], ["NOUN", {"DET", "NOUN"}]]), index.classes)
+    >>> len(y), y[0]
+    (2, ['DET', 'NOUN'])
+    >>> LabelIndex(["ADJ", "DET", "NOUN"]).encode(y).labels
+    array([ 1,  2,  2, -1], dtype=int32)
+    """
+
+    def __init__(self, tags: TagSequences, classes: list[Any]) -> None:
+        self.tags, self.classes = tags, classes
+
+    @classmethod
+    def of(cls, y: Any) -> LabelLists:
+        """Label sequences in any form, with the labels that occur in them."""
+        if isinstance(y, LabelLists):
+            return y
+        index = LabelIndex.from_sequences(y)
+        return cls(index.encode(y), index.classes)
+
+    def __len__(self) -> int:
+        return len(self.tags)
+
+    def __getitem__(self, key: Any) -> Any:
+        if isinstance(key, slice):
+            return LabelLists(self.tags[key], self.classes)
+        at = range(len(self))[key]
+        return self._lists(self.tags[at : at + 1])[0]
+
+    def __iter__(self) -> Iterator[list[Any]]:
+        return iter(self._lists(self.tags))
+
+    def _lists(self, tags: TagSequences) -> list[list[Any]]:
+        offsets = tags.offsets - tags.offsets[0]
+        lists = LabelIndex(self.classes).decode(tags.labels, offsets)
+        if tags.allowed is not None:
+            flat = [(i, t) for i, one in enumerate(lists) for t in range(len(one))]
+            for k in np.flatnonzero((tags.labels < 0) & (tags.allowed.min(axis=1) == 0)):
+                i, t = flat[k]
+                lists[i][t] = {self.classes[c] for c in np.flatnonzero(tags.allowed[k])}
+        return lists
+
+    def under(self, index: LabelIndex) -> TagSequences:
+        """The numbers of the same labels in an index that has all of them."""
+        missing = [label for label in self.classes if label not in index._lookup]
+        if missing:
+            known = ", ".join(map(repr, index.classes[:8])) + (", …" if len(index) > 8 else "")
+            raise ValueError(f"unknown label {missing[0]!r}; known are {known}")
+        if self.classes == index.classes:
+            return self.tags
+        place = np.array([index._lookup[label] for label in self.classes], np.int32)
+        tags, allowed = self.tags, None
+        labels = np.where(tags.labels >= 0, place[tags.labels], np.int32(-1)) if len(place) else tags.labels
+        if tags.allowed is not None:
+            allowed = np.zeros((len(labels), len(index)), np.uint8)
+            allowed[:, place] = tags.allowed
+            allowed[(labels >= 0) | (tags.allowed.min(axis=1) == 1)] = 1  # nothing is said there
+        return TagSequences(labels, tags.offsets, allowed, tags.partial)
 
 
 def _check_list(y: Any) -> None:
@@ -92,6 +162,8 @@ class LabelIndex(Saved):
     @classmethod
     def from_sequences(cls, y: Sequence[Sequence[Any]]) -> LabelIndex:
         """All labels that occur, sorted. ``None`` and sets of labels are taken as partly known labels."""
+        if isinstance(y, LabelLists):
+            return cls(y.classes)
         _check_list(y)
         found: set[Any] = set()
         for i, tags in enumerate(y):
@@ -134,6 +206,12 @@ class LabelIndex(Saved):
         _check_list(y)
         if lengths is not None and len(y) != len(lengths):
             raise ValueError(f"{len(lengths)} sequences in X, {len(y)} in y")
+        if isinstance(y, LabelLists):
+            known = y.under(self)
+            if lengths is not None and (wrong := np.flatnonzero(np.diff(known.offsets) != lengths)).size:
+                i, n = int(wrong[0]), int(np.diff(known.offsets)[wrong[0]])
+                raise ValueError(f"sequence {i} has {lengths[i]} positions in X and {n} labels in y")
+            return known
         sizes = []
         for i, tags in enumerate(y):
             if isinstance(tags, (str, bytes)) or not hasattr(tags, "__len__"):

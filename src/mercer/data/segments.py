@@ -436,18 +436,22 @@ class Segmentations:
 
 
 class SpanSequences(Sequences):
-    """Sequences with features of whole segments, written out for every start and length.
+    """Sequences with features of whole segments, and of two neighbouring ones, written out for every place.
 
     For features that are no sum, mean or variance of features of positions (those :class:`~mercer.structures.Segments`
-    makes itself). They take positions × max_length × features numbers, so keep ``max_length`` short.
+    makes itself). They take positions × max_length × features numbers, those of neighbours max_length times as many,
+    so keep ``max_length`` short.
 
     Parameters
     ----------
     matrix, offsets, edges, index, edge_index
         See :class:`Sequences`; ``edges`` holds the features of a boundary before each position.
-    spans : array of shape (n_positions, max_length, n_span_features)
+    spans : array of shape (n_positions, max_length, n_span_features), optional
         ``spans[t, l - 1]``: features of the segment of length l that starts at row t. Those of segments that go beyond
         the end of their sequence are not used.
+    pair_spans : array of shape (n_positions, max_length, max_length, n_pair_features), optional
+        ``pair_spans[t, l - 1, m - 1]``: features of the segments [t − l, t) and [t, t + m) together. Those of segments
+        that go beyond their sequence are not used.
 
     Examples
     --------
@@ -456,88 +460,151 @@ class SpanSequences(Sequences):
     >>> X.spans.shape, X.spans[0]
     ((3, 2, 2), array([[1., 1.],
            [2., 1.]]))
+    >>> X = SpanSequences.from_function(X, max_length=2, pairs=lambda x, s, t, e: [(t - s) / (e - t)])
+    >>> X.pair_spans[1, 0].ravel()  # [0, 1) and what follows it: lengths 1 and 2
+    array([1. , 0.5])
     """
 
-    def __init__(self, matrix: Any, offsets: Any = None, *, spans: Any, **options: Any) -> None:
+    def __init__(
+        self, matrix: Any, offsets: Any = None, *, spans: Any = None, pair_spans: Any = None, **options: Any
+    ) -> None:
         super().__init__(matrix, offsets, **options)
-        self.spans = np.ascontiguousarray(spans, dtype=np.float64)
-        if self.spans.ndim != 3 or self.spans.shape[0] != self.rows.shape[0]:
-            raise ValueError(
-                f"spans must be of shape (positions, lengths, features) with {self.rows.shape[0]} positions, "
-                f"found {self.spans.shape}"
-            )
-        if not np.isfinite(self.spans).all():
-            raise ValueError("features must be finite: spans hold NaN or infinity")
-        self.spans.flags.writeable = False
+        n = self.rows.shape[0]
+        if spans is None:
+            spans = np.zeros((n, 0 if pair_spans is None else np.shape(pair_spans)[1], 0))
+        self.spans = _features_of_segments("spans", spans, n, "(positions, lengths, features)")
+        self.pair_spans: np.ndarray | None = None
+        if pair_spans is not None:
+            shape = "(positions, lengths, lengths, features)"
+            self.pair_spans = _features_of_segments("pair_spans", pair_spans, n, shape)
+            if not self.spans.shape[1] == self.pair_spans.shape[1] == self.pair_spans.shape[2]:
+                raise ValueError(
+                    f"spans and pair_spans must have the same lengths, found {self.spans.shape[1]} and "
+                    f"{self.pair_spans.shape[1:3]}"
+                )
 
     @classmethod
     def from_function(
         cls,
         X: Sequences,
-        function: Callable[[Any, int, int], Any],
-        max_length: int,
+        function: Callable[[Any, int, int], Any] | None = None,
+        max_length: int = 1,
         inputs: Sequence[Any] | None = None,
+        *,
+        pairs: Callable[[Any, int, int, int], Any] | None = None,
     ) -> SpanSequences:
         """Features ``function(x, start, end)`` of all segments up to ``max_length``.
 
-        x is the matrix of the sequence, or ``inputs[i]`` if given.
+        x is the matrix of the sequence, or ``inputs[i]`` if given. ``pairs(x, start, boundary, end)`` gives those of
+        the neighbouring segments [start, boundary) and [boundary, end).
         """
         max_length = check_count("max_length", max_length)
         if inputs is not None and len(inputs) != len(X):
             raise ValueError(f"{len(X)} sequences in X, {len(inputs)} inputs")
-        spans: np.ndarray | None = None
+        spans, pair_spans = _Table(X, 1, max_length), _Table(X, 2, max_length)
         for i in range(len(X)):
             x = X[i] if inputs is None else inputs[i]
-            begin, end = int(X.offsets[i]), int(X.offsets[i + 1])
-            for s in range(end - begin):
-                for length in range(1, min(max_length, end - begin - s) + 1):
-                    found = np.asarray(function(x, s, s + length), dtype=float)
-                    if spans is None:
-                        spans = np.zeros((X.rows.shape[0], max_length, found.size))
-                    if found.shape != (spans.shape[2],):
-                        raise ValueError(
-                            f"sequence {i}, segment [{s}, {s + length}): the function gave shape {found.shape}, "
-                            f"expected ({spans.shape[2]},)"
-                        )
-                    spans[begin + s, length - 1] = found
-        if spans is None:
-            spans = np.zeros((X.rows.shape[0], max_length, 0))
-        return cls(X.rows, X.offsets, spans=spans, edges=X.edges, index=X.index, edge_index=X.edge_index)
+            n = int(X.offsets[i + 1] - X.offsets[i])
+            for t in range(n):
+                for length in range(1, min(max_length, n - t) + 1):
+                    if function is not None:
+                        spans.enter(i, t, (length,), function(x, t, t + length))
+                    if pairs is None:
+                        continue
+                    for before in range(1, min(max_length, t) + 1):
+                        pair_spans.enter(i, t, (before, length), pairs(x, t - before, t, t + length))
+        return cls(
+            X.rows,
+            X.offsets,
+            spans=spans.values(),
+            pair_spans=None if pairs is None else pair_spans.values(),
+            edges=X.edges,
+            index=X.index,
+            edge_index=X.edge_index,
+        )
 
     @property
     def n_span_features(self) -> int:
         """Number of features of a segment."""
         return self.spans.shape[2]
 
+    @property
+    def n_pair_features(self) -> int:
+        """Number of features of two neighbouring segments."""
+        return 0 if self.pair_spans is None else self.pair_spans.shape[3]
+
     @classmethod
     def concatenate(cls, parts: Sequence[Sequences]) -> SpanSequences:
         """One after the other."""
-        if any(not isinstance(p, SpanSequences) for p in parts):
+        held = [p for p in parts if isinstance(p, SpanSequences)]
+        if len(held) < len(parts) or len({p.pair_spans is None for p in held}) > 1:
             raise ValueError("some of the parts have features of segments and some do not")
-        whole = Sequences.concatenate(parts)
-        held = [p.spans[int(p.offsets[0]) : int(p.offsets[-1])] for p in parts if isinstance(p, SpanSequences)]
-        if len({s.shape[1:] for s in held}) > 1:
+        whole, tables = Sequences.concatenate(parts), list(zip(*(p._own_tables() for p in held), strict=True))
+        if any(len({t.shape[1:] for t in table if t is not None}) > 1 for table in tables):
             raise ValueError("the parts have different lengths or numbers of features of segments")
-        return cls._of(whole, np.concatenate(held))
+        spans, pairs = (None if t[0] is None else np.concatenate(t) for t in tables)
+        assert spans is not None
+        return cls._of(whole, spans, pairs)
 
     @classmethod
-    def _of(cls, X: Sequences, spans: np.ndarray) -> SpanSequences:
+    def _of(cls, X: Sequences, spans: np.ndarray, pair_spans: np.ndarray | None = None) -> SpanSequences:
         part = object.__new__(cls)
         part.__dict__.update(X.__dict__)
-        part.spans = spans
+        part.spans, part.pair_spans = spans, pair_spans
         return part
 
+    def _own_tables(self) -> tuple[Any, Any]:
+        rows = slice(int(self.offsets[0]), int(self.offsets[-1]))
+        return self.spans[rows], None if self.pair_spans is None else self.pair_spans[rows]
+
     def _view(self, start: int, stop: int) -> SpanSequences:
-        return self._of(super()._view(start, stop), self.spans)
+        return self._of(super()._view(start, stop), self.spans, self.pair_spans)
 
     def _gather(self, chosen: np.ndarray) -> SpanSequences:
         rows = [np.arange(self.offsets[i], self.offsets[i + 1]) for i in chosen]
-        return self._of(super()._gather(chosen), self.spans[np.concatenate([np.zeros(0, np.int64), *rows])])
+        at = np.concatenate([np.zeros(0, np.int64), *rows])
+        pair_spans = None if self.pair_spans is None else self.pair_spans[at]
+        return self._of(super()._gather(chosen), self.spans[at], pair_spans)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, SpanSequences):
             return NotImplemented
-        mine, theirs = (x.spans[int(x.offsets[0]) : int(x.offsets[-1])] for x in (self, other))
-        return bool(super().__eq__(other)) and np.array_equal(mine, theirs)
+        if not super().__eq__(other) or (self.pair_spans is None) != (other.pair_spans is None):
+            return False
+        both = zip(self._own_tables(), other._own_tables(), strict=True)
+        return all(mine is None or np.array_equal(mine, theirs) for mine, theirs in both)
 
     __hash__ = None
+
+
+class _Table:
+    """Features of segments of all sequences, made when the first ones say how many there are."""
+
+    def __init__(self, X: Sequences, n_lengths: int, max_length: int) -> None:
+        self.X, self.shape = X, (X.rows.shape[0], *[max_length] * n_lengths)
+        self.table: np.ndarray | None = None
+
+    def enter(self, i: int, t: int, lengths: tuple[int, ...], found: Any) -> None:
+        values = np.asarray(found, dtype=float)
+        if self.table is None:
+            self.table = np.zeros((*self.shape, values.size))
+        if values.shape != self.table.shape[-1:]:
+            first, last = (t, t + lengths[0]) if len(lengths) == 1 else (t - lengths[0], t + lengths[1])
+            raise ValueError(
+                f"sequence {i}, segment [{first}, {last}): the function gave shape {values.shape}, "
+                f"expected {self.table.shape[-1:]}"
+            )
+        self.table[(int(self.X.offsets[i]) + t, *(l - 1 for l in lengths))] = values
+
+    def values(self) -> np.ndarray:
+        return np.zeros((*self.shape, 0)) if self.table is None else self.table
+
+
+def _features_of_segments(name: str, given: Any, n_positions: int, shape: str) -> np.ndarray:
+    table = np.ascontiguousarray(given, dtype=np.float64)
+    if table.ndim != shape.count(",") + 1 or table.shape[0] != n_positions:
+        raise ValueError(f"{name} must be of shape {shape} with {n_positions} positions, found {table.shape}")
+    if not np.isfinite(table).all():
+        raise ValueError(f"features must be finite: {name} hold NaN or infinity")
+    table.flags.writeable = False
+    return table

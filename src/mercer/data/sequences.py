@@ -105,6 +105,25 @@ class Rows:
             indptr=indptr, indices=self.indices[picked], values=values, n_columns=self.shape[1], dtype=self.dtype
         )
 
+    def renumbered(self, places: np.ndarray, n_columns: int) -> Rows:
+        """The same rows with column c at ``places[c]``, left out where that is −1."""
+        assert self.indptr is not None
+        assert self.indices is not None
+        indptr, values = self.indptr, self.values
+        if len(places) == n_columns and bool((places == np.arange(n_columns, dtype=places.dtype)).all()):
+            indices = self.indices
+        else:
+            indices = places[self.indices]
+            if len(places) and places.min() < 0:
+                keep = indices >= 0
+                indptr = np.concatenate([[0], np.cumsum(keep)])[indptr].astype(np.int64)
+                indices, values = indices[keep], None if values is None else values[keep]
+                places = places[places >= 0]
+            if (places[1:] < places[:-1]).any():  # an order of its own: each row must ascend
+                order = np.lexsort((indices, np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))))
+                indices, values = indices[order], None if values is None else values[order]
+        return Rows(indptr=indptr, indices=indices, values=values, n_columns=n_columns, dtype=self.dtype)
+
     def matrix(self, begin: int, end: int) -> Any:
         """Rows begin .. end as a NumPy array or a SciPy CSR matrix."""
         if self.dense is not None:

@@ -1,7 +1,8 @@
 """Feature templates: what around a token makes a feature.
 
 A template says, once for all tokens, which cells of a column file around a token make a feature:
-``U05:%x[-1,0]/%x[0,0]`` joins column 0 of the previous token and of this one.
+``U05:%x[-1,0]/%x[0,0]`` joins column 0 of the previous token and of this one. ``%shape[0,0]`` and its relatives look
+at how a cell is spelled.
 """
 
 from __future__ import annotations
@@ -9,18 +10,46 @@ from __future__ import annotations
 import errno
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from itertools import groupby
+from typing import Any, TypeAlias
 
 from mercer._state.values import Codec, register
 from mercer.data.readers.lines import FilePath, counted, decoded_lines
 from mercer.exceptions import DataFileError
 
-Piece: TypeAlias = str | tuple[int, int]
+Cell: TypeAlias = tuple[int, int] | tuple[int, int, str]
+Piece: TypeAlias = str | Cell
 Pattern: TypeAlias = tuple[Piece, ...]
-_TEMPLATE_HINT = "a line is U or B, a name, and macros %x[row,column], as in U05:%x[-1,0]/%x[0,0]"
-_MACRO = re.compile(r"%x\[(-?[0-9]{1,6}),(-?[0-9]{1,6})\]")
+_TEMPLATE_HINT = (
+    "a line is U or B, a name, and macros %x[row,column], as in U05:%x[-1,0]/%x[0,0]; in the place of x also lower, "
+    "shape, prefix1 to prefix9 and suffix1 to suffix9"
+)
+_MACRO = re.compile(r"%(x|lower|shape|prefix[1-9]|suffix[1-9])\[(-?[0-9]{1,6}),(-?[0-9]{1,6})\]")
+_SPELLING = """\
+# how the token is spelled: lower case, prefixes and suffixes, shape (Aa for Paris, A.A. for U.S., 0-0 for 12-30)
+U30:%lower[-1,0]
+U31:%lower[0,0]
+U32:%lower[1,0]
+U33:%prefix1[0,0]
+U34:%prefix2[0,0]
+U35:%prefix3[0,0]
+U36:%prefix4[0,0]
+U37:%suffix1[0,0]
+U38:%suffix2[0,0]
+U39:%suffix3[0,0]
+U40:%suffix4[0,0]
+U41:%shape[-2,0]
+U42:%shape[-1,0]
+U43:%shape[0,0]
+U44:%shape[1,0]
+U45:%shape[2,0]
+U46:%shape[-1,0]/%shape[0,0]
+U47:%shape[0,0]/%shape[1,0]
+U48:%shape[-1,0]/%shape[0,0]/%shape[1,0]
+
+"""
 _BUILT_IN = {
     "words": """\
 # words in a window of two, and the two word pairs around the token
@@ -63,6 +92,9 @@ U22:%x[0,1]/%x[1,1]/%x[2,1]
 B
 """,
 }
+for _name in tuple(_BUILT_IN):
+    _BUILT_IN[f"{_name}+spelling"] = _BUILT_IN[_name].replace("# label pairs", f"{_SPELLING}# label pairs")
+_WITH_POS = tuple(text for name, text in _BUILT_IN.items() if "pos" in name)
 
 
 @dataclass(frozen=True, repr=False)
@@ -70,17 +102,20 @@ class Template:
     """Feature templates in the notation of CRF++; make one with :meth:`parse` or :meth:`load`.
 
     A line that begins with ``U`` describes features of a label, one that begins with ``B`` features of a
-    pair of neighbouring labels. ``%x[row,column]`` stands for a cell, ``row`` counted from the current token.
-    The rest of the line is kept as it is, so that the name before the colon keeps templates apart. Beyond the
-    ends of the sentence a cell reads ``_B-1``, ``_B-2``, ... and ``_B+1``, ``_B+2``, ...
+    pair of neighbouring labels. ``%x[row,column]`` stands for a cell, ``row`` counted from the current token. Beyond
+    CRF++, ``%lower[row,column]`` is the cell in lower case, ``%prefix3[row,column]`` and ``%suffix3[row,column]`` its
+    first and last characters (1 to 9 of them; a shorter cell as it is), and ``%shape[row,column]`` its letters as
+    ``A`` and ``a`` and its digits as ``0``, repeats once: ``Aa`` for ``Paris``. The rest of the line is kept as it is,
+    so that the name before the colon keeps templates apart. Beyond the ends of the sentence a cell reads ``_B-1``,
+    ``_B-2``, ... and ``_B+1``, ``_B+2``, ...
 
     Attributes
     ----------
     text : str
         The source; ``Template.parse(template.text)`` equals the template.
     unigrams, bigrams : tuple of patterns
-        A pattern is a tuple of pieces: a literal ``str``, or a cell as ``(row, column)``. The line ``B``
-        alone gives the pattern ``("B",)``: plain transitions.
+        A pattern is a tuple of pieces: a literal ``str``, a cell as ``(row, column)``, or its spelling as
+        ``(row, column, "shape")``. The line ``B`` alone gives the pattern ``("B",)``: plain transitions.
 
     Examples
     --------
@@ -92,6 +127,8 @@ class Template:
     ('U1:', (-1, 0), '/', (0, 0))
     >>> template.expand([("the",), ("dog",)])[0]
     [['U0:the', 'U1:_B-1/the'], ['U0:dog', 'U1:the/dog']]
+    >>> Template.parse("U0:%shape[0,0]\\nU1:%suffix2[0,0]").expand([("Paris",), ("2024-11",)])[0]
+    [['U0:Aa', 'U1:is'], ['U0:0-0', 'U1:11']]
     """
 
     text: str = field(compare=False)
@@ -144,7 +181,8 @@ class Template:
         ----------
         name_or_path : str or path
             ``"words"`` (column 0: words in a window of two, pairs of words), ``"words+pos"`` (the usual
-            window for chunking: also parts of speech in column 1, alone, in pairs and in threes), or a path.
+            window for chunking: also parts of speech in column 1, alone, in pairs and in threes), either with
+            ``"+spelling"`` (also lower case, prefixes, suffixes and shapes: what names need), or a path.
 
         Examples
         --------
@@ -156,8 +194,9 @@ class Template:
         if path in _BUILT_IN:
             return cls.parse(_BUILT_IN[path], path)
         if not os.path.exists(path):
-            names = " or ".join(repr(name) for name in _BUILT_IN)
-            raise FileNotFoundError(errno.ENOENT, f"no such template file (and not the built-in {names})", path)
+            *names, last = map(repr, _BUILT_IN)
+            built_in = f"{', '.join(names)} or {last}"
+            raise FileNotFoundError(errno.ENOENT, f"no such template file (and not the built-in {built_in})", path)
         with open(path, "rb") as file:
             return cls.parse("\n".join(decoded_lines(file, path)), path)
 
@@ -231,16 +270,70 @@ class Template:
             values = re.fullmatch(shape, feature, re.DOTALL)
             if values is not None:
                 named = zip(cells, values.groups(), strict=True)
-                return " ".join(f"{self._column_name(c)}{_offset(row)}={_shown(value)}" for (row, c), value in named)
+                return " ".join(f"{self._cell_name(cell)}={_shown(value)}" for cell, value in named)
         return feature
 
-    def _column_name(self, column: int) -> str:
-        known = ("word", "pos") if self.text == _BUILT_IN["words+pos"] else ("word",)
-        return known[column] if column < len(known) else f"column{column}"
+    def _cell_name(self, cell: Cell) -> str:
+        row, column, *spelling = cell
+        known = ("word", "pos") if self.text in _WITH_POS else ("word",)
+        name = known[column] if column < len(known) else f"column{column}"
+        if spelling:
+            name = spelling[0] if column == 0 else f"{spelling[0]}({name})"
+        return f"{name}{_offset(row)}"
 
     def __repr__(self) -> str:
         patterns = f"{len(self.unigrams)} unigram and {len(self.bigrams)} bigram patterns"
         return f"<Template: {patterns} over {counted(self.n_columns, 'column')}>"
+
+
+def default_template(n_columns: int) -> Template:
+    """The built-in template for tokens of so many columns: parts of speech where there is a second one."""
+    return Template.load("words+spelling" if n_columns == 1 else "words+pos+spelling")
+
+
+def reader_columns(template: Template, patterns: tuple[Pattern, ...], X: Any) -> tuple[Any, list[list[Any]]]:
+    """Sentences and patterns as the compiled reader takes them: what macros spell are further columns.
+
+    Where no pattern looks at spellings, and where a token is malformed (the reader names it), X is left as it is.
+    """
+    cells = [piece for pattern in patterns for piece in pattern if not isinstance(piece, str)]
+    spelled = list(dict.fromkeys((cell[1], cell[2]) for cell in cells if len(cell) == 3))
+    width = template.n_columns
+    wide = _with_spellings(X, width, spelled) if spelled else None
+    if wide is None:
+        return X, [[piece if isinstance(piece, str) else piece[:2] for piece in pattern] for pattern in patterns]
+    place = {key: width + i for i, key in enumerate(spelled)}
+
+    def moved(piece: Piece) -> Any:
+        return piece if isinstance(piece, str) or len(piece) == 2 else (piece[0], place[piece[1], piece[2]])
+
+    return wide, [list(map(moved, pattern)) for pattern in patterns]
+
+
+def _with_spellings(X: Any, width: int, spelled: list[tuple[int, str]]) -> list[Any] | None:
+    """The first columns of all tokens, then their spellings; None where a token is malformed."""
+    spellers: list[tuple[int, Callable[[str], str], dict[str, str]]]
+    spellers = [(column, _speller(name), {}) for column, name in spelled]  # a word is spelled once
+    wide = []
+    try:
+        for sentence in X:
+            rows = []
+            for token in sentence:
+                if not isinstance(token, (tuple, list)) or not width <= len(token) == len(sentence[0]):
+                    return None
+                row = [*token[:width]]
+                for column, spell, known in spellers:
+                    cell = token[column]
+                    if cell not in known:
+                        if not isinstance(cell, str):
+                            return None
+                        known[cell] = spell(cell)
+                    row.append(known[cell])
+                rows.append(row)
+            wide.append(rows)
+    except TypeError:  # no list of sentences, or a cell that is no key
+        return None
+    return wide
 
 
 def _parse_pattern(line: str, name: str, number: int) -> Pattern:
@@ -253,13 +346,13 @@ def _parse_pattern(line: str, name: str, number: int) -> Pattern:
             found = re.match(r"%[^%/\]]*\]?", line[start:])
             what = f"malformed macro {found.group() if found else '%'!r}, expected %x[row,column]"
             raise DataFileError(name, number, what, _TEMPLATE_HINT)
-        row, column = int(macro[1]), int(macro[2])
+        row, column = int(macro[2]), int(macro[3])
         if column < 0:
             what = f"column {column} in {macro[0]!r} is negative; columns count from 0"
             raise DataFileError(name, number, what, _TEMPLATE_HINT)
         if start > end:
             pieces.append(line[end:start])
-        pieces.append((row, column))
+        pieces.append((row, column) if macro[1] == "x" else (row, column, macro[1]))
         end = macro.end()
     if end < len(line):
         pieces.append(line[end:])
@@ -279,15 +372,32 @@ def _shown(value: str) -> str:
 
 def _fill(pattern: Pattern, sentence: Sequence[Sequence[str]], t: int) -> str:
     """The feature string of a pattern at token t."""
-    return "".join(piece if isinstance(piece, str) else _cell(sentence, t + piece[0], piece[1]) for piece in pattern)
+    return "".join(piece if isinstance(piece, str) else _cell(sentence, t + piece[0], *piece[1:]) for piece in pattern)
 
 
-def _cell(sentence: Sequence[Sequence[str]], t: int, column: int) -> str:
+def _cell(sentence: Sequence[Sequence[str]], t: int, column: int, spelling: str = "x") -> str:
     if t < 0:
         return f"_B{t}"
     if t >= len(sentence):
         return f"_B+{t - len(sentence) + 1}"
-    return sentence[t][column]
+    return _speller(spelling)(sentence[t][column])
+
+
+def _speller(name: str) -> Callable[[str], str]:
+    """What a macro makes of a cell."""
+    if name in _SPELLERS:
+        return _SPELLERS[name]
+    size = int(name[-1])
+    return (lambda text: text[:size]) if name.startswith("prefix") else (lambda text: text[-size:])
+
+
+def _shape(text: str) -> str:
+    """Upper case as A, lower case as a, digits as 0, repeats once."""
+    signs = ("A" if c.isupper() else "a" if c.isalpha() else "0" if c.isdigit() else c for c in text)
+    return "".join(sign for sign, _ in groupby(signs))
+
+
+_SPELLERS: dict[str, Callable[[str], str]] = {"x": str, "lower": str.lower, "shape": _shape}
 
 
 register(

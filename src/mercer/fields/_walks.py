@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from mercer.fields._cuda import RANDOM
+from mercer._gpu_random import RANDOM
 from mercer.learning.learners import Keys
 from mercer.retrieval._cuda import Kernel, KernelError
 

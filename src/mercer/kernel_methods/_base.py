@@ -69,6 +69,11 @@ class KernelMethod(Saved, ScoreModel, Estimator):
     A subclass keeps the objects in ``support_objects_`` and their places among the training objects in ``support_``.
     """
 
+    _parts_reason = (
+        "a kernel machine compares examples with each other; map them first (FourierFeatures, CirculantProjection), "
+        "and fit LinearClassifier to the maps"
+    )
+
     kernel: Any
     n_jobs: int | None
     gamma_: float

@@ -19,9 +19,10 @@ from sklearn.base import ClassifierMixin, ClassNamePrefixFeaturesOutMixin, Trans
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._estimator import Estimator
+from mercer._explain import ScoreModel, ScoreRows
 from mercer._state.saved import Fields, Floats, LabelValues, Nested, Saved
 from mercer._validation import check_choice, check_count, check_positive
-from mercer.kernel_methods._base import weights_of
+from mercer.kernel_methods._base import one_object, weights_of
 from mercer.kernel_methods._collections import count, generator, objects, seed_of
 from mercer.kernel_methods._coordinates import Coordinates
 from mercer.kernels.base import Kernel
@@ -29,7 +30,7 @@ from mercer.kernels.base import Kernel
 __all__ = ["KernelFisher"]
 
 
-class KernelFisher(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, Estimator):
+class KernelFisher(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, ScoreModel, Estimator):
     """Fisher's discriminant with a kernel: a few directions that tell classes apart, and a classifier on them.
 
     With a linear kernel and a small regularization it is linear discriminant analysis.
@@ -193,6 +194,19 @@ class KernelFisher(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cla
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities of the classes, if they are normal with one covariance in feature space."""
         return softmax(self._log_posteriors(X), axis=1)
+
+    def _score_rows(self) -> ScoreRows:
+        """Scores of classes as sums over directions: ‖z‖² is the same for all of them, and left out."""
+        check_is_fitted(self)
+        constants = np.log(self.priors_) - 0.5 * np.square(self.means_).sum(axis=1)
+        return ScoreRows(self.means_, constants, self.classes_.tolist())
+
+    def _activations(self, x: Any) -> tuple[np.ndarray, np.ndarray]:
+        directions = self._directions(one_object(x))[0]
+        return np.arange(len(directions)), directions
+
+    def _feature_name(self, column: int) -> str:
+        return f"direction {column}"
 
     def _check_state(self) -> None:
         if self.n_components is not None:

@@ -381,6 +381,47 @@ default="auto"
                 stacklevel=6,
             )
 
+    # ------------------------------------------------------------------ examples in parts
+
+    _surveys = True
+
+    def _survey(self, X: Any, y: Any, sample_weight: Any) -> dict[str, Any]:
+        inputs = GraphInputs.from_list(X)
+        return {
+            "classes": LabelIndex.from_sequences(y).classes,
+            "n_features": inputs.n_features,
+            "n_edge_features": inputs.n_edge_features,
+            "n_types": inputs.n_types,
+            "sample": (inputs[:1], y[:1]),
+        }
+
+    def _join(self, left: dict[str, Any], right: dict[str, Any]) -> dict[str, Any]:
+        for name in ("n_features", "n_edge_features"):
+            if left[name] != right[name]:
+                what = name.removeprefix("n_").replace("_", " ")
+                raise ValueError(f"partitions have different numbers of {what}: {left[name]} and {right[name]}")
+        classes = LabelIndex(sorted({*left["classes"], *right["classes"]})).classes
+        return {**left, "classes": classes, "n_types": max(left["n_types"], right["n_types"])}
+
+    def _settle(self, survey: dict[str, Any], last: Any) -> None:
+        if last is not None:
+            raise ValueError("warm_start is not for examples in partitions")
+        if len(survey["classes"]) < 2:
+            found = survey["classes"]
+            raise ValueError(f"need at least two different labels to learn from, found {len(found)}")
+        self._labels = LabelIndex(survey["classes"])
+        self.classes_ = self._labels.array
+        self.n_features_in_, self.n_edge_features_ = survey["n_features"], survey["n_edge_features"]
+        self.structure_ = self._make_structure(max(survey["n_types"], 1))
+        self._say_what_is_approximate(self._with_bias(survey["sample"][0]), self._loss())
+
+    def _local(self, X: Any, y: Any, loss: Loss) -> Risk:
+        return Risk(self.structure_, loss, *self._read(X, y))
+
+    def _score_units(self, y: Any) -> int:
+        """Nodes whose label is known."""
+        return sum(label is not None and not isinstance(label, (set, frozenset)) for one in y for label in one)
+
     # ------------------------------------------------------------------ prediction
 
     def predict(self, X: Any) -> list[list[Any]]:

@@ -251,6 +251,9 @@ random_state, verbose
             check_choice("features", self.features, ("auto",))
         super()._check()
 
+    def _reason_against_parts(self) -> str | None:
+        return "blocks are standardised, and their size is chosen, by all images at once"
+
     def _learn_inputs(self, X: Any, last: Any) -> GraphInputs:
         images, goes_on = _images(X), last is not None
         if not (goes_on and isinstance(self.block, str)):

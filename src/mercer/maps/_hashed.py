@@ -142,6 +142,8 @@ class HashedMap(Saved, TransformerMixin, Estimator):
     def __sklearn_is_fitted__(self) -> bool:
         return True
 
+    _parts_how = "first"  # nothing is learnt
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.requires_fit = False

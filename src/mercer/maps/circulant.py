@@ -97,6 +97,11 @@ class CirculantProjection(Saved, Copies, ClassNamePrefixFeaturesOutMixin, Transf
         self.normalize = normalize
         self.random_state = random_state
 
+    _parts_how = "first"  # of the examples only the number of columns matters
+
+    def _reason_against_parts(self) -> str | None:
+        return "vector='fitted' solves one problem over all rows" if self.vector == "fitted" else None
+
     def fit(self, X: Any, y: Any = None) -> CirculantProjection:
         """Draw or fit the vectors.
 

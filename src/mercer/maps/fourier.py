@@ -141,6 +141,8 @@ class FourierFeatures(Saved, Copies, ClassNamePrefixFeaturesOutMixin, Transforme
 
     # ------------------------------------------------------------------------------------------------ drawing
 
+    _parts_how = "first"  # the number of columns; widths that are words are those of the first part
+
     def fit(self, X: Any, y: Any = None) -> FourierFeatures:
         """Draw the waves; of X only the number of columns matters, unless γ or ℓ comes from the data."""
         n = self._check_params()

@@ -71,6 +71,8 @@ class RandomProjection(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         self.random_state = random_state
         self.dtype = dtype
 
+    _parts_how = "first"  # of the examples only the number of columns matters
+
     def fit(self, X: Any, y: Any = None) -> RandomProjection:
         """Draw the directions for the number of features of X."""
         n = check_count("n_components", self.n_components)
@@ -172,6 +174,8 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimato
         self.sampler = sampler
         self.n_components = n_components
         self.random_state = random_state
+
+    _parts_how = "first"  # of the examples only the number of columns matters
 
     def fit(self, X: Any = None, y: Any = None) -> RandomFeatures:
         """Draw the features. X is not looked at."""

@@ -82,6 +82,8 @@ class SignedHashProjection(Saved, Copies, ClassNamePrefixFeaturesOutMixin, Trans
         self.n_jobs = n_jobs
         self.random_state = random_state
 
+    _parts_how = "first"  # of the examples only the number of columns matters
+
     def fit(self, X: Any, y: Any = None) -> SignedHashProjection:
         """Draw the hash functions; of X only the number of features counts.
 

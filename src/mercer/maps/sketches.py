@@ -94,6 +94,8 @@ class PolynomialSketch(Saved, Copies, ClassNamePrefixFeaturesOutMixin, Transform
         self.n_jobs = n_jobs
         self.random_state = random_state
 
+    _parts_how = "first"  # of the examples only the number of columns matters
+
     def fit(self, X: Any, y: Any = None) -> PolynomialSketch:
         """Draw columns and signs for the number of features of X."""
         n, degree = self._check_params()

@@ -32,7 +32,8 @@ class Positions(ClassifierMixin, BaseEstimator):
 
     def predict_proba(self, rows: np.ndarray) -> np.ndarray:
         """Return the marginals of these positions."""
-        chances = self.estimator.predict_marginals(self.X)
+        model, X = answering(self.estimator, self.X)
+        chances = model.predict_marginals(X)
         return np.array(self._stacked(one.reshape(-1, one.shape[-1]) for one in chances))[rows]
 
     def _stacked(self, answers: Iterable[Any]) -> list[Any]:
@@ -75,17 +76,41 @@ def structured_step(estimator: Any) -> Any:
         estimator = inner
 
 
+def answering(estimator: Any, X: Any) -> tuple[Any, Any]:
+    """Return the model that answers and what it is given: the inputs as the steps before it transform them."""
+    while True:
+        if hasattr(estimator, "best_estimator_"):
+            estimator = estimator.best_estimator_
+        elif hasattr(estimator, "steps"):
+            if len(estimator.steps) > 1:
+                X = estimator[:-1].transform(X)
+            estimator = estimator.steps[-1][1]
+        else:
+            return estimator, X
+
+
 class PositionScorer(_scorer._Scorer):
     """A scorer of scikit-learn that takes every position of a sequence for a sample.
 
     With all models but ours it is the scorer of scikit-learn, unchanged.
     """
 
+    def __init__(self, scorer: Any) -> None:
+        self._plain = scorer
+        method = scorer._response_method
+        # Several scores at once ask for this method of the model before they are computed, and a tagger has marginals
+        # of positions in the place of predict_proba.
+        methods = [*([method] if isinstance(method, str) else method), "predict"]
+        super().__init__(scorer._score_func, scorer._sign, scorer._kwargs, list(dict.fromkeys(methods)))
+
+    def __repr__(self) -> str:
+        return repr(self._plain)
+
     def _score(self, method_caller: Any, estimator: Any, X: Any, y_true: Any, **kwargs: Any) -> Any:
         model = structured_step(estimator)
         outputs = getattr(model, "_output_form", None)
         if outputs is None:
-            return super()._score(method_caller, estimator, X, y_true, **kwargs)
+            return self._plain._score(method_caller, estimator, X, y_true, **kwargs)
         if outputs.form != "labels" or self._score_func.__module__ == "sklearn.metrics._regression":
             named = [*map(repr, outputs.scorers), "a function scorer(estimator, X, y)"]
             raise ValueError(
@@ -94,13 +119,12 @@ class PositionScorer(_scorer._Scorer):
             )
         if kwargs.get("sample_weight") is not None:
             raise ValueError(f"{self._score_func.__name__} over positions takes no sample_weight")
-        plain = super()._score  # a call of its own: what others cached is a prediction of lists
-        call = partial(_scorer._cached_call, None)
-        return score_positions(lambda *samples: plain(call, *samples), estimator, X, y_true)
+        call = partial(_scorer._cached_call, None)  # of its own: what others cached is a prediction of lists
+        return score_positions(lambda *samples: self._plain._score(call, *samples), estimator, X, y_true)
 
 
 def cover_positions(table: dict[str, Any]) -> None:
     """Let the scorers of a table of scikit-learn take sequences."""
     for name, scorer in table.items():
         if type(scorer) is _scorer._Scorer:
-            table[name] = PositionScorer(scorer._score_func, scorer._sign, scorer._kwargs, scorer._response_method)
+            table[name] = PositionScorer(scorer)

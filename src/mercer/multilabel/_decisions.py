@@ -20,6 +20,7 @@ from scipy.special import expit
 
 from mercer._state.saved import Csr, Fields, Flag, Floats, Saved
 from mercer._validation import check_choice, check_flag, check_positive
+from mercer.learning._sigmoids import fit_sigmoids
 from mercer.multilabel._labels import distinct
 
 __all__ = ["MEASURES", "Decisions", "check_threshold"]
@@ -28,7 +29,6 @@ _BINS = 2000  # of probabilities, among which thresholds are chosen
 _GRID = np.linspace(0.02, 0.98, 49)  # thresholds for measures of whole rows
 _FEW = 64  # labels up to which dense products are the faster ones
 _LEAST = 1e-4  # probabilities that count in products
-_CELLS = 400  # of scores, in the calibration of many rows
 _WEIGHTS = (0.0, 0.25, 0.5, 0.75, 1.0)  # τ
 
 
@@ -121,7 +121,7 @@ class Decisions(Saved):
         ``sets`` says whether seen sets or thresholds decide; None: what is better by the measure on these rows.
         """
         on = Y.toarray() > 0
-        self.slopes_, self.offsets_ = _calibrate(self._scaled(scores), on, weights)
+        self.slopes_, self.offsets_ = fit_sigmoids(self._scaled(scores), on, weights, rising=True)
         T = scores.shape[1]
         if threshold is None:
             self.thresholds_ = np.full(T, 0.5)
@@ -199,69 +199,6 @@ def _set_scores(P: np.ndarray, sets: sp.csr_matrix) -> np.ndarray:
     if sets.shape[1] <= _FEW:
         return odds @ sets.toarray().T
     return np.ascontiguousarray(np.asarray(sets @ odds.T).T)
-
-
-def _calibrate(scores: np.ndarray, on: np.ndarray, weights: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """Slopes and offsets by Newton's method, all labels at once; scores are taken relative to their spread.
-
-    Of many rows, those whose scores fall into one of a few hundred cells count as one.
-    """
-    T = scores.shape[1]
-    n = len(scores) if weights is None else float(weights.sum())
-    count = np.asarray(_total(on, weights), np.float64)
-    center, spread = scores.mean(axis=0), scores.std(axis=0)
-    flat = (spread <= 1e-12 * np.maximum(np.abs(center), 1e-300)) | (count == 0) | (count == n)
-    spread = np.where(flat, 1.0, spread)
-    prior = np.log((count + 0.5) / (n - count + 0.5))
-    prior = np.where(count == 0, -20.0, np.where(count == n, 20.0, prior))
-    F = (scores - center) / spread
-    F[:, flat] = 0.0
-    M, on_share = np.ones((1, 1)) if weights is None else weights[:, None], on
-    if len(F) > 2 * _CELLS:
-        F, M, on_share = _in_cells(F, on, weights)
-    target = on_share * ((count + 1) / (count + 2)) + (1 - on_share) / (n - count + 2)
-    a, b = np.zeros(T), prior.copy()
-    rate = np.ones(T)
-    value = _deviance(F, M, target, a, b)
-    for _ in range(30):
-        P = expit(F * a + b)
-        R, W = M * (P - target), M * (P * (1 - P) + 1e-12)
-        ga, gb = (F * R).sum(axis=0) + 1e-3 * a, R.sum(axis=0)
-        WF = W * F
-        haa, hab, hbb = (WF * F).sum(axis=0) + 1e-3, WF.sum(axis=0), W.sum(axis=0)
-        det = np.maximum(haa * hbb - hab**2, 1e-300)
-        da, db = (hbb * ga - hab * gb) / det, (haa * gb - hab * ga) / det
-        new_a, new_b = a - rate * da, b - rate * db
-        now = _deviance(F, M, target, new_a, new_b)
-        better = now <= value
-        a, b, value = np.where(better, new_a, a), np.where(better, new_b, b), np.where(better, now, value)
-        rate = np.where(better, np.minimum(1.0, 2 * rate), rate / 4)
-        if (np.abs(ga * da + gb * db) < 1e-8 * n).all():
-            break
-    useless = flat | (a <= 0)
-    a, b = np.where(useless, 0.0, a), np.where(useless, prior, b)
-    return a / spread, b - a * center / spread
-
-
-def _in_cells(F: np.ndarray, on: np.ndarray, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Mean scores, counts and shares of rows with the label, for cells of equal width, label by label."""
-    T = F.shape[1]
-    low, high = F.min(axis=0), F.max(axis=0)
-    width = np.maximum(high - low, 1e-300)
-    cell = np.minimum(((F - low) * (_CELLS / width)).astype(np.int64), _CELLS - 1) + np.arange(T) * _CELLS
-    size = T * _CELLS
-    w = None if weights is None else np.repeat(weights, T)
-    counts = np.bincount(cell.ravel(), w, minlength=size).reshape(T, _CELLS).T
-    sums = np.bincount(cell.ravel(), F.ravel() if w is None else w * F.ravel(), minlength=size).reshape(T, _CELLS).T
-    right = np.bincount(cell[on], None if w is None else w[on.ravel()], minlength=size).reshape(T, _CELLS).T
-    least = np.maximum(counts, 1) if w is None else np.where(counts > 0, counts, 1.0)
-    return sums / least, counts.astype(np.float64), right / least
-
-
-def _deviance(F: np.ndarray, M: np.ndarray, target: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    Z = F * a + b
-    softplus = np.maximum(Z, 0.0) + np.log1p(np.exp(-np.abs(Z)))
-    return (M * (softplus - target * Z)).sum(axis=0) + 0.5e-3 * a**2
 
 
 def _histograms(P: np.ndarray, on: np.ndarray, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:

@@ -9,6 +9,7 @@ learner of :mod:`mercer.fields.learners` estimates its gradient from particles, 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mercer import _core
 from mercer._estimator import Estimator
+from mercer._explain import Terms
 from mercer._state.saved import Choice, Fields, Flag, Floats, History, LabelValues, Saved
 from mercer._validation import check_choice, check_count, check_positive, check_sparse, thread_count, used_examples
 from mercer.learning.learners import EnergyModel, Keys, Learner, Path, resolve_learner
@@ -383,6 +385,55 @@ class MultiLabelCRF(LabelSetClassifier, Saved, Estimator):
             if sweep >= _SWEEPS // 4:
                 total += states.reshape(20, field.n_groups, field.T).mean(axis=0)
         return total / (_SWEEPS - _SWEEPS // 4)
+
+    _weighs_features = True
+    _explains_decisions = True
+
+    def _weight_labels(self) -> list[Any]:
+        check_is_fitted(self)
+        return list(self.classes_.tolist())
+
+    def _column_name(self, column: int) -> str:
+        names = getattr(self, "feature_names_in_", None)
+        return f"x{column}" if names is None else str(names[column])
+
+    def _label_weights(self, label: Any) -> tuple[np.ndarray, Callable[[int], str]]:
+        return self.coef_[self._weight_labels().index(label)], self._column_name
+
+    def _terms(self, x: Any, output: Any, against: Any) -> Terms:
+        """Of two label sets: what columns say for each label that differs, and pairs of labels."""
+        names = self._weight_labels()
+        X = validate_data(
+            self, x if sp.issparse(x) or hasattr(x, "iloc") else np.atleast_2d(x), accept_sparse="csr",
+            dtype=np.float64, reset=False,
+        )  # fmt: skip
+        row = np.asarray(X.todense()).ravel() if sp.issparse(X) else X[0]
+        p = self.predict_proba(X)[0]
+        first = (p > self.threshold) if output is None else encode(self, [output], "output").toarray()[0] > 0
+        other = first.copy()
+        if against is None:
+            doubt = np.abs(p - self.threshold).argmin()  # the label that was decided most narrowly
+            other[doubt] = not other[doubt]
+        else:
+            other = encode(self, [against], "against").toarray()[0] > 0
+        s, z = (2.0 * labels - 1.0 for labels in (first, other))
+        changed = np.flatnonzero(s != z)
+        if not len(changed):
+            raise ValueError("output and against are the same: name another one as against=")
+        i, j = np.triu_indices(len(names), 1)
+        pairs = s[i] * s[j] - z[i] * z[j]
+        values = np.concatenate([np.outer((s - z)[changed], row).ravel(), pairs])
+        weights = np.concatenate([self.coef_[changed].ravel(), self.couplings_[i, j]])
+
+        def name(k: int) -> str:
+            if k < len(changed) * len(row):
+                return f"{self._column_name(k % len(row))}: {names[changed[k // len(row)]]}"
+            k -= len(changed) * len(row)
+            return f"{names[i[k]]} and {names[j[k]]}"
+
+        told = [[names[t] for t in np.flatnonzero(labels)] for labels in (first, other)]
+        constant = float((s - z) @ self.intercept_)
+        return Terms(told[0], told[1], np.arange(len(values)), values, weights * values, name, constant)
 
     def _probabilities(self, X: Any) -> np.ndarray:
         return self.predict_proba(X)

@@ -15,15 +15,16 @@ import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mercer._estimator import Estimator
-from mercer._state.saved import Choice, Csr, Fields, LabelValues, Nested, Objects, Saved
+from mercer._state.saved import Choice, Count, Csr, Fields, LabelValues, Nested, Objects, Saved
 from mercer._validation import check_choice, check_count, check_sparse
-from mercer.multilabel._decisions import Decisions, check_threshold
+from mercer.multilabel._decisions import MEASURES, Decisions, check_threshold
 from mercer.multilabel._labels import FORMS, fit_labels
 from mercer.multilabel.joint import LabelSetClassifier
 
 __all__ = ["NeighborLabels"]
 
 _BLOCK = 1 << 22  # distances at a time
+_TRIED = (10, 5, 20)  # the first of equals is taken
 
 
 class NeighborLabels(LabelSetClassifier, Saved, Estimator):
@@ -31,12 +32,20 @@ class NeighborLabels(LabelSetClassifier, Saved, Estimator):
 
     Parameters
     ----------
-    n_neighbors : int, default=10
+    n_neighbors : int or "auto", default="auto"
+        ``"auto"``: 5, 10 or 20, whichever has the best ``measure`` on the training rows, each left out of its own
+        neighbours. The number is kept as ``n_neighbors_``.
     decode : {"auto", "direct", "seen"}, default="auto"
     threshold, measure
         As in `JointSVM`.
     n_jobs : int or None
     verbose : int, default=0
+
+    Attributes
+    ----------
+    classes_ : array of labels
+    n_neighbors_ : int
+        How many neighbours vote.
 
     Examples
     --------
@@ -58,12 +67,13 @@ class NeighborLabels(LabelSetClassifier, Saved, Estimator):
         label_form_=Choice(*FORMS),
         rows_=Objects(),
         labels_=Csr(None, "classes_"),
+        n_neighbors_=Count(1),
         decisions_=Nested(Decisions),
     )
 
     def __init__(
         self,
-        n_neighbors: int = 10,
+        n_neighbors: int | str = "auto",
         *,
         decode: str = "auto",
         threshold: Any = "auto",
@@ -95,31 +105,45 @@ class NeighborLabels(LabelSetClassifier, Saved, Estimator):
         labels, self.classes_, self.label_form_ = fit_labels(Y, X.shape[0])
         self.rows_, self.labels_ = X, labels
         sets = None if self.decode == "auto" else self.decode == "seen"
-        scores = self._shares(X, leave_out=True)
-        self.decisions_ = Decisions().fit(scores, labels, self.threshold, self.measure, sets)
+        tried = _TRIED if self.n_neighbors == "auto" else (int(self.n_neighbors),)
+        truth, best = labels.toarray() > 0, -np.inf
+        for k, scores in zip(tried, self._shares(X, tried, leave_out=True), strict=True):
+            decisions = Decisions().fit(scores, labels, self.threshold, self.measure, sets)
+            given = None if len(tried) == 1 else decisions.label_sets(decisions.probabilities(scores)).toarray() > 0
+            value = 0.0 if given is None else MEASURES[self.measure](truth, given)
+            if value > best:
+                best, self.n_neighbors_, self.decisions_ = value, k, decisions
         return self
 
     def _check_parameters(self) -> None:
-        check_count("n_neighbors", self.n_neighbors)
+        if self.n_neighbors != "auto":
+            check_count("n_neighbors", self.n_neighbors)
         check_choice("decode", self.decode, ("auto", "direct", "seen"))
         check_threshold(self.threshold, self.measure)
 
-    def _shares(self, X: Any, leave_out: bool = False) -> np.ndarray:
+    def _shares(self, X: Any, tried: tuple[int, ...], leave_out: bool = False) -> list[np.ndarray]:
+        """For each number of neighbours, the share of them that has each label."""
         n = self.rows_.shape[0]
-        k = min(self.n_neighbors, n - int(leave_out))
+        sizes = [min(k, n - int(leave_out)) for k in tried]
+        most = max(sizes)
         squares = _squares(self.rows_)
         step = max(1, _BLOCK // n)
-        parts = []
+        parts: list[list[np.ndarray]] = [[np.zeros((0, len(self.classes_)))] for _ in sizes]
         for at in range(0, X.shape[0], step):
             products = X[at : at + step] @ self.rows_.T
             D = squares - 2 * (products.toarray() if sp.issparse(products) else np.asarray(products))
             if leave_out:
                 D[np.arange(len(D)), np.arange(at, at + len(D))] = np.inf
-            nearest = np.argpartition(D, k - 1, axis=1)[:, :k]
+            nearest = np.argpartition(D, most - 1, axis=1)[:, :most]
+            if len(sizes) > 1:  # nearest first
+                order = np.argsort(np.take_along_axis(D, nearest, axis=1), axis=1, kind="stable")
+                nearest = np.take_along_axis(nearest, order, axis=1)
             m = len(D)
-            mix = sp.csr_matrix((np.full(m * k, 1.0 / k), nearest.ravel(), np.arange(0, m * k + 1, k)), shape=(m, n))
-            parts.append((mix @ self.labels_).toarray())
-        return np.vstack(parts) if parts else np.zeros((0, len(self.classes_)))
+            for found, k in zip(parts, sizes, strict=True):
+                ends = np.arange(0, m * k + 1, k)
+                mix = sp.csr_matrix((np.full(m * k, 1.0 / k), nearest[:, :k].ravel(), ends), shape=(m, n))
+                found.append((mix @ self.labels_).toarray())
+        return [np.vstack(found) for found in parts]
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Return for each label the share of the neighbours that have it.
@@ -134,7 +158,7 @@ class NeighborLabels(LabelSetClassifier, Saved, Estimator):
         """
         check_is_fitted(self, "rows_")
         X = validate_data(self, check_sparse("X", X), reset=False, accept_sparse="csr", dtype=np.float64)
-        return self._shares(X)
+        return self._shares(X, (self.n_neighbors_,))[0]
 
     def _label_products(self) -> np.ndarray:
         check_is_fitted(self, "rows_")

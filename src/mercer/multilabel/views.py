@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -28,6 +29,7 @@ from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._estimator import Estimator
+from mercer._explain import ScoreModel, ScoreRows
 from mercer._state.saved import (
     Choice,
     Count,
@@ -39,14 +41,14 @@ from mercer._state.saved import (
     Saved,
 )
 from mercer._validation import check_choice, check_count, check_positive, thread_count, used_examples
-from mercer.kernel_methods._base import KernelMethod
+from mercer.kernel_methods._base import KernelMethod, one_object
 from mercer.kernel_methods._collections import count, taken
 from mercer.kernels import Gaussian, Kernel
 from mercer.learning.solvers import ConvergenceWarning
 from mercer.multilabel._decisions import Decisions, check_threshold
 from mercer.multilabel._labels import FORMS, fit_labels
 from mercer.multilabel._meka import BlockKernel
-from mercer.multilabel.joint import LabelSetClassifier
+from mercer.multilabel.joint import LabelSetClassifier, label_rows
 
 __all__ = ["KernelHomogeneityAnalysis"]
 
@@ -110,7 +112,7 @@ class BlockView(Saved):
 
 
 class KernelHomogeneityAnalysis(
-    LabelSetClassifier, Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator
+    LabelSetClassifier, Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, ScoreModel, Estimator
 ):
     """Learn label sets from several views of objects, through a latent space that views and labels share.
 
@@ -449,6 +451,18 @@ class KernelHomogeneityAnalysis(
         """
         latent = self.transform(X)
         return latent @ self.label_map_ + self.shares_
+
+    def _score_rows(self) -> ScoreRows:
+        """Scores of labels as sums over the components of the latent space."""
+        check_is_fitted(self, "views_")
+        return replace(label_rows(self.label_map_.T, self.classes_), constants=np.asarray(self.shares_, float))
+
+    def _activations(self, x: Any) -> tuple[np.ndarray, np.ndarray]:
+        latent = self.transform([one_object(view) for view in x] if isinstance(x, (list, tuple)) else one_object(x))[0]
+        return np.arange(len(latent)), latent
+
+    def _feature_name(self, column: int) -> str:
+        return f"component {column}"
 
     def _label_products(self) -> np.ndarray:
         check_is_fitted(self, "views_")

@@ -6,6 +6,7 @@ What nobody said is found in the first bytes of the file (`mercer.data.readers`)
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, TypeAlias
@@ -236,7 +237,7 @@ def with_roles(
     if form.format not in _NAMED:
         if roles:
             raise ValueError(f"roles mean nothing for files of the format {form.format!r}")
-        return form, [], _told(form, source)
+        return form, _guessed_words(form, source), _told(form, source)
     table = read_table(form, source)
     if table is None:
         return form, [], _told(form, source)
@@ -415,7 +416,8 @@ def _summary(form: FileFormat, table: Table, where: str, label: str | None, nume
             classes = table[label].classes()
             n = table[label].n_values
             shown = ", ".join(f"{quoted(c)[1:-1]} {100 * k / n:.0f} %" for c, k in classes[:5])
-            part += f" ({len(classes):,} classes: {shown}{', …' if len(classes) > 5 else ''})"
+            count = f"{len(classes):,} class{'es' if len(classes) != 1 else ''}"
+            part += f" ({count}: {shown}{', …' if len(classes) > 5 else ''})"
         parts.append(part)
     texts = [_name_of(ref, table) for ref in form.text or ()]
     if texts:
@@ -471,6 +473,19 @@ def _told(form: FileFormat, source: Source) -> list[str]:
         order = ("a text", "a label") if place == "last" else ("a label", "a text")
         more = f" ({order[0]}, {mark}, {order[1]})"
     return [f"{source.name}: {_kind(form)}{more}"]
+
+
+def _guessed_words(form: FileFormat, source: Source) -> list[str]:
+    """Lines whose first word seems to be a label: a guess that should be said aloud."""
+    if form.format != "text" or form.separator != " " or form.label == "last":
+        return []
+    words = [line.split(b" ", 1)[0].decode("utf-8", "replace") for line in source.head()[0].split(b"\n")[:2000] if line]
+    if all(word.startswith("__label__") for word in words):
+        return []
+    often = Counter(words).most_common()
+    shown = ", ".join(quoted(word)[1:-1] for word, _ in often[:5]) + (", …" if len(often) > 5 else "")
+    what = f"the first word of each line is taken as its label ({len(often):,} of them: {shown})"
+    return [f"{source.name}: {what}; a tab after the label, or separator=, says what is between label and text"]
 
 
 def _name_of(ref: Any, table: Table) -> str | None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import copy
 import copyreg
 import os
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 from scipy.sparse import issparse
+from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
@@ -21,6 +24,7 @@ from mercer._state.saved import AsJson, Choice, Count, Fields, Flag, Ints, Kind,
 from mercer._state.values import Reader, Writer
 from mercer._validation import check_choice, check_count, check_not_negative, check_positive, check_sparse, thread_count
 from mercer.learning.checkpoint import Checkpoint, digest_of, fingerprint
+from mercer.learning.partitioned import Here, n_examples
 from mercer.learning.training import seed_state
 from mercer.online._format import FileFormat
 from mercer.online._frames import frame_format, frame_records, frame_rows, split_label
@@ -120,6 +124,44 @@ class HashedLearner(FileLearning, Saved, Estimator):
         names_=Optional(_Names()),
         _categories=Optional(Ints(None)),
     )
+
+    # ------------------------------------------------------------------ examples in parts
+
+    _parts_how = "stream"
+
+    def _fit_parts(self, place: Any, *, checkpoint: Any = None) -> Any:
+        """Learn from parts: in their order where they are at hand, on a cluster by rounds of passes and averages.
+
+        Averages of models that saw other parts are no pass over all of them: on a cluster a model depends on how the
+        examples are cut, and nothing is promised about its loss.
+        """
+        if checkpoint is not None:
+            raise TypeError("checkpoint is not for examples in partitions")
+        self._check_parameters()
+        passes, at_hand = self._passes(), isinstance(place, Here)
+        more = self._known_of_parts(place)
+        model = clone(self)
+        for _ in range(passes):
+            if at_hand:
+                for i in range(place.n_parts):
+                    place.use(i, partial(_learn_part, model, more))
+                continue
+            found = [one for one in place.each(_learnt_part, model, more) if one is not None]
+            if not found:
+                raise ValueError("nothing to learn from: all partitions are empty")
+            model = found[0][0]
+            model.model_ = _averaged([(one.model_, n) for one, n in found])
+        if not hasattr(model, "model_"):
+            raise ValueError("nothing to learn from: all partitions are empty")
+        self.__dict__.update(
+            {name: value for name, value in vars(model).items() if name.endswith("_") or name[0] == "_"}
+        )
+        self.passes_ = passes
+        return self
+
+    def _known_of_parts(self, place: Any) -> dict[str, Any]:
+        """Return what ``partial_fit`` must be told before the first part."""
+        return {}
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -601,6 +643,34 @@ class _Run:
 
 
 # ---------------------------------------------------------------------------------------------------- checks
+
+
+def _learn_part(model: Any, more: dict[str, Any], part: Any, number: int) -> Any:
+    if n_examples(part.X):
+        model.partial_fit(part.X, part.y, sample_weight=part.sample_weight, **more)
+    return model
+
+
+def _learnt_part(part: Any, number: int, model: Any, more: dict[str, Any]) -> Any:
+    n = n_examples(part.X)
+    return (_learn_part(copy.deepcopy(model), more, part, number), n) if n else None
+
+
+def _averaged(models: list[tuple[Any, int]]) -> _core.learner.HashedModel:
+    """The mean of models of equal settings, each by its share of the examples."""
+    total = sum(n for _, n in models)
+    sums: dict[str, np.ndarray] = {}
+    for model, n in models:
+        for name, values in model.state().items():
+            share = (n / total) * np.asarray(values, np.float64)
+            sums[name] = sums[name] + share if name in sums else share
+    first = models[0][0]
+    made = _core.learner.HashedModel(**first.settings())
+    if labels := first.labels():
+        made.set_labels(labels)
+    table, scales, intercepts = (sums[name].astype(np.float32) for name in ("table", "scales", "intercepts"))
+    made.set_state(table, scales, intercepts, sums["counters"])
+    return made
 
 
 def check_n_bits(n_bits: Any) -> int:

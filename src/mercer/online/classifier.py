@@ -47,6 +47,12 @@ def _refuse_label_sets(y: Any) -> None:
         )
 
 
+def _classes_of(part: Any, number: int) -> np.ndarray | None:
+    if part.y is None:
+        raise ValueError(f"partition {number}: y is missing")
+    return np.unique(part.y) if len(part.y) else None
+
+
 class HashedClassifier(ClassifierMixin, HashedLearner):
     """A linear classifier over hashed features, learnt example by example in memory that does not grow with the data.
 
@@ -258,6 +264,16 @@ class HashedClassifier(ClassifierMixin, HashedLearner):
             self._set_core_labels()
         self._learn(inputs, self._outputs(y, weights), 1, False)
         return self
+
+    def _known_of_parts(self, place: Any) -> dict[str, Any]:
+        found = [one for one in place.each(_classes_of) if one is not None]
+        classes = np.unique(np.concatenate(found)) if found else np.zeros(0)
+        if len(classes) == 1:
+            raise ValueError(f"need at least two classes to learn from, found one class: {classes.tolist()[0]!r}")
+        return {"classes": classes}
+
+    def _score_units(self, y: Any) -> int:
+        return len(y)
 
     def _start(self, settings: dict[str, Any], inputs: Inputs, classes: np.ndarray) -> None:
         """A model that has learnt nothing."""

@@ -247,6 +247,9 @@ class Parser(StructuredEstimator):
         grammar, trees = self._grammar_of(trees, None if last is None else last.grammar_)
         return sentences, trees, grammar
 
+    def _reason_against_parts(self) -> str | None:
+        return "the rules of its grammar are read off all trees at once"
+
     def _learn(self, X: Any, y: Any, loss: Loss, last: Any) -> Risk:
         sentences, trees, grammar = self._sentences(X, y, last)
         inputs, outputs = _encode(grammar, sentences, trees)

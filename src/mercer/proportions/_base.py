@@ -244,6 +244,8 @@ class ProportionEstimator(ClassifierMixin, KernelMethod):
     frequent class for all rows.
     """
 
+    _parts_reason = "the shares of all bags are met together, from the rows of all of them in memory"
+
     map: Any = None
     random_state: Any = None
     n_jobs: int | None = None

@@ -193,6 +193,9 @@ class Ranker(LinearRanker):
                 f"loss {self.loss!r} is for measure='pairs'; measure={self.measure!r} has loss='hinge' only"
             )
 
+    def _reason_against_parts(self) -> str | None:
+        return "its loss compares the rows of a group with each other, and no partition is known to hold whole groups"
+
     def _learn(self, X: Any, y: Any, loss: Any, last: Any, groups: Any = None) -> RankingRisk:
         X = self._rows(X, fitting=True)
         grades = _read_grades(y, X.shape[0])

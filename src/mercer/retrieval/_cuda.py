@@ -48,6 +48,9 @@ def available() -> bool:
     return _libraries() is not None
 
 
+_NO_CONTEXT = 201  # CUDA_ERROR_INVALID_CONTEXT
+
+
 class KernelError(RuntimeError):
     """The kernel could not be compiled or started; what was asked for is computed in another way."""
 
@@ -85,25 +88,30 @@ class Kernel:
             _checked(found, "loading the kernel")
             asked = self._driver.cuFuncSetAttribute(self._function, 8, shared_bytes)
             _checked(asked, "asking for shared memory")
+            self._context = ctypes.c_void_p()
+            _checked(self._driver.cuCtxGetCurrent(ctypes.byref(self._context)), "asking for the context")
 
     def start(
         self, blocks: tuple[int, int], threads: int, arguments: ctypes.Structure, stream: ctypes.c_void_p | None = None
     ) -> None:
         """Start it with one structure of arguments, on the current stream, or on one of the current device."""
-        pointers = (ctypes.c_void_p * 1)(ctypes.addressof(arguments))
         if stream is not None:
-            code = self._driver.cuLaunchKernel(
-                self._function, *blocks, 1, threads, 1, 1, self._shared, stream, pointers, None
-            )
-            _checked(code, "starting the kernel")
+            self._launch(blocks, threads, arguments, stream)
             return
         import torch
 
         with torch.cuda.device(self._device):
-            stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
-            code = self._driver.cuLaunchKernel(
-                self._function, *blocks, 1, threads, 1, 1, self._shared, stream, pointers, None
-            )
+            self._launch(blocks, threads, arguments, ctypes.c_void_p(torch.cuda.current_stream().cuda_stream))
+
+    def _launch(
+        self, blocks: tuple[int, int], threads: int, arguments: ctypes.Structure, stream: ctypes.c_void_p
+    ) -> None:
+        pointers = (ctypes.c_void_p * 1)(ctypes.addressof(arguments))
+        given = self._function, *blocks, 1, threads, 1, 1, self._shared, stream, pointers, None
+        code = self._driver.cuLaunchKernel(*given)
+        if code == _NO_CONTEXT:  # a thread, autograd's for one, that has not met the device yet
+            _checked(self._driver.cuCtxSetCurrent(self._context), "setting the context")
+            code = self._driver.cuLaunchKernel(*given)
         _checked(code, "starting the kernel")
 
 

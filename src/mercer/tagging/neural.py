@@ -6,6 +6,8 @@ minimise  Σ_batches mean loss(crf(module(x)), y)   by steps of an optimiser, in
 from __future__ import annotations
 
 import copy
+import functools
+import itertools
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -34,10 +36,11 @@ class NeuralTagger(BaseEstimator):
 
     Parameters
     ----------
-    module : torch.nn.Module or callable
+    module : torch.nn.Module or callable, optional
         From a batch of inputs to emissions of shape (batch, time, labels). A callable is called as
         ``module(n_inputs, n_labels)`` when training begins and returns a module: ``n_inputs`` is the size of the
-        vocabulary (a tuple of sizes where tokens are tuples), or the number of columns.
+        vocabulary (a tuple of sizes where tokens are tuples), or the number of columns. Default, for words and tuples
+        of words: :class:`mercer.nn.WindowNetwork`, which also sees suffixes of the (first) word and its shape.
     loss : {"log", "hinge", "squared-hinge", "softmax-margin", "hybrid"} or Loss, default="log"
     constraints : Constraints or None
         Labellings that are impossible, in training and prediction.
@@ -45,8 +48,9 @@ class NeuralTagger(BaseEstimator):
     batch_size : int, default=32
         Sequences of a step.
     learning_rate : float, default=1e-3
+        At the beginning; it falls to 0 in a line over the epochs.
     optimizer : callable, optional
-        From parameters to an optimiser; default AdamW with the learning rate.
+        From parameters to an optimiser, whose learning rate is left alone; default AdamW.
     min_count : int, default=1
         Words that occur less often in training are taken for unseen ones.
     patience : int, default=3
@@ -74,19 +78,16 @@ class NeuralTagger(BaseEstimator):
 
     Examples
     --------
-    >>> import torch  # doctest: +SKIP
     >>> from mercer.tagging import NeuralTagger  # doctest: +SKIP
-    >>> def module(n_words, n_labels):  # doctest: +SKIP
-    ...     return torch.nn.Sequential(torch.nn.Embedding(n_words, 8), torch.nn.Linear(8, n_labels))
     >>> X, y = [["the", "dog", "barks"], ["a", "dog"]], [["DET", "NOUN", "VERB"], ["DET", "NOUN"]]  # doctest: +SKIP
-    >>> tagger = NeuralTagger(module, epochs=60, learning_rate=0.05, random_state=0).fit(X, y)  # doctest: +SKIP
+    >>> tagger = NeuralTagger(epochs=60, learning_rate=0.05, random_state=0).fit(X, y)  # doctest: +SKIP
     >>> tagger.predict([["the", "dog"]])  # doctest: +SKIP
     [['DET', 'NOUN']]
     """
 
     def __init__(
         self,
-        module: Any,
+        module: Any = None,
         loss: str | Loss = "log",
         *,
         constraints: Constraints | None = None,
@@ -160,11 +161,16 @@ class NeuralTagger(BaseEstimator):
             parameters = [*self.module_.parameters(), *self.crf_.parameters()]
             make = self.optimizer or (lambda given: torch.optim.AdamW(given, lr=self.learning_rate))
             optimizer = make([p for p in parameters if p.requires_grad])
+            inputs = [self._numbers(x) for x in X]
+            steps = self.epochs * -(-len(X) // self.batch_size)
+            falling = None
+            if self.optimizer is None:
+                falling = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: max(0.0, 1.0 - step / steps))
             self.history_: dict[str, list[float]] = {"loss": [], **({} if dev is None else {"score": []})}
             best: tuple[float, Any] = (-np.inf, None)
             waited = 0
             for epoch in range(self.epochs):
-                self.history_["loss"].append(self._epoch(X, rows, optimizer, random))
+                self.history_["loss"].append(self._epoch(inputs, rows, optimizer, falling, random))
                 if dev is not None:
                     score = self.score(*dev)
                     self.history_["score"].append(score)
@@ -180,7 +186,9 @@ class NeuralTagger(BaseEstimator):
             self.crf_.load_state_dict(best[1][1])
         self.n_iter_ = len(self.history_["loss"])
 
-    def _epoch(self, X: Sequence[Any], rows: list[np.ndarray], optimizer: Any, random: np.random.Generator) -> float:
+    def _epoch(
+        self, X: list[Any], rows: list[np.ndarray], optimizer: Any, falling: Any, random: np.random.Generator
+    ) -> float:
         """A pass over the data in random order, sequences of like length together; the mean loss of a sequence."""
         torch = _torch()
         self.module_.train()
@@ -191,7 +199,7 @@ class NeuralTagger(BaseEstimator):
         total = 0.0
         for k in random.permutation(len(batches)):
             chosen = batches[k]
-            inputs, sizes = self._tensors([X[i] for i in chosen])
+            inputs, sizes = self._padded([X[i] for i in chosen])
             tags = torch.nn.utils.rnn.pad_sequence(
                 [torch.from_numpy(rows[i]) for i in chosen], batch_first=True, padding_value=-100
             ).to(inputs.device)
@@ -201,6 +209,8 @@ class NeuralTagger(BaseEstimator):
                 raise FloatingPointError("the loss is not finite: take a smaller learning rate")
             loss.backward()
             optimizer.step()
+            if falling is not None:
+                falling.step()
             total += float(loss.detach()) * len(chosen)
         return total / len(X)
 
@@ -273,8 +283,8 @@ class NeuralTagger(BaseEstimator):
         write_file(Path(path), _KIND, meta, arrays)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], module: Any, **options: Any) -> NeuralTagger:
-        """Read a model that :meth:`save` wrote, into a module or what makes one."""
+    def load(cls, path: str | os.PathLike[str], module: Any = None, **options: Any) -> NeuralTagger:
+        """Read a model that :meth:`save` wrote, into a module or what makes one; none: the default network."""
         from mercer.learning.losses import loss_from_json
 
         torch = _torch()
@@ -299,9 +309,13 @@ class NeuralTagger(BaseEstimator):
     def _build(self) -> None:
         """A module and a layer with fresh weights."""
         torch = _torch()
-        from mercer.nn import ChainCRF
+        from mercer.nn import ChainCRF, WindowNetwork
 
-        if isinstance(self.module, torch.nn.Module):
+        if self.module is None:
+            if self.vocabularies_ is None:
+                raise ValueError("the network that is taken by default is for words: give a module for numbers")
+            self.module_ = WindowNetwork(self.n_inputs_, len(self.classes_))
+        elif isinstance(self.module, torch.nn.Module):
             self.module_ = copy.deepcopy(self.module)
         else:
             self.module_ = self.module(self.n_inputs_, len(self.classes_))
@@ -318,7 +332,7 @@ class NeuralTagger(BaseEstimator):
         first = next((x[0] for x in X if len(x)), None)
         if first is None:
             raise ValueError("X holds no position")
-        self._tuples = isinstance(first, tuple)
+        self._tuples = isinstance(first, tuple) or (self.module is None and isinstance(first, str))
         if not self._tuples and not isinstance(first, str):
             found = np.asarray(X[0])
             columns = int(found.shape[1]) if found.ndim == 2 else int(max(np.max(x) for x in X if len(x))) + 1
@@ -330,11 +344,16 @@ class NeuralTagger(BaseEstimator):
         return vocabularies, sizes if self._tuples else sizes[0]
 
     def _fields(self, token: Any) -> tuple[Any, ...]:
-        return token if self._tuples else (token,)
+        if self.module is not None:
+            return token if self._tuples else (token,)
+        word, *others = token if isinstance(token, tuple) else (token,)
+        return *_seen(str(word)), *others
 
     def _numbers(self, x: Any) -> Any:
         """One sequence as a tensor."""
         torch = _torch()
+        if not len(x):
+            raise ValueError("a sequence is empty: leave it out")
         if self.vocabularies_ is None:
             array = np.asarray(x)
             if array.dtype.kind in "iu" and array.ndim == 1:
@@ -350,11 +369,10 @@ class NeuralTagger(BaseEstimator):
 
     def _tensors(self, X: Sequence[Any]) -> tuple[Any, Any]:
         """A padded batch on the device of the module, and its lengths."""
+        return self._padded([self._numbers(x) for x in X])
+
+    def _padded(self, parts: list[Any]) -> tuple[Any, Any]:
         torch = _torch()
-        for x in X:
-            if not len(x):
-                raise ValueError("a sequence is empty: leave it out")
-        parts = [self._numbers(x) for x in X]
         lengths = torch.tensor([len(part) for part in parts])
         padded = torch.nn.utils.rnn.pad_sequence(parts, batch_first=True, padding_value=_PADDING)
         return padded.to(self.crf_.transitions.device), lengths
@@ -385,6 +403,15 @@ class NeuralTagger(BaseEstimator):
             from sklearn.exceptions import NotFittedError
 
             raise NotFittedError("this NeuralTagger is not fitted yet: call fit first")
+
+
+@functools.lru_cache(maxsize=1 << 16)
+def _seen(word: str) -> tuple[str, str, str, str]:
+    """What the default network sees of a word: small letters, two suffixes, and the kinds of its characters."""
+    kinds = ("9" if c.isdigit() else "A" if c.isupper() else "a" if c.islower() else c for c in word)
+    shape = "".join(kind for kind, _ in itertools.groupby(kinds))
+    small = word.lower()
+    return small, small[-3:], small[-2:], shape
 
 
 def _cut(order: np.ndarray, size: int) -> list[np.ndarray]:

@@ -19,7 +19,7 @@ import numpy as np
 from mercer._estimator import Outputs
 from mercer._state.saved import Count, Fields, Floats, Nested, Number, Optional
 from mercer._validation import check_choice, check_count, thread_count
-from mercer.data.features import FeatureIndex, as_sequences
+from mercer.data.features import FeatureIndex, NamedSequences, as_sequences
 from mercer.data.labels import LabelIndex, TagSequences
 from mercer.data.sequences import Sequences
 from mercer.data.templates import Template
@@ -188,7 +188,7 @@ class Tagger(StructuredEstimator):
     def fit(
         self,
         X: Any,
-        y: Sequence[Sequence[Any]],
+        y: Sequence[Sequence[Any]] | None = None,
         sample_weight: Any = None,
         *,
         dev: tuple[Any, Sequence[Sequence[Any]]] | None = None,
@@ -200,7 +200,8 @@ class Tagger(StructuredEstimator):
         ----------
         X : list of sequences, or Sequences
             Each a list of dicts, of lists of strings or of strings, a 2-D array or a sparse matrix; or an Arrow
-            column; with ``template`` sentences of column tuples.
+            column; with ``template`` sentences of column tuples. A :class:`~mercer.data.Store` or
+            :class:`~mercer.data.Partitions`, which hold y too, or a Dask bag with one for y.
         y : list of lists of labels
             ``None`` where a label is not known, a set where it is one of several.
         sample_weight : array of a number for each sequence, optional
@@ -289,18 +290,121 @@ class Tagger(StructuredEstimator):
         tags = labels.encode(y, sequences.lengths)
         if sequences.offsets[0] != 0:
             tags = TagSequences(tags.labels, sequences.offsets, tags.allowed, tags.partial)
-        if self.transitions == "features" and sequences.edges is None:
-            sequences = sequences[:]
-            sequences.edges, sequences.edge_index = sequences.rows, sequences.index
-        elif self.transitions != "features" and sequences.edges is not None:
-            sequences = sequences[:]
-            sequences.edges = None
+        sequences = self._with_edges(sequences)
         self._labels, self.index_, self.edge_index_ = labels, sequences.index, sequences.edge_index
         self.classes_ = labels.array
         self.n_features_in_ = sequences.n_features
         self.n_columns_ = None if self.template is None else _n_columns(X)
         self.structure_ = self._make_structure(sequences, tags, last)
         return Risk(self.structure_, loss.for_labels(labels.classes), sequences, tags)
+
+    # ------------------------------------------------------------------ examples in parts
+
+    _surveys = True
+
+    def _survey(self, X: Any, y: Any, sample_weight: Any) -> dict[str, Any]:
+        n_bits = self.n_bits if self.features == "hashing" else 0
+        if isinstance(X, NamedSequences) and n_bits:
+            raise ValueError("the features have names: write the store with n_bits for features='hashing'")
+        index, edge_index = FeatureIndex(n_bits), FeatureIndex(n_bits)
+        sequences = self._with_edges(as_sequences(X, index, template=self.template, edge_index=edge_index, learn=True))
+        labels = LabelIndex.from_sequences(y)
+        tags = labels.encode(y, sequences.lengths)
+        C = len(labels)
+        pairs = _label_pairs(tags.labels, sequences, C)
+        nodes = None if self.weights == "all" else patterns.seen(sequences.rows, tags.labels, C)
+        edges = None if sequences.edges is None else patterns.seen(sequences.edges, pairs, C * C)
+        trained = np.flatnonzero(np.bincount(pairs[pairs >= 0], minlength=C * C)) if C else np.zeros(0, np.int64)
+        return {
+            "classes": labels.classes,
+            "names": [_names(sequences.index), _names(sequences.edge_index if sequences.edges is not None else None)],
+            "widths": [sequences.n_features, sequences.n_edge_features],
+            "hashed": sequences.index is not None and sequences.index.n_bits > 0,
+            "n_columns": None if self.template is None else _n_columns(X),
+            "seen": [nodes, edges],
+            "trained": trained,
+            "positions": sequences.n_positions,
+        }
+
+    def _join(self, left: dict[str, Any], right: dict[str, Any]) -> dict[str, Any]:
+        classes = LabelIndex(sorted({*left["classes"], *right["classes"]})).classes
+        labels = [np.searchsorted(classes, one["classes"]) for one in (left, right)]
+        pairs = [(place[:, None] * len(classes) + place).ravel() for place in labels]
+        out = {**left, "classes": classes, "positions": left["positions"] + right["positions"]}
+        out["n_columns"] = left["n_columns"] if left["n_columns"] is not None else right["n_columns"]
+        out["trained"] = np.union1d(pairs[0][left["trained"]], pairs[1][right["trained"]])
+        out["names"], out["widths"], out["seen"] = list(left["names"]), list(left["widths"]), list(left["seen"])
+        for part, (places, n) in enumerate(((labels, len(classes)), (pairs, len(classes) ** 2))):
+            a, b = left["names"][part], right["names"][part]
+            if (a is None) != (b is None) or (a is None and left["widths"][part] != right["widths"][part]):
+                found = [one["widths"][part] if one["names"][part] is None else "named" for one in (left, right)]
+                raise ValueError(f"partitions have different features: {found[0]} and {found[1]}")
+            columns = [np.arange(one["widths"][part]) for one in (left, right)]
+            if a is not None:
+                out["names"][part], columns = _merged(a, b)
+                out["widths"][part] = len(out["names"][part][1]) - 1
+            one, other = left["seen"][part], right["seen"][part]
+            if one is None or other is None:
+                out["seen"][part] = None
+            else:
+                out["seen"][part] = patterns.joined(
+                    patterns.placed(one, columns[0], places[0], n), patterns.placed(other, columns[1], places[1], n)
+                )
+        return out
+
+    def _settle(self, survey: dict[str, Any], last: Any) -> None:
+        if last is not None:
+            raise ValueError("warm_start is not for examples in partitions")
+        found = survey["classes"]
+        if not survey["positions"]:
+            raise ValueError("nothing to learn from: all sequences are empty")
+        if len(found) < 2:
+            raise ValueError(
+                f"need at least two different labels to learn from, found {len(found)}"
+                + (f": {found[0]!r}" if found else " (all are None)")
+            )
+        self._labels, C = LabelIndex(found), len(found)
+        self.classes_ = self._labels.array
+        indices = [None if names is None else _index(names) for names in survey["names"]]
+        if survey["hashed"]:
+            indices = [FeatureIndex(self.n_bits)] * 2
+        same = self.transitions == "features" and (self.template is None or not self.template.edge_patterns)
+        self.index_, self.edge_index_ = indices[0], indices[0] if same else indices[1]
+        (self.n_features_in_, n_edge), self.n_columns_ = survey["widths"], survey["n_columns"]
+        made = []
+        for seen, n, width in zip(survey["seen"], (self.n_features_in_, n_edge), (C, C * C), strict=True):
+            made.append(None if seen is None else patterns.from_seen(seen, n, width))
+        trained = None
+        if self.transitions == "observed":
+            trained = np.isin(np.arange(C * C), survey["trained"]).reshape(C, C)
+        masks = None if self.constraints is None else self.constraints.masks(found)
+        self.structure_ = Chain(
+            C, self.n_features_in_, n_edge_features=n_edge, pattern=made[0], edge_pattern=made[1], masks=masks,
+            trained_transitions=trained, threads=thread_count(self.n_jobs),
+        )  # fmt: skip
+
+    def _local(self, X: Any, y: Any, loss: Loss) -> Risk:
+        sequences = self._with_edges(as_sequences(X, self.index_, template=self.template, edge_index=self.edge_index_))
+        if sequences.n_features != self.n_features_in_:
+            raise ValueError(f"X has {sequences.n_features} features, other parts have {self.n_features_in_}")
+        tags = self._labels.encode(y, sequences.lengths)
+        return Risk(self.structure_, loss, sequences, tags)
+
+    def _with_edges(self, X: Sequences) -> Sequences:
+        """X with the features of transitions that the model has."""
+        if self.transitions == "features" and X.edges is None:
+            X = X[:]
+            X.edges, X.edge_index = X.rows, X.index
+        elif self.transitions != "features" and X.edges is not None:
+            X = X[:]
+            X.edges = None
+        return X
+
+    def _score_units(self, y: Any) -> int:
+        """Positions whose label is known."""
+        return sum(label is not None and not isinstance(label, (set, frozenset)) for one in y for label in one)
+
+    # ------------------------------------------------------------------ structure
 
     def _make_structure(self, X: Sequences, y: TagSequences, last: Any) -> Chain:
         C = len(self._labels)
@@ -597,6 +701,26 @@ def _label_pairs(labels: np.ndarray, X: Sequences, C: int) -> np.ndarray:
     pairs[labels == -2] = -2
     pairs[X.offsets[:-1][X.lengths > 0]] = -2  # nothing leads into a first position
     return pairs
+
+
+def _names(index: FeatureIndex | None) -> tuple[np.ndarray, np.ndarray] | None:
+    return None if index is None or index.n_bits else index._core.state()
+
+
+def _index(names: tuple[np.ndarray, np.ndarray]) -> FeatureIndex:
+    return FeatureIndex.from_arrays({"bytes": names[0], "offsets": names[1]})
+
+
+def _merged(
+    a: tuple[np.ndarray, np.ndarray], b: tuple[np.ndarray, np.ndarray]
+) -> tuple[tuple[np.ndarray, np.ndarray], list[np.ndarray]]:
+    """The sorted union of two sorted vocabularies, and where the names of each are in it."""
+    both = _index(a)
+    none = np.zeros(0, np.int32)
+    data, offsets = (np.ascontiguousarray(part) for part in b)
+    both._core.encode_utf8(data, offsets, np.arange(len(offsets), dtype=np.int64), True)
+    both._core.sort(np.zeros(1, np.int64), none, None)
+    return both._core.state(), [both.places(a), both.places(b)]
 
 
 def _n_columns(X: Any) -> int | None:

@@ -6,24 +6,32 @@ two classes, one for each class with more; an offset is one more coordinate, wit
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from mercer.clustering.supervised import SupervisedClusterer
 from mercer.learning.estimator import StructuredEstimator
+from mercer.parsing import Parser
 from mercer.structures.alignment_joint import AlignmentJoint
-from mercer.structures.base import check_random_seed
+from mercer.structures.base import Structure, check_random_seed
 from mercer.structures.chain import Chain
 from mercer.structures.enumerated import Enumerated
 from mercer.structures.graph import Graph
+from mercer.structures.joint import Examples, Joint
 from mercer.structures.label_sets import LabelSets
 from mercer.structures.labels import Labels
+from mercer.structures.partitions import Partitions
+from mercer.structures.row_sets import RowSets
+from mercer.structures.segments import Segments
 from mercer.structures.trees import TreeBatches
 
-__all__ = ["LinearModel", "linear_view"]
+__all__ = ["LinearModel", "linear_view", "radius_of"]
 
 
 class LinearModel:
@@ -61,14 +69,17 @@ def linear_view(model: Any) -> LinearModel:
     """Return the model as a linear one; raise TypeError, which names the model, where it is none."""
     if isinstance(model, StructuredEstimator):
         model._check_is_fitted()
-        return _Structured(model)
+        return _Trees(model) if isinstance(model, Parser) else _Structured(model)
+    if isinstance(model, SupervisedClusterer):
+        model._check_is_fitted()
+        return _Clusters(model)
     if hasattr(model, "as_function") and hasattr(model, "predict"):
         check_is_fitted(model)
         return _Kernel(model)
     raise TypeError(
         f"{type(model).__name__} is no linear model with a norm ‖w‖ that these bounds speak of: they take structured "
-        "models (Tagger, Segmenter, LinearClassifier, GraphLabeler, Parser, Aligner, StructuredPredictor) and kernel "
-        "machines with one function, or one for each class"
+        "models (Tagger, Segmenter, LinearClassifier, GraphLabeler, GridLabeler, Parser, Aligner, StructuredPredictor, "
+        "SupervisedClusterer) and kernel machines with one function, or one for each class"
     )
 
 
@@ -77,6 +88,10 @@ class _Structured(LinearModel):
         self.model, self.structure = model, model._structure()
         self.w = np.asarray(model._flat(model), float)
         self.norm = float(np.linalg.norm(self.w))
+        if not math.isfinite(self.norm):
+            raise TypeError(
+                f"this {type(model).__name__} has weights of −inf (outputs that it rules out), and so no norm ‖w‖"
+            )
 
     def read(self, X: Any, y: Any) -> Any:
         inputs, truth = self.model._read(X, y)
@@ -110,12 +125,7 @@ class _Structured(LinearModel):
         return self.structure.log_cardinality(data[0])
 
     def radius(self, data: Any) -> float:
-        for kind, function in _RADII.items():
-            if isinstance(self.structure, kind):
-                return function(self.structure, data[0])
-        raise ValueError(
-            f"B='data' is not known for a {type(self.structure).__name__}: give B, a bound on ‖Φ(x, y) − Φ(x, z)‖"
-        )
+        return radius_of(self.structure, data[0])
 
     def _draw(self, scale: float, rng: np.random.Generator) -> np.ndarray:
         return rng.standard_normal(len(self.w)) + (scale / self.norm if self.norm else 0.0) * self.w
@@ -149,14 +159,61 @@ class _Structured(LinearModel):
         return wrong[:, None]
 
     def noisy_predictions(self, X: Any, scale: float, random_state: Any) -> list[Any]:
-        inputs = self.model._inputs(X)
         rng = np.random.default_rng(check_random_seed(random_state))
         out: list[Any] = []
-        for i in range(len(inputs)):
-            one = inputs[i : i + 1]
-            found = self.structure.argmax(self.structure.scores(self._draw(scale, rng), one))[0]
-            out.extend(self.model._decode(found, one))
+        for i in range(X.shape[0] if hasattr(X, "shape") else len(X)):
+            drawn = copy.copy(self.model)
+            drawn._keep(self._draw(scale, rng))
+            found = drawn.predict(X[i : i + 1])
+            out.extend(found.tolist() if isinstance(found, np.ndarray) else found)
         return out
+
+
+class _Trees(_Structured):
+    """Trees over a grammar. One that the grammar does not derive is an output that the model cannot give: an error."""
+
+    def read(self, X: Any, y: Any) -> Any:
+        sentences, trees = self.model._read(X, y)
+        if not trees:
+            raise ValueError("X holds no examples")
+        grammar = self.model.structure_.grammar
+        inputs, truth = [], []
+        for number, (sentence, tree) in enumerate(zip(sentences, trees, strict=True)):
+            try:
+                inputs.append(grammar.encode(sentence, number))
+                truth.append(grammar.derivation(tree))
+            except ValueError:
+                del inputs[len(truth) :]
+        if not truth:
+            raise ValueError("y holds no tree of the grammar of this model")
+        return Examples(inputs), Examples(truth), len(trees) - len(truth)
+
+    def leads(self, data: Any) -> np.ndarray:
+        return np.concatenate([super().leads(data[:2]), np.full(data[2], -np.inf)])
+
+    def noisy_errors(self, data: Any, scale: float, n_draws: int, random_state: Any) -> Sequence[np.ndarray]:
+        groups = super().noisy_errors(data[:2], scale, n_draws, random_state)
+        shares = np.array_split(np.ones(data[2], bool), len(groups))
+        return [np.concatenate([group, share]) for group, share in zip(groups, shares, strict=True)]
+
+
+class _Clusters(_Structured):
+    """Partitions of sets: the second best one by searches with a pair forced together or apart."""
+
+    def __init__(self, model: SupervisedClusterer) -> None:
+        if model.decode != "exact":
+            raise TypeError(
+                f"bounds need the exact margin of a SupervisedClusterer, and decode={model.decode!r} may miss the best "
+                "partition: fit it with decode='exact'"
+            )
+        self.model = model
+        self.w = np.asarray(model._flat(model), float)
+        self.norm = float(np.linalg.norm(self.w))
+        self.structure = Joint(Partitions("exact", model.cost), len(self.w))
+
+    def leads(self, data: Any) -> np.ndarray:
+        partitions = self.structure.structure
+        return np.array([partitions.lead(self.w, x, y) for x, y in zip(*data, strict=True)])
 
 
 class _Kernel(LinearModel):
@@ -228,6 +285,14 @@ class _Kernel(LinearModel):
 # one column to another, so that the difference is at most √2 times the sums of |x_t|: attained by constant labellings.
 
 
+def radius_of(structure: Structure, X: Any) -> float:
+    """Return a bound on ‖Φ(x, y) − Φ(x, z)‖ over these inputs and all outputs."""
+    for kind, function in _RADII.items():
+        if isinstance(structure, kind):
+            return function(structure, X)
+    raise ValueError(f"B='data' is not known for a {type(structure).__name__}: give B, a bound on ‖Φ(x, y) − Φ(x, z)‖")
+
+
 def _of_labels(structure: Labels, X: Any) -> float:
     return math.sqrt(2.0 * float(_sums(X.rows, X.offsets).max(initial=0.0)))
 
@@ -244,6 +309,76 @@ def _of_chain(structure: Chain, X: Any) -> float:
     lengths = np.diff(X.offsets).astype(float)
     squares = squares + np.maximum(lengths - 1.0, 0.0) ** 2 + 2.0 * (lengths > 0)
     return math.sqrt(2.0 * float(squares.max(initial=0.0)))
+
+
+def _of_segments(structure: Segments, X: Any) -> float:
+    """The parts one after the other: what positions, segments and their neighbours can change by at most."""
+    C, lengths = structure.n_labels, np.diff(X.offsets).astype(float)
+    shortest, parts = float(structure.shortest.min()), structure.slices
+    # Two labels are two columns: √2 times what one of them can change by.
+    columns = 2.0 if C > 1 else 1.0
+    most = np.floor(lengths / shortest)  # segments
+    squares = np.zeros(len(X))
+    if "sum" in parts and C > 1:
+        squares += 2.0 * _sums(X.rows, X.offsets)
+    for name in ("mean", "pair mean"):  # x_t / length, of segments of at least the shortest length
+        if name in parts:
+            squares += columns * _sums(X.rows, X.offsets) / shortest**2
+    for name in ("variance", "pair variance"):  # Σ (x − mean)² / length ≤ Σ_t (x_t − the mean of all)² / shortest
+        if name in parts:
+            squares += columns * _scatters(structure._dense(X), X.offsets) / max(2.0, shortest) ** 2
+    for name in ("boundary", "edges"):
+        if name in parts:
+            squares += columns * _sums(X.edges, X.offsets)
+    if "span" in parts:
+        squares += _spans(structure._spans(X), X.offsets, columns)
+    if "length" in parts:
+        sizes = np.linalg.norm(structure._basis, axis=1)[:, None] / np.arange(1, structure.K + 1)[:, None]
+        largest = lengths * float(np.where(structure._allowed, sizes, 0.0).max())
+        # Counts have no negative products; other features of lengths may point away from each other.
+        squares += (2.0 if (structure._basis >= 0).all() else 4.0) * largest**2
+    squares += columns * np.maximum(most - 1.0, 0.0) ** 2 + (4.0 * (lengths > 0) if C > 1 else 0.0)
+    return math.sqrt(float(squares.max(initial=0.0)))
+
+
+def _scatters(x: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    """Σ_f (Σ_t (x_tf − mean)²)² of each sequence."""
+    cuts = offsets - offsets[0]
+    parts = [x[a:b] for a, b in pairwise(cuts.tolist())]
+    return np.array([float((len(one) ** 2 * one.var(axis=0) ** 2).sum()) if len(one) else 0.0 for one in parts])
+
+
+def _spans(spans: np.ndarray, offsets: np.ndarray, columns: float) -> np.ndarray:
+    """Of features of whole segments: at each position one of them may start, in one output and in the other."""
+    low, high = np.minimum(spans.min(axis=1), 0.0), np.maximum(spans.max(axis=1), 0.0)
+    change = np.maximum(math.sqrt(columns) * np.maximum(-low, high), high - low)
+    cuts = offsets - offsets[0]
+    return np.array([float((change[a:b].sum(axis=0) ** 2).sum()) for a, b in pairwise(cuts.tolist())])
+
+
+def _of_row_sets(structure: RowSets, X: Any) -> float:
+    """Σ_{i in y} z_i for every attribute of a query: a row may be in either set and not in the other."""
+    change = np.abs(structure.Z).sum(axis=0)
+    squares = (X.members**2).sum(axis=1) * (X.masked(np.tile(change, (len(X), 1))) ** 2).sum(axis=1)
+    return math.sqrt(float(squares.max(initial=0.0)))
+
+
+def _of_own(structure: Joint, X: Examples) -> float:
+    """The range of each feature, max_y Φ_j − min_y Φ_j, by two searches: ‖Φ − Φ'‖² ≤ Σ_j range_j²."""
+    if isinstance(structure.structure, Partitions):  # pairs are together in one and apart in the other
+        return max(math.sqrt(float((np.abs(x).sum(axis=0) ** 2).sum()) + len(x) ** 2) for x in X)
+    if structure.n_weights > _MOST_SEARCHES:
+        raise ValueError(
+            f"B='data' would ask {type(structure.structure).__name__}.argmax {2 * structure.n_weights:,} times for "
+            "each input: give B, a bound on ‖Φ(x, y) − Φ(x, z)‖"
+        )
+    squares = np.zeros(len(X))
+    for j in range(structure.n_weights):
+        one = np.zeros(structure.n_weights)
+        one[j] = 1.0
+        highest, lowest = (structure.argmax(structure.scores(sign * one, X))[1] for sign in (1.0, -1.0))
+        squares += (highest + lowest) ** 2
+    return math.sqrt(float(squares.max(initial=0.0)))
 
 
 def _of_graph(structure: Graph, X: Any) -> float:
@@ -274,14 +409,18 @@ def _of_counts(structure: Any, X: Any) -> float:
     return math.sqrt(2.0) * largest
 
 
-_RADII: dict[type, Callable[[Any, Any], float]] = {
+_MOST_SEARCHES = 1000  # features of a structure of one's own, each searched for twice
+_RADII: dict[type, Callable[[Any, Any], float]] = {  # the first that fits
     Labels: _of_labels,
+    RowSets: _of_row_sets,
     LabelSets: _of_label_sets,
     Chain: _of_chain,
+    Segments: _of_segments,
     Graph: _of_graph,
     Enumerated: _of_outputs,
     TreeBatches: _of_counts,
     AlignmentJoint: _of_counts,
+    Joint: _of_own,
 }
 
 

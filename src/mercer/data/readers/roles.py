@@ -215,11 +215,27 @@ def table_of_records(records: Iterable[dict[str, Any]]) -> Table | None:
         some.append(record)
         if len(some) >= SAMPLE_ROWS:
             break
-    names = list(dict.fromkeys(name for record in some for name in record))
+    names = _merged_names(some)
     if not names:
         return None
     columns = tuple(Column.of(name, [record.get(name) for record in some]) for name in names)
     return Table(columns, len(some))
+
+
+def _merged_names(records: Sequence[dict[str, Any]]) -> list[str]:
+    """The fields of all records; one that the first records lack stands where later ones have it."""
+    names: list[str] = []
+    known: set[str] = set()
+    for record in records:
+        if known.issuperset(record):
+            continue
+        before = -1
+        for name in record:
+            if name not in known:
+                known.add(name)
+                names.insert(before + 1, name)
+            before = names.index(name)
+    return names
 
 
 def records_of_lines(data: bytes, whole: bool, most: int | None = SAMPLE_ROWS, name: str = "") -> list[dict[str, Any]]:

@@ -47,6 +47,7 @@ _SEPARATORS = (",", "\t", ";", "|")
 _COLUMN_NAMES = frozenset(
     ("label", "labels", "class", "target", "text", "category", "message", "sentence", "review", "document", "title")
 )
+_CONTROLS = bytes({*range(32), 127} - set(b"\t\n\v\f\r\x1a\x1b\x1c\x1d\x1e\x1f"))
 _LINES = 400
 _MOST_LABELS = 100
 
@@ -101,6 +102,7 @@ def sniff(source: Source, head: bytes | None = None, whole: bool = True) -> Snif
         return Sniffed("jsonl", layout, why="a folder for each class" if layout == "folder" else "its first bytes")
     if head is None:
         head, whole = source.head()
+    _check_text(head, source.name)
     named = SUFFIXES.get(source.suffix)
     candidates = _candidates(_lines(head, whole), head, source)
     if not candidates:
@@ -112,6 +114,14 @@ def sniff(source: Source, head: bytes | None = None, whole: bool = True) -> Snif
         if named in (candidate.format, candidate.layout):
             return candidate
     return candidates[0]
+
+
+def _check_text(head: bytes, name: str) -> None:
+    """Raise DataFileError for bytes that are no text: control characters that no text has."""
+    strange = len(head) - len(head.translate(None, _CONTROLS))
+    if strange > len(head) // 20:
+        what = "expected text, found other bytes: an image, a program, or packed in a way that is not known"
+        raise DataFileError(name, 1, what, "gz, bz2, xz, zst, Parquet, Arrow and text files are read")
 
 
 def _default_separator(format: str, source: Source) -> str | None:

@@ -410,7 +410,7 @@ def _check_data(name: str, head: bytes) -> None:
     for magic, what in _NOT_DATA.items():
         if head.startswith(magic):
             raise DataFileError(name, 1, f"expected data, this is {what}")
-    if len(head) >= 16 and head[8:16] == b'{"__meta' and int.from_bytes(head[:8], "little") < 1 << 40:
+    if head[8:16] == b'{"__meta' and int.from_bytes(head[:8], "little") < 1 << 40:
         raise DataFileError(name, 1, "expected data, this is a model file", "mercer inspect shows what is in a model")
 
 
