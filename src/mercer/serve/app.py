@@ -413,8 +413,12 @@ class App:
             if not future.done():
                 future.set_exception(RequestError(504, "the request took too long"))
 
-        patience = loop.call_later(_PATIENCE, lambda: watch.append(loop.create_task(until_gone())))
-        deadline = loop.call_later(self.settings.limits.seconds, expire)
+        def lose_patience() -> None:  # most requests are answered before, and cost one timer
+            watch.append(loop.create_task(until_gone()))
+            timers.append(loop.call_later(max(0.0, seconds - _PATIENCE), expire))
+
+        seconds = self.settings.limits.seconds
+        timers = [loop.call_later(min(_PATIENCE, seconds), lose_patience)]
         try:
             return await future
         except asyncio.CancelledError:
@@ -428,10 +432,8 @@ class App:
             raise _of_model(error, key[0].answers) from None
         finally:
             trace["batch"] = job.batch
-            patience.cancel()
-            deadline.cancel()
-            for task in watch:
-                task.cancel()
+            for waiting in (*timers, *watch):
+                waiting.cancel()
 
     def _write_v1(
         self, loaded: Loaded, found: dict[str, Any], asked: Any, headers: dict[bytes, bytes]
