@@ -30,7 +30,7 @@ from mercer.serve.batching import Batcher, Full
 from mercer.serve.errors import RequestError, require
 from mercer.serve.forms import Limits
 from mercer.serve.metrics import Metrics
-from mercer.serve.schemas import Ask, answer, describe, dumps, instances_of, loads, openapi, parse
+from mercer.serve.schemas import Ask, answer, arrow, describe, dumps, instances_of, loads, npy, openapi, parse
 from mercer.serve.store import Loaded, Snapshots, Store
 
 __all__ = ["App", "Security", "app"]
@@ -41,6 +41,7 @@ Send = Callable[[dict[str, Any]], Awaitable[None]]
 Headers = list[tuple[bytes, bytes]]
 
 _JSON = (b"content-type", b"application/json")
+_ARROW = b"application/vnd.apache.arrow.stream"
 _PROTECTED: Headers = [
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
@@ -340,9 +341,9 @@ class App:
         write = self._write_v2 if protocol2 else self._write_v1
         long = n > 64 or len(body) > _INLINE or asked is not None
         if long:
-            content, kind = await asyncio.to_thread(write, loaded, found, asked, headers)
+            content, kind = await asyncio.to_thread(write, loaded, found, asked, headers, n)
         else:
-            content, kind = write(loaded, found, asked, headers)
+            content, kind = write(loaded, found, asked, headers, n)
         await _respond(send, 200, content, kind + cors if cors else kind)
         return 200
 
@@ -436,7 +437,7 @@ class App:
                 waiting.cancel()
 
     def _write_v1(
-        self, loaded: Loaded, found: dict[str, Any], asked: Any, headers: dict[bytes, bytes]
+        self, loaded: Loaded, found: dict[str, Any], asked: Any, headers: dict[bytes, bytes], n: int
     ) -> tuple[bytes, Headers]:
         if asked is not None:
             from mercer.serve import pages
@@ -444,19 +445,14 @@ class App:
             found = {"answer": found, "html": pages.draw(loaded.answers, asked, found)}
         accept = headers.get(b"accept", b"")
         if b"application/x-npy" in accept:
-            values = next(iter(found.values()))
-            if not isinstance(values, np.ndarray):
-                raise RequestError(406, "this answer is no array: accept application/json")
-            import io
-
-            buffer = io.BytesIO()
-            np.save(buffer, values, allow_pickle=False)
-            return buffer.getvalue(), [(b"content-type", b"application/x-npy")]
+            return npy(found), [(b"content-type", b"application/x-npy")]
+        if _ARROW in accept:
+            return arrow(found, n), [(b"content-type", _ARROW)]
         body = {"model": loaded.name, "version": loaded.version, **found}
         return dumps(body), [_JSON]
 
     def _write_v2(
-        self, loaded: Loaded, found: dict[str, Any], asked: v2.Inference, headers: dict[bytes, bytes]
+        self, loaded: Loaded, found: dict[str, Any], asked: v2.Inference, headers: dict[bytes, bytes], n: int
     ) -> tuple[bytes, Headers]:
         body, length = v2.write(loaded.name, loaded.version, found, asked)
         if length is None:
