@@ -433,8 +433,10 @@ class App:
             raise _of_model(error, key[0].answers) from None
         finally:
             trace["batch"] = job.batch
-            for waiting in (*timers, *watch):
-                waiting.cancel()
+            for timer in timers:
+                timer.cancel()
+            for task in watch:
+                task.cancel()
 
     def _write_v1(
         self, loaded: Loaded, found: dict[str, Any], asked: Any, headers: dict[bytes, bytes], n: int
