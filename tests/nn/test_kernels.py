@@ -87,7 +87,10 @@ def test_kernels_of_chains_are_the_definitions(labels, time, kind, scale):
     torch.testing.assert_close(log_z, expected, rtol=1e-6, atol=close)
     for part, other in zip(parts, others, strict=True):
         torch.testing.assert_close(part.double(), other, rtol=0, atol=10 * close)
-    value, gradients, _ = chains.log_loss(emissions, shared, tags, lengths, weights, True, True, True)
+    value, gradients, flat = chains.log_loss(emissions, shared, tags, lengths, weights, True, True, True)
+    assert (flat is None) == (emissions.dtype != shared[0].dtype)
+    if flat is not None:
+        gradients = operators._split(flat, [x.shape for x in (emissions, *shared)])
     wanted, slopes, _ = operators.log_loss_by_verbs(
         CHAIN, by_operations, *exact, tags, lengths, weights, True, True, True
     )
@@ -154,6 +157,13 @@ def test_kernels_of_chains_notice_what_is_wrong():
         chains.log_loss(emissions, shared, forbidden, *arguments[2:])
     with pytest.raises(ValueError, match="unknown"):
         chains.log_loss(emissions, shared, torch.full_like(tags, -100), lengths, weights, True, False, True)
+    for found in (
+        chains.log_partition(broken, shared, lengths),
+        chains.marginals(broken, shared, lengths, weights)[0],
+        chains.decode(broken, shared, lengths)[1],
+        chains.entropy(broken, shared, lengths),
+    ):
+        assert torch.isnan(found).tolist() == [False, False, True]
 
 
 @needs_compiler
