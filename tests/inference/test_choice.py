@@ -498,3 +498,14 @@ def test_marginals_are_a_mapping_by_name():
     assert marginals == marginals
     numbered = infer(FactorGraph([2, 2])).marginals
     assert list(numbered) == [0, 1]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_gap_of_an_assignment_that_may_not_be_the_best_is_a_bound(seed):
+    """Finite, and no less than what enumeration finds above it."""
+    graph = ising(np.random.default_rng(seed), (3, 3), 1.0, 0.5)
+    result = infer(graph, "icm", task="map")
+    assert not result.exact
+    best = infer(graph, "junction-tree", task="map").map_value
+    assert result.error.kind == "bound"
+    assert best - result.map_value - 1e-9 <= result.error < np.inf
