@@ -422,6 +422,10 @@ def test_methods_without_marginals_of_factors_say_so():
     assert drawn.factor_marginals is not None  # shares of the samples
     with pytest.raises(AttributeError, match="icm gives no marginals of factors: use method='bp' or an exact method"):
         infer(graph, "icm", task="map").factor_marginals  # noqa: B018
+    forgotten = quietly(graph, "gibbs", n_samples=20, random_state=0, keep_samples=False)
+    np.testing.assert_array_equal(forgotten.marginals.flat, drawn.marginals.flat)
+    with pytest.raises(AttributeError, match="gibbs gives no marginals of factors"):
+        forgotten.factor_marginals  # noqa: B018
 
 
 # ---------------------------------------------------------------------------------------------- orders and queries
