@@ -187,7 +187,8 @@ def answerer(model: Any) -> Answerer:
         raise ValueError(f"a {kind} is not served: {REFUSED[kind]}")
     form = FORMS[INPUTS[kind]]
     if form.name == "objects":
-        if getattr(model, "kernel", None) == "precomputed":
+        given = (getattr(model, name, None) for name in ("kernel", "input_kernel", "output_kernel"))
+        if any(isinstance(kernel, str) and kernel == "precomputed" for kernel in given):
             raise ValueError(f"this {kind} is not served: its kernel is precomputed, and new objects have no values")
         form = form_of_objects(objects_of(model))
     verbs = tuple(verb for verb in _VERBS if kind in _ONLY.get(verb, {kind}) and hasattr(model, verb))
