@@ -189,6 +189,18 @@ def test_sentences_come_as_arrow(served: Any, tagger: Tagger) -> None:
     kind = {"content-type": "application/vnd.apache.arrow.stream"}
     assert predict(served, sink.getvalue(), headers=kind).json["predictions"] == tagger.predict(SENTENCES)
     assert predict(served, sink.getvalue()[:60], headers=kind).status == 400
+    accepted = predict(served, sink.getvalue(), headers={**kind, "accept": kind["content-type"]})
+    assert accepted.status == 200
+    assert pa.ipc.open_stream(accepted.body).read_all().to_pydict() == {"predictions": tagger.predict(SENTENCES)}
+
+
+def test_answers_of_rows_go_as_arrow(served: Any, rows: LinearClassifier) -> None:
+    pa = pytest.importorskip("pyarrow")
+    body = {"instances": POINTS.tolist(), "scores": True}
+    answer = predict(served, body, "rows", headers={"accept": "application/vnd.apache.arrow.stream"})
+    table = pa.ipc.open_stream(answer.body).read_all().to_pydict()
+    assert table["predictions"] == rows.predict(POINTS).tolist()
+    assert np.allclose(table["scores"], rows.decision_function(POINTS))
 
 
 def test_images_come_as_png(served: Any) -> None:

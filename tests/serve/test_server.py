@@ -5,8 +5,10 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import time
@@ -24,6 +26,7 @@ pytest.importorskip("httptools", reason="the extra serve is not installed")
 import mercer
 from mercer.cli import app as command
 from mercer.serve import Client, ServerError
+from mercer.serve.server import bind
 from mercer.tagging import Tagger
 
 X = [["Ada", "wrote", "programs"], ["Bob", "saw", "Ada"], ["The", "cat", "saw", "Bob"]] * 4
@@ -200,6 +203,50 @@ def test_a_killed_worker_comes_back_and_callers_notice_nothing(server: Running) 
             pytest.fail("the worker did not come back")
         counted = [line for line in text.splitlines() if line.startswith("mercer_requests_total") and '"200"' in line]
         assert float(counted[0].rpartition(" ")[2]) >= 30  # those of the killed worker count on
+
+
+def test_small_answers_are_sent_at_once() -> None:
+    """asyncio sets TCP_NODELAY on sockets that name their protocol; others wait 40 ms for an acknowledgement."""
+    with bind("127.0.0.1", 0) as sock:
+        assert sock.proto == socket.IPPROTO_TCP
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl, which makes the certificate, is not installed")
+def test_encrypted_connections_and_an_orderly_end(model: Path, tmp_path: Path) -> None:
+    """What has begun is answered after SIGTERM, what comes later finds nobody, and the status is 0."""
+    certificate, key = tmp_path / "certificate.pem", tmp_path / "key.pem"
+    curve = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=localhost"
+    names = ["-addext", "subjectAltName=DNS:localhost", "-keyout", str(key), "-out", str(certificate)]
+    subprocess.run(["openssl", "req", "-x509", *curve.split(), *names], check=True, capture_output=True)
+    running = Running(model, certificate=str(certificate), key=str(key))
+    assert running.url.startswith("https://")
+    assert b"HTTP/1.1 200" not in running.said(request("/v1/models/tagger:predict"))
+    trusted = ssl.create_default_context(cafile=certificate)
+    whole = request("/v1/models/tagger:predict")
+    with trusted.wrap_socket(running.connect(), server_hostname="localhost") as sock:
+        sock.sendall(whole[:-10])
+        with trusted.wrap_socket(running.connect(), server_hostname="localhost") as other:  # the first was read by then
+            other.sendall(whole)
+            assert other.recv(65536).startswith(b"HTTP/1.1 200 OK")
+        running.process.send_signal(signal.SIGTERM)
+        until = time.monotonic() + 30
+        while time.monotonic() < until:
+            try:
+                running.connect().close()
+            except OSError:
+                break
+            time.sleep(0.02)
+        else:
+            pytest.fail("the server still listens")
+        sock.sendall(whole[-10:])
+        parts = []
+        while chunk := sock.recv(65536):
+            parts.append(chunk)
+    head, _, body = b"".join(parts).partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 200 OK")
+    assert json.loads(body)["predictions"] == Y[:1]
+    _, log = running.process.communicate(timeout=60)
+    assert running.process.returncode == 0, log.decode()
 
 
 def test_the_command_refuses_what_cannot_be_served(

@@ -30,7 +30,7 @@ from mercer.serve.batching import Batcher, Full
 from mercer.serve.errors import RequestError, require
 from mercer.serve.forms import Limits
 from mercer.serve.metrics import Metrics
-from mercer.serve.schemas import Ask, answer, describe, dumps, instances_of, loads, openapi, parse
+from mercer.serve.schemas import Ask, answer, arrow, describe, dumps, instances_of, loads, npy, openapi, parse
 from mercer.serve.store import Loaded, Snapshots, Store
 
 __all__ = ["App", "Security", "app"]
@@ -41,6 +41,7 @@ Send = Callable[[dict[str, Any]], Awaitable[None]]
 Headers = list[tuple[bytes, bytes]]
 
 _JSON = (b"content-type", b"application/json")
+_ARROW = b"application/vnd.apache.arrow.stream"
 _PROTECTED: Headers = [
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
@@ -340,9 +341,9 @@ class App:
         write = self._write_v2 if protocol2 else self._write_v1
         long = n > 64 or len(body) > _INLINE or asked is not None
         if long:
-            content, kind = await asyncio.to_thread(write, loaded, found, asked, headers)
+            content, kind = await asyncio.to_thread(write, loaded, found, asked, headers, n)
         else:
-            content, kind = write(loaded, found, asked, headers)
+            content, kind = write(loaded, found, asked, headers, n)
         await _respond(send, 200, content, kind + cors if cors else kind)
         return 200
 
@@ -413,8 +414,12 @@ class App:
             if not future.done():
                 future.set_exception(RequestError(504, "the request took too long"))
 
-        patience = loop.call_later(_PATIENCE, lambda: watch.append(loop.create_task(until_gone())))
-        deadline = loop.call_later(self.settings.limits.seconds, expire)
+        def lose_patience() -> None:  # most requests are answered before, and cost one timer
+            watch.append(loop.create_task(until_gone()))
+            timers.append(loop.call_later(max(0.0, seconds - _PATIENCE), expire))
+
+        seconds = self.settings.limits.seconds
+        timers = [loop.call_later(min(_PATIENCE, seconds), lose_patience)]
         try:
             return await future
         except asyncio.CancelledError:
@@ -428,13 +433,13 @@ class App:
             raise _of_model(error, key[0].answers) from None
         finally:
             trace["batch"] = job.batch
-            patience.cancel()
-            deadline.cancel()
+            for timer in timers:
+                timer.cancel()
             for task in watch:
                 task.cancel()
 
     def _write_v1(
-        self, loaded: Loaded, found: dict[str, Any], asked: Any, headers: dict[bytes, bytes]
+        self, loaded: Loaded, found: dict[str, Any], asked: Any, headers: dict[bytes, bytes], n: int
     ) -> tuple[bytes, Headers]:
         if asked is not None:
             from mercer.serve import pages
@@ -442,19 +447,14 @@ class App:
             found = {"answer": found, "html": pages.draw(loaded.answers, asked, found)}
         accept = headers.get(b"accept", b"")
         if b"application/x-npy" in accept:
-            values = next(iter(found.values()))
-            if not isinstance(values, np.ndarray):
-                raise RequestError(406, "this answer is no array: accept application/json")
-            import io
-
-            buffer = io.BytesIO()
-            np.save(buffer, values, allow_pickle=False)
-            return buffer.getvalue(), [(b"content-type", b"application/x-npy")]
+            return npy(found), [(b"content-type", b"application/x-npy")]
+        if _ARROW in accept:
+            return arrow(found, n), [(b"content-type", _ARROW)]
         body = {"model": loaded.name, "version": loaded.version, **found}
         return dumps(body), [_JSON]
 
     def _write_v2(
-        self, loaded: Loaded, found: dict[str, Any], asked: v2.Inference, headers: dict[bytes, bytes]
+        self, loaded: Loaded, found: dict[str, Any], asked: v2.Inference, headers: dict[bytes, bytes], n: int
     ) -> tuple[bytes, Headers]:
         body, length = v2.write(loaded.name, loaded.version, found, asked)
         if length is None:

@@ -11,6 +11,7 @@ is that caller's error. Callers that went away are dropped before the call.
 from __future__ import annotations
 
 import asyncio
+import queue
 import threading
 import time
 from collections import deque
@@ -66,9 +67,11 @@ class Batcher:
         self.waiting = 0
         """Requests that wait or run; changed by the event loop alone."""
         self.batches = self.batched = 0
-        self._jobs: deque[Job] = deque()
-        self._wake = threading.Condition()
+        self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()  # None is the last
         self._closed = False
+        self._taken: deque[Job] = deque()
+        """Out of the queue and not predicted yet: what did not fit into the last batch. Of the thread alone."""
+        self._ended = False
         self._thread = threading.Thread(target=self._work, name=f"mercer-{name}", daemon=True)
         self._thread.start()
 
@@ -80,9 +83,7 @@ class Batcher:
             raise Full
         self.waiting += 1
         job = Job(key, argument, size, asyncio.get_running_loop().create_future())
-        with self._wake:
-            self._jobs.append(job)
-            self._wake.notify()
+        self._jobs.put(job)
         return job
 
     def _deliver(self, answers: list[tuple[Job, Any]]) -> None:
@@ -97,9 +98,8 @@ class Batcher:
 
     def close(self) -> None:
         """End the thread once what is queued is done."""
-        with self._wake:
-            self._closed = True
-            self._wake.notify()
+        self._closed = True
+        self._jobs.put(None)
 
     def join(self, seconds: float) -> None:
         """Wait for the thread to end."""
@@ -124,28 +124,44 @@ class Batcher:
 
     def _take(self) -> list[Job] | None:
         """The first job and those behind it with the same key, up to the size of a batch; None at the end."""
-        with self._wake:
-            while not self._jobs:
-                if self._closed:
-                    return None
-                self._wake.wait()
-            if self.max_delay > 0:
-                until = time.monotonic() + self.max_delay
-                while sum(job.size for job in self._jobs) < self.max_batch and not self._closed:
-                    left = until - time.monotonic()
-                    if left <= 0 or not self._wake.wait(left):
-                        break
-            first = self._jobs.popleft()
-            batch, size, others = [first], first.size, []
-            while self._jobs and size < self.max_batch:
-                job = self._jobs.popleft()
-                if job.key == first.key and size + job.size <= self.max_batch:
-                    batch.append(job)
-                    size += job.size
-                else:
-                    others.append(job)
-            self._jobs.extendleft(reversed(others))
-            return batch
+        taken = self._taken
+        if not taken and not self._ended:
+            self._pull(None)
+        until = time.monotonic() + self.max_delay if self.max_delay > 0 else 0.0
+        while not self._ended:
+            if not self._jobs.empty():
+                self._pull(None)
+            elif until and sum(job.size for job in taken) < self.max_batch:
+                left = until - time.monotonic()
+                if left <= 0 or not self._pull(left):
+                    break
+            else:
+                break
+        if not taken:
+            return None
+        first = taken.popleft()
+        batch, size, others = [first], first.size, []
+        while taken and size < self.max_batch:
+            job = taken.popleft()
+            if job.key == first.key and size + job.size <= self.max_batch:
+                batch.append(job)
+                size += job.size
+            else:
+                others.append(job)
+        taken.extendleft(reversed(others))
+        return batch
+
+    def _pull(self, seconds: float | None) -> bool:
+        """Take one job out of the queue, or note the end; False where none came in time."""
+        try:
+            job = self._jobs.get(timeout=seconds)
+        except queue.Empty:
+            return False
+        if job is None:
+            self._ended = True
+        else:
+            self._taken.append(job)
+        return True
 
     def _answers(self, jobs: list[Job]) -> list[Any]:
         now = time.monotonic()

@@ -308,6 +308,9 @@ SPECIAL_CALLS = {"register": _register, "nearest": _nearest, "shares": _shares}
 # ----------------------------------------------------------------------------------------------------- answers as JSON
 
 
+_WRITTEN = frozenset({str, int, bool, type(None)})  # lists of these are JSON as they are
+
+
 def plain(value: Any) -> Any:
     """A value as JSON types and arrays of numbers, which orjson writes; numbers that are not finite are null."""
     if value is None or isinstance(value, (str, bool, int)):
@@ -328,6 +331,8 @@ def plain(value: Any) -> Any:
     if isinstance(value, dict):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple, set, frozenset)):
+        if type(value) is list and _WRITTEN.issuperset(map(type, value)):
+            return value
         return [plain(item) for item in value]
     return str(value)
 

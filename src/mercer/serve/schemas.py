@@ -259,6 +259,36 @@ def _arrow(body: bytes) -> Any:
 # ------------------------------------------------------------------------------------------------------------- answers
 
 
+def npy(found: dict[str, Any]) -> bytes:
+    """The first field of an answer as ``numpy.save`` writes it."""
+    values = next(iter(found.values()))
+    if not isinstance(values, np.ndarray):
+        raise RequestError(406, "this answer is no array: accept application/json")
+    buffer = io.BytesIO()
+    np.save(buffer, values, allow_pickle=False)
+    return buffer.getvalue()
+
+
+def arrow(found: dict[str, Any], n: int) -> bytes:
+    """The fields of an answer that have a value for each instance, as the columns of an Arrow stream."""
+    try:
+        require("pyarrow")
+        import pyarrow as pa
+    except ImportError:
+        raise RequestError(406, "this server does not write Arrow: accept application/json") from None
+    columns = {field: listed(values) for field, values in found.items() if hasattr(values, "__len__")}
+    try:
+        table = pa.table(
+            {field: values for field, values in columns.items() if field != "classes" and len(values) == n}
+        )
+    except pa.ArrowInvalid:
+        raise RequestError(406, "this answer has values of several types: accept application/json") from None
+    sink = io.BytesIO()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return sink.getvalue()
+
+
 def answer(answers: Answerer, ask: Ask, arguments: list[Any]) -> list[dict[str, Any]]:
     """What a model answers to several requests with equal options, in one call of each verb."""
     sizes = [size_of(X) for X in arguments]

@@ -272,7 +272,8 @@ def guarded(options: Options, metrics: Metrics) -> Any:
 def bind(host: str, port: int) -> socket.socket:
     """A socket that listens; raises OSError that names address and port."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    sock = socket.socket(family, socket.SOCK_STREAM)
+    # Named as TCP: asyncio sends small answers at once (TCP_NODELAY) only then, and accepted sockets inherit it.
+    sock = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         sock.bind((host.strip("[]"), port))
