@@ -39,7 +39,7 @@ INPUTS: dict[str, str] = {
             "AlternatingProportionSVM", "ConvexProportionSVM", "MultipleInstanceSVM", "InverseCalibration", "MeanMap",
             "ProportionClassifier", "AttributeModeler", "ICP", "KernelRegistration", "FeatureMatching", "SoftAssign",
             "MixtureRegistration", "CoherentPointDrift", "BilinearEmbedding", "CirculantEmbedding", "SignProjection",
-            "PreImage",
+            "IterativeQuantization", "SpectralHashing", "ShiftInvariantHashing", "PreImage",
         ),
         "rows",
     ),
@@ -97,7 +97,10 @@ _ONLY = {
 _REGISTRATIONS = {
     "ICP", "KernelRegistration", "FeatureMatching", "SoftAssign", "MixtureRegistration", "CoherentPointDrift",
 }  # fmt: skip
-_CODES = {"BilinearEmbedding", "CirculantEmbedding", "SignProjection"}
+_CODES = {
+    "BilinearEmbedding", "CirculantEmbedding", "SignProjection", "IterativeQuantization", "SpectralHashing",
+    "ShiftInvariantHashing",
+}  # fmt: skip
 _SHARES = {
     "AlternatingProportionSVM", "ConvexProportionSVM", "InverseCalibration", "MeanMap", "ProportionClassifier",
     "MultipleInstanceSVM",
