@@ -11,9 +11,10 @@ recall   recall@10, @50 and @100 of dense (LSH), bilinear and circulant codes, r
          iterative quantization (ITQ), spectral hashing and shift-invariant kernels (SKLSH) where d ≤ 3,100, at equal
          bits; 10 true neighbours by angle, 300 queries, learning from 2,000 other rows, all centred and of length 1;
          "as printed" is the rule B = 0 of the source for outputs beyond the bits
-large    the same among 139,500 images (MNIST and Fashion-MNIST, training and test parts), learning from 10,000 of them,
-         500 queries: the protocol of the source, whose images of 25,600 features are not public; seconds of learning
-         and microseconds a code beside it
+large    the same among 149,500 patches (12 × 12 pixels of 3 colours, 25 of each image of the part of CIFAR-10; those of
+         20 images are queries) and 89,500 images (MNIST and 20,000 of Fashion-MNIST), learning from 10,000 rows, 500
+         queries: the protocol of the source, whose images of 25,600 features are not public; seconds of learning and
+         microseconds a code beside it
 time     the same where all embeddings have the time of d circulant bits: the others get as many bits as fit into it
 classes  a linear support vector machine on codes, tested on codes (symmetric) and on real projections (asymmetric); 100
          training, 50 validation (for C) and 50 test rows of each class; in the shape of table 3.3 of the source
@@ -232,28 +233,41 @@ def seeded(embedding: Any, seed: int) -> Any:
     return copy.set_params(random_state=seed) if "random_state" in copy.get_params() else copy
 
 
-def images() -> np.ndarray | None:
-    """All images of MNIST and Fashion-MNIST."""
-    home = os.environ.get("MERCER_DATA")
-    if not home:
-        print("large: MERCER_DATA is not set; skipped")
-        return None
-    folders = [Path(home) / name for name in ("mnist", "fashion-mnist")]
-    files = [path for folder in folders for path in sorted(folder.glob("*images*"))]
-    return np.concatenate([bytes_of(path, 16, 784, sized(60_000, 500)) for path in files])
+def images(root: Path) -> np.ndarray:
+    """All images of MNIST and the part of Fashion-MNIST, in a random order."""
+    files = [path for name in ("mnist", "fashion-mnist") for path in sorted((root / name).glob("*images*"))]
+    X = np.concatenate([bytes_of(path, 16, 784, sized(60_000, 500)) for path in files])
+    return X[np.random.default_rng(0).permutation(len(X))]
+
+
+def patches(root: Path) -> np.ndarray:
+    """Patches of the images of CIFAR-10 at 5 × 5 places: first those of 20 images, the others in a random order."""
+    files = sorted((root / "cifar10-subset").glob("*.bin.gz"))
+    rows = np.concatenate([bytes_of(path, 0, 3073, sized(6000, 100)) for path in files])[:, 1:]
+    rng = np.random.default_rng(0)
+    pictures = rows[rng.permutation(len(rows))].reshape(-1, 3, 32, 32)
+    cut = [pictures[:, :, i : i + 12, j : j + 12] for i in range(0, 21, 5) for j in range(0, 21, 5)]
+    X = np.stack(cut, axis=1).reshape(25 * len(rows), -1)
+    return np.r_[X[:500], X[500:][rng.permutation(len(X) - 500)]]
 
 
 def large(repeats: int) -> None:
-    """Recall among more than 100,000 rows, by the protocol of the source."""
-    X = images()
-    if X is None:
+    """Recall among many rows, by the protocol of the source."""
+    home = os.environ.get("MERCER_DATA")
+    if not home:
+        print("large: MERCER_DATA is not set; skipped")
         return
-    X = X[np.random.default_rng(0).permutation(len(X))].astype(np.float32)
-    n_queries, n_learned = sized((500, 10_000), (50, 300))
+    for name, read in (("patches", patches), ("images", images)):
+        search_among(name, read(Path(home)), repeats)
+
+
+def search_among(name: str, X: np.ndarray, repeats: int) -> None:
+    """Recall of all embeddings: the first rows are queries, the next ones are learned from."""
+    n_queries, n_learned = 500, sized(10_000, 300)
     X = on_the_sphere(X, X[n_queries : n_queries + n_learned].mean(axis=0))
     queries, base = X[:n_queries], X[n_queries:]
     truth = np.stack([np.argpartition(-(base @ q), 10)[:10] for q in queries])
-    for bits in sized((64, 256, 784), (64,)):
+    for bits in sized((64, 256, X.shape[1]), (64,)):
         for label, embedding in embeddings(bits, base.shape[1]).items():
             found, learning, coding = [], [], []
             for seed in range(repeats):
@@ -269,10 +283,13 @@ def large(repeats: int) -> None:
                 f"recall@{k}": spread(part, 3) for k, part in zip((10, 50, 100), np.transpose(found), strict=True)
             }
             columns |= {"learning, s": round(min(learning), 2), "a code, µs": round(min(coding), 2)}
-            record("large", f"{len(base):,} rows, {bits} bits, {label}", values=columns)
+            record("large", f"{len(base):,} {name}, {bits} bits, {label}", values=columns)
             rate = f"@10 {mean[0]:.3f} ± {deviation[0]:.3f}  @50 {mean[1]:.3f}  @100 {mean[2]:.3f} ± {deviation[2]:.3f}"
             times = f"learned in {min(learning):6.2f} s, {min(coding):6.2f} µs a code"
-            print(f"large    {len(base):,} × {base.shape[1]}, {bits:4} bits, {label:19} {rate}  {times}", flush=True)
+            print(
+                f"large    {name} {len(base):,} × {base.shape[1]}, {bits:4} bits, {label:19} {rate}  {times}",
+                flush=True,
+            )
 
 
 def encoding_time(embedding: Any, X: np.ndarray) -> float:
