@@ -11,6 +11,7 @@ from scipy.sparse import csr_matrix
 from mercer.data import Graphs, Partitions, Sequences, Store, StoreError, Template
 from mercer.data.bags import Bags
 from mercer.data.features import FeatureIndex, as_sequences
+from mercer.data.labels import LabelIndex
 from mercer.data.trees import Tree
 
 WORDS = [[{"w": "the"}, {"w": "dog", "n": 2.5}], [{"w": "a"}, {"w": "cat"}, {"w": "sat"}]]
@@ -34,6 +35,18 @@ def test_sequences_and_labels_come_back(store):
     index.learn([*WORDS, [{"w": "bat"}]])
     for part, given in zip(again, (WORDS, [[{"w": "bat"}]]), strict=True):
         assert as_sequences(part.X, index) == index.encode(given)
+
+
+def test_a_set_of_all_labels_of_a_piece_stays_a_set(tmp_path):
+    given = [["D", {"D", "N"}, None], [{"D", "N"}]]
+    store = Store(tmp_path / "s")
+    store.append([[{"w": "a"}] * 3, [{"w": "b"}]], given)
+    y = Store(store.path)[0].y
+    assert list(y) == given
+    assert [*y[1:]] == given[1:]
+    assert y[-1] == given[-1]
+    index = LabelIndex(["A", "D", "N"])
+    np.testing.assert_array_equal(index.encode(y).allowed, index.encode(given).allowed)
 
 
 def test_columns_of_another_index_are_left_out_and_sorted(store):

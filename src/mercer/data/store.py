@@ -498,7 +498,7 @@ def _decoded(kind: str, meta: dict[str, Any], arrays: dict[str, np.ndarray], pla
         y = _read_bags(meta["y"], source)
     elif form == "labels":
         tags = TagSequences(arrays["y.labels"], arrays["y.offsets"], arrays.get("y.allowed"))
-        y = LabelLists(tags, source.value(meta["y"]))
+        y = LabelLists(tags, source.value(meta["y"]), arrays.get("y.unsaid"))
     elif form == "values":
         y = source.value(meta["y"])
     weights = None if meta["sample_weight"] is None else arrays[meta["sample_weight"]]
@@ -605,7 +605,7 @@ def _write_labels(y: LabelLists, out: Writer) -> Any:
     out.arrays["y.labels"] = np.asarray(tags.labels, np.int32)
     out.arrays["y.offsets"] = np.asarray(tags.offsets - tags.offsets[0], np.int64)
     if tags.allowed is not None:
-        out.arrays["y.allowed"] = tags.allowed
+        out.arrays["y.allowed"], out.arrays["y.unsaid"] = tags.allowed, y.unsaid
     return out.node(list(y.classes), "classes")
 
 
