@@ -1,6 +1,7 @@
 """Parts on real workers, processes of their own: the weights of memory to the last bit, whoever dies on the way.
 
-One scheduler in this process, workers started as people start them (``dask worker``), loopback only.
+One scheduler in this process, a worker started as people start one (``dask worker``), the others forked from a process
+that has imported the package, loopback only.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from mercer.learning.checkpoint import Checkpoint
 from mercer.maps import RandomProjection, TextHasher
 from mercer.online import HashedClassifier
 from mercer.tagging import Tagger
+from reference.forked import Process, popen
 
 dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")
@@ -34,13 +36,16 @@ class Cluster:
             n_workers=0, processes=True, host="127.0.0.1", dashboard_address=None, silence_logs=50
         )
         self.client = distributed.Client(self.scheduler)
-        self.workers: list[subprocess.Popen] = []
+        self.workers: list[subprocess.Popen | Process] = []
 
     def start(self, n: int) -> None:
-        command = [sys.executable, "-m", "distributed.cli.dask_worker", self.scheduler.scheduler_address]
-        command += ["--nthreads", "1", "--no-nanny", "--no-dashboard", "--host", "127.0.0.1"]
-        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        self.workers += [subprocess.Popen(command, **quiet) for _ in range(n)]
+        options = [self.scheduler.scheduler_address]
+        options += ["--nthreads", "1", "--no-nanny", "--no-dashboard", "--host", "127.0.0.1"]
+        if not self.workers:
+            command = [sys.executable, "-m", "distributed.cli.dask_worker", *options]
+            self.workers.append(subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+            n -= 1
+        self.workers += [popen("from distributed.cli.dask_worker import main; main()", *options) for _ in range(n)]
         self.client.wait_for_workers(len(self.workers), timeout=600)
 
     def kill(self) -> None:

@@ -4,8 +4,8 @@
 
 is ``subprocess.Popen([sys.executable, "-c", code, "predict", path], stdout=subprocess.PIPE, stderr=subprocess.PIPE)``
 without a second of imports: arguments, streams, signals and exit status are those of a process of its own, and Ctrl-C
-is switched on. Its hashes of strings have another seed than those of the caller. The server has one thread and does nothing but import, so what it forks is as good as new. Tests of
-imports, of start and end of the interpreter, and of memory start a real one.
+is switched on. Hashes of strings have another seed than here. The server has one thread and does nothing but import, so
+what it forks is as good as new. Tests of imports, of start and end of the interpreter, and of memory start a real one.
 """
 
 from __future__ import annotations
