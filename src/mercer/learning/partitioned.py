@@ -35,7 +35,7 @@ from mercer._progress import say
 from mercer._validation import is_dask
 from mercer.data.labels import TagSequences
 from mercer.data.partitions import Partition, Partitions
-from mercer.data.sequences import Rows
+from mercer.data.sequences import Rows, Sequences
 from mercer.data.store import Store, StoreError, StoreOnWorkers
 from mercer.learning.checkpoint import fingerprint
 from mercer.learning.losses import AdaptiveHybrid, Loss
@@ -227,7 +227,7 @@ def surveyed(model: Any, part: Partition, number: int) -> Any:
     if n_examples(part.X) == 0:
         return None
     try:
-        return model._survey(part.X, part.y, part.sample_weight)
+        return model._survey(own_rows(part.X), part.y, part.sample_weight)
     except PartError:
         raise
     except (TypeError, ValueError) as error:
@@ -249,7 +249,7 @@ def grown(model: Any, part: Partition, number: int, loss: Any, last: Any) -> Any
         return model
     model = copy.copy(model)
     try:
-        model._learn(part.X, part.y, loss, last)
+        model._learn(own_rows(part.X), part.y, loss, last)
     except (TypeError, ValueError) as error:
         raise PartError(number, str(error)) from error
     except MemoryError as error:
@@ -262,7 +262,7 @@ def local_risk(shell: Any, part: Partition, number: int, loss: Any) -> Any:
     if n_examples(part.X) == 0:
         return EmptyRisk(shell)
     try:
-        risk = shell._local(part.X, part.y, loss)
+        risk = shell._local(own_rows(part.X), part.y, loss)
         risk = shell._weigh(risk, part.sample_weight)
         risk.shell = shell
         return risk
@@ -297,6 +297,13 @@ class EmptyRisk:
     def lowest(self, w: np.ndarray, examples: slice | None = None) -> tuple[np.ndarray, csr_array]:
         """No leads."""
         return np.zeros(0), csr_array((0, len(w)))
+
+
+def own_rows(X: Any) -> Any:
+    """X, where it is sequences of a longer matrix with rows of their own: sums over rows must not meet the others."""
+    if isinstance(X, Sequences) and (X.offsets[0] != 0 or X.offsets[-1] != X.rows.shape[0]):
+        return X[np.arange(len(X))]
+    return X
 
 
 def n_examples(X: Any) -> int:
