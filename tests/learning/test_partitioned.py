@@ -127,6 +127,14 @@ def test_views_of_longer_sequences_are_parts():
         np.testing.assert_array_equal(views.coef_, alone.coef_)
 
 
+def test_likelihoods_of_parts(tmp_path):
+    X, y = sentences()
+    parts = Partitions.split(X, y, n=3)
+    model = Tagger().fit(parts)
+    for given in (parts, stored(parts, tmp_path / "s")):
+        np.testing.assert_allclose(model.log_likelihood(given), model.log_likelihood(X, y))
+
+
 def test_a_store_beyond_what_is_kept_gives_the_same(tmp_path, monkeypatch):
     X, y = sentences()
     store = stored(Partitions.split(X, y, n=4), tmp_path / "s")
@@ -248,5 +256,9 @@ def test_refusals_name_their_reason(tmp_path):
     with pytest.raises(TypeError, match="partial_fit takes examples in memory"):
         LinearClassifier("log", "sgd").partial_fit(parts, None)
     model = LinearClassifier().fit(parts)
+    with pytest.raises(TypeError, match="holds y and sample_weight itself"):
+        model.score(parts, 1 - y)
+    with pytest.raises(TypeError, match="holds y and sample_weight itself"):
+        model.log_likelihood(parts, y)
     with pytest.raises(ValueError, match="all partitions are empty"):
         model.predict(Partitions([(X[:0], y[:0])]))
