@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import os
+import shutil
 
 import numpy as np
 import pytest
@@ -247,6 +249,37 @@ def test_pages_are_given_back(tmp_path):
         most = max(most, resident() - before)
     assert most < 20e6  # two pieces at most, of 8 MB each
     assert resident() - before < 8e6
+
+
+@pytest.mark.parametrize("rows", [10, 100_000])  # read, and mapped
+def test_no_file_stays_open_after_use(tmp_path, rows):
+    store = Store(tmp_path / "r")
+    for i in range(4):
+        store.append(np.full((rows, 2), float(i)), np.zeros(rows))
+    before = set(os.listdir("/proc/self/fd"))
+    assert [float(part.X.mean()) for part in store] == [0.0, 1.0, 2.0, 3.0]
+    assert float(store[-1].X.mean()) == 3.0
+    store.drop(-1)
+    assert set(os.listdir("/proc/self/fd")) == before
+
+
+def test_a_store_in_the_place_of_another_is_read_anew(tmp_path):
+    store = Store(tmp_path / "r")
+    store.append(np.zeros((2, 1)), [0, 1])
+    assert store[0].X[0, 0] == 0.0
+    shutil.rmtree(tmp_path / "r")
+    Store(tmp_path / "r").append(np.ones((2, 1)), [0, 1])
+    store.reload()
+    assert store[0].X[0, 0] == 1.0
+
+
+def test_the_folder_where_we_are(tmp_path, monkeypatch):
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    Store(".").append(np.zeros((2, 1)), [0, 1])
+    assert Store("").n_examples == 2
+    with pytest.raises(ValueError, match="size"):
+        Store(".").extend([([0.0], 1)], size=0)
 
 
 def test_partitions_are_cut_evenly():
