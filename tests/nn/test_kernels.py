@@ -372,3 +372,25 @@ def test_segments_on_a_gpu_are_those_of_the_processor():
         )
     for here, there in zip(*found, strict=True):
         torch.testing.assert_close(here, there.cpu(), rtol=1e-4, atol=1e-5)
+
+
+@needs_gpu
+@pytest.mark.parametrize("value", [torch.nan, torch.inf])
+@pytest.mark.parametrize("make", [lambda: ChainCRF(4), lambda: SemiMarkovCRF(4, 3)])
+def test_every_verb_names_a_broken_sequence_on_a_gpu(make, value):
+    crf = make().cuda()
+    emissions, lengths = torch.randn(3, 9, 4, device="cuda"), torch.tensor([9, 4, 7])
+    emissions[1, 5, 0] = torch.nan  # past the end of its sequence
+    crf.entropy(emissions, lengths)
+    emissions[2, 3, 1] = value
+    for ask in (
+        lambda: crf(emissions, torch.zeros(3, 9, dtype=torch.int64, device="cuda"), lengths),
+        lambda: crf.decode(emissions, lengths),
+        lambda: crf.marginals(emissions, lengths),
+        lambda: crf.entropy(emissions, lengths),
+        lambda: crf.log_partition(emissions, lengths),
+        lambda: crf.k_best(emissions, 2, lengths),
+        lambda: crf.sample(emissions, 2, lengths, random_state=0),
+    ):
+        with pytest.raises(ValueError, match="sequence 2 are NaN"):
+            ask()
