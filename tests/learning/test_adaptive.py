@@ -149,6 +149,12 @@ def test_shares_follow_the_threshold():
     assert 0.9 < alphas[3] < 1.0
     assert AdaptiveHybrid().alphas(first, second)[0] == 0.2
     assert AdaptiveHybrid(lambda a, b: 1.0 - a).alphas(first, second) == pytest.approx(1.0 - first)
+    free = AdaptiveHybrid().alphas(first, second)
+    assert free.max() > 0.5
+    np.testing.assert_array_equal(AdaptiveHybrid(ceiling=0.5).alphas(first, second), np.minimum(free, 0.5))
+    np.testing.assert_array_equal(AdaptiveHybrid(floor=0.3, ceiling=0.3).alphas(first, second), 0.3)
+    with pytest.raises(ValueError, match="floor must not be above ceiling"):
+        AdaptiveHybrid(floor=0.6, ceiling=0.5)
 
 
 def test_folds_are_interleaved_blocks():

@@ -407,6 +407,9 @@ class AdaptiveHybrid(Hybrid):
         which costs most where the estimate is wrong.
     slack : float, default=0.1
         Added to the threshold, as p_1 and p_2 are estimates.
+    ceiling : float, default=1.0
+        The largest α of the thresholds. Where training examples are few, estimates of p_1 and p_2 ask for more of the
+        log loss than helps: choose it by validation, with ``floor``. Equal to ``floor`` it gives one α for all.
     folds : int, default=5
         Parts of the training data. Each has its probabilities from a model of the others, so that training fits so many
         more models with the log loss.
@@ -435,6 +438,7 @@ class AdaptiveHybrid(Hybrid):
         rule: Any = "threshold",
         floor: float = 0.2,
         slack: float = 0.1,
+        ceiling: float = 1.0,
         folds: int = 5,
         margin: str = "unit",
         cost: Any = None,
@@ -443,10 +447,13 @@ class AdaptiveHybrid(Hybrid):
         if not callable(rule):
             check_choice("rule", rule, ("threshold", "held-out", "function"))
         self.rule = rule
-        for name, value in (("floor", floor), ("slack", slack)):
+        for name, value in (("floor", floor), ("slack", slack), ("ceiling", ceiling)):
             if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
                 raise ValueError(f"{name} must be a number from 0 to 1, got {value!r}")
-        self.floor, self.slack, self.folds = float(floor), float(slack), check_count("folds", folds, 2)
+        if floor > ceiling:
+            raise ValueError(f"floor must not be above ceiling, got {floor!r} and {ceiling!r}")
+        self.floor, self.slack, self.ceiling = float(floor), float(slack), float(ceiling)
+        self.folds = check_count("folds", folds, 2)
 
     def alphas(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
         """α of examples whose two largest probabilities are estimated as ``first`` and ``second``."""
@@ -457,8 +464,8 @@ class AdaptiveHybrid(Hybrid):
             if alphas.shape != first.shape or not ((alphas >= 0) & (alphas <= 1)).all():
                 raise ValueError(f"rule must give a number from 0 to 1 for each of {len(first)} examples")
             return alphas
-        needed = np.minimum(1.0, threshold_of_two(first, second) + self.slack)
-        return np.where(first > 0.5 + 1e-9, self.floor, np.maximum(self.floor, needed))
+        needed = np.clip(threshold_of_two(first, second) + self.slack, self.floor, self.ceiling)
+        return np.where(first > 0.5 + 1e-9, self.floor, needed)
 
     def at(self, alpha: float) -> Hybrid:
         """The hybrid loss with this α."""
