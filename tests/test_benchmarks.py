@@ -117,7 +117,7 @@ CLAIMS: dict[str, list[str]] = {
     "structured_rmm": [r"## 12 labels", r"StructRMM − CRF: [+-]\d"],
     "theory": [
         r"printed condition holds +\d", r"exact threshold wrong +0", r"Seeger, KL = 0 +\d+ of", r"\n 0\.5 +60 +\d",
-        r"adaptive less the best",
+        r"adaptive, less the best",
     ],
     "tuned": [r"LinearClassifier, log +wine +\d", r"LinearClassifier, hinge +digits +\d"],
     "video_events": [r"\| 0\.3", r"\| mi-SVM \| 1 \|", r"\| gradient \| 1 \+ 3 \+ 5 \+ all \|"],

@@ -173,6 +173,41 @@ def test_a_store_maps_and_the_hashed_learner(cluster, parts, reference, tmp_path
     assert [one.shape for one in found] == [(3, 2), (2, 2)]
 
 
+def test_delayed_parts_hold_all_of_it(cluster, parts, reference):
+    delayed = [dask.delayed(tuple(part)) for part in parts]
+    model = tagger().fit(delayed)
+    np.testing.assert_array_equal(model.coef_, reference.coef_)
+    found = dask.compute(*model.predict(delayed))
+    assert [tags for one in found for tags in one] == reference.predict(parts)
+    found = dask.compute(*model.log_likelihood(delayed))
+    np.testing.assert_array_equal(np.concatenate(found), reference.log_likelihood(parts))
+    X, y = bags(parts)
+    with pytest.raises(TypeError, match="log_likelihood takes a Store"):
+        model.log_likelihood(X, y)
+
+
+def test_weights_without_outputs_are_no_outputs():
+    import dask.array as da
+
+    from mercer.learning._dask import delayed_parts
+
+    X, weights = np.ones((4, 2)), np.arange(4.0)
+    (part, _) = dask.compute(*delayed_parts(da.from_array(X, (2, 2)), None, da.from_array(weights, 2)))
+    assert part.y is None
+    assert part.sample_weight.tolist() == [0.0, 1.0]
+
+
+def test_shared_memory_of_a_training_that_is_over_is_let_go(tmp_path):
+    from mercer.learning import _dask
+
+    old, new = str(tmp_path / "old"), str(tmp_path / "new")
+    _dask._mapped(old, 16, create=True)
+    os.unlink(old)
+    _dask._mapped(new, 16, create=True)
+    assert old not in _dask._MAPS
+    assert new in _dask._MAPS
+
+
 def test_workers_killed_on_the_way(cluster, parts, reference, monkeypatch):
     from mercer.learning import _dask
 

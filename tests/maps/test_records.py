@@ -413,6 +413,9 @@ def test_names_of_columns_are_found_again(form):
     row = hasher.transform(RECORDS[:1])
     names = {name for bucket in row.indices for name in hasher.inverse(bucket)}
     assert names == {"city=Oslo", "device=phone", "age", "member", "city=Oslo & device=phone"}
+    for outside in (-1, hasher.n_features_out_):
+        with pytest.raises(ValueError, match="bucket must lie in 0"):
+            hasher.inverse(outside)
     report = hasher.collision_report()
     assert report.n_names == 11
     assert "city=Oslo & device=phone" in set(hasher.get_feature_names_out())
