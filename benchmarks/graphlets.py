@@ -191,7 +191,7 @@ def peers() -> list[tuple[str, Callable[[], Any], bool]]:
 
 
 PENALTIES = sized((0.01, 0.1, 1.0, 10.0), (0.1, 1.0))
-FOLDS = sized(10, 3)
+FOLDS = sized(10, 2)
 Fold = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
@@ -199,7 +199,7 @@ def linear(X: Any, y: np.ndarray, steps: list[Any]) -> Fold:
     """Linear machines of scaled columns; C chosen in three folds of the training part."""
     if X.shape[1] < 10 * len(y):
         pipeline = make_pipeline(MaxAbsScaler(), *steps, LinearSVC(tol=1e-3, max_iter=2000))
-        search = GridSearchCV(pipeline, {"linearsvc__C": PENALTIES}, cv=3)
+        search = GridSearchCV(pipeline, {"linearsvc__C": PENALTIES}, cv=sized(3, 2))
         return lambda train, test: search.fit(X[train], y[train]).predict(X[test])
     return over_products(X, y, steps)
 

@@ -480,7 +480,7 @@ def voxels(options: argparse.Namespace) -> None:
         times = []
         for k, points in enumerate(shapes):
             rng = np.random.default_rng(k)
-            source, target, pose = damaged(points, rng, **damage)
+            source, target, pose = damaged(points[:: sized(1, 4)], rng, **damage)
             taken, found = seconds(lambda s=source, t=target: register(s, t))
             good = solved(found.transform, pose)
             tree = cKDTree(points @ pose[0].T + pose[1])
