@@ -188,11 +188,13 @@ def record(
     values: dict[str, Any] | None = None,
     sizes: str = "",
     note: str = "",
+    script: str = "",
 ) -> None:
     """Add a row of results: ours beside a peer's in one unit, or several values by the names of their columns.
 
     A ratio above 1 means that ours is better: faster, smaller or, for rates, more. A value may be a number, a pair of
-    them, a dict with ``value`` and ``deviation``, ``seconds`` or ``printed``, or a word.
+    them, a dict with ``value`` and ``deviation``, ``seconds`` or ``printed``, or a word. ``script`` names the
+    script that a row belongs to where it is not the one that runs.
     """
     if not os.environ.get(ROWS):
         return
@@ -200,7 +202,7 @@ def record(
     if ours and theirs and math.isfinite(ours) and math.isfinite(theirs):
         ratio = ours / theirs if unit.endswith("/s") else None if unit == "%" else theirs / ours
     row = {
-        "script": Path(sys.argv[0]).stem,
+        "script": script or Path(sys.argv[0]).stem,
         "table": table,
         "measure": measure,
         "peer": peer,

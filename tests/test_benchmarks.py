@@ -101,6 +101,7 @@ CLAIMS: dict[str, list[str]] = {
         r"OMP, 1,000 signals.*\d\.\d+x", r"projection 32,256.*x", r"orl HASH-l1 20: \d", r"equal time: HASH-OMP 85: \d",
         r"codes raw 20: SVM", r"rejection orl: ROC area", r"defaults orl: hash 300",
     ],
+    "results": [],
     "registration": [
         r"\| generalized ICP, 1,500 points", r"\| KernelRegistration \| \d", r"growth: .*exponent",
         r"\| 180° \| register \|", r"motion: mean error", r"outliers: mean error", r"\| kernel, no polish \| \d",
