@@ -49,7 +49,16 @@ ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "benchmarks" / "results"
 MEASURED = FOLDER / "measured.jsonl"
 CATALOGUES = ("shi-2011", "xiong-2015", "kernel-chapters", "jebara-lecture", "yu-2015")
-PAGES = ("README.md", "docs/results/peers.md", "docs/defaults.md", "docs/guide/census.md")  # with blocks to fill
+# Pages with blocks to fill.
+PAGES = (
+    "README.md",
+    "docs/results/peers.md",
+    "docs/defaults.md",
+    "docs/guide/census.md",
+    "docs/guide/parsing.md",
+    "docs/guide/promises.md",
+    "docs/guide/relative-margin.md",
+)
 BLOCK = re.compile(r"(<!-- figures: (?!end)(.*?)-->\n)(.*?)(<!-- figures: end -->)", re.S)
 COMPARED = ("peer", "peer's", "mercer", "ratio")
 

@@ -76,6 +76,11 @@ def test_pages_are_what_the_files_of_results_give():
         assert (ROOT / page).read_text() == expected, f"{page} differs from benchmarks/results/: run make results"
 
 
+def test_pages_to_fill_have_blocks():
+    for page in figures.PAGES:
+        assert figures.BLOCK.search((ROOT / page).read_text()), f"{page} has no block of figures"
+
+
 def test_every_page_of_results_is_written_from_a_catalogue():
     found = {path.stem for path in (ROOT / "docs" / "results").glob("*.md")}
     assert found == {*figures.CATALOGUES, "index", "peers"}
@@ -120,7 +125,7 @@ def test_catalogues_name_published_works(name):
     assert not re.search(r"\bseeds? 00\d|\bspec\b|\bcatalogue", text)
 
 
-@pytest.mark.parametrize("page", figures.PAGES)
+@pytest.mark.parametrize("page", [page for page in figures.PAGES if "/guide/" not in page])
 def test_no_table_of_figures_is_typed_by_hand(page):
     outside = figures.BLOCK.sub("", (ROOT / page).read_text())
     for table in TABLE.findall(outside):
