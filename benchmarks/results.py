@@ -303,27 +303,29 @@ def with_printed(rows: list[Row], item: Item) -> list[Row]:
     return result
 
 
-def differences(rows: list[Row]) -> list[float]:
-    """Ours less the printed, of all values that have both."""
+def differences(rows: list[Row], against: tuple[str, str] | None = None) -> list[float]:
+    """Ours less the printed, of all values that have both, or of two columns."""
     found = []
     for row in rows:
-        for value in row.get("values", {}).values():
+        values = row.get("values", {})
+        if against is not None:
+            ours, printed = (values.get(column) for column in against)
+            values = {"": {"value": ours["value"] if isinstance(ours, dict) else ours, "printed": printed}}
+        for value in values.values():
             if isinstance(value, dict) and isinstance(value.get("printed"), (int, float)):
                 found.append(value["value"] - value["printed"])
     return found
 
 
-def difference_of(rows: list[Row]) -> str:
+def difference_of(rows: list[Row], against: tuple[str, str] | None = None) -> str:
     """A sentence on the differences, or nothing where there are fewer than two."""
-    values = differences(rows)
+    values = differences(rows, against)
     if len(values) < 2:
         return ""
     digits = 1 if max(map(abs, values)) >= 1 else 3
-    mean = sum(values) / len(values)
-    return (
-        f"Ours less printed, {len(values)} cells: {mean:+.{digits}f} in the mean, "
-        f"from {min(values):+.{digits}f} to {max(values):+.{digits}f}."
-    )
+    shown = (sum(values) / len(values), min(values), max(values))
+    mean, least, most = (f"{round(value, digits) + 0.0:+.{digits}f}" for value in shown)  # no -0.0
+    return f"Ours less printed, {len(values)} cells: {mean} in the mean, from {least} to {most}."
 
 
 # ----------------------------------------------------------------------------------------------------------- pages
@@ -362,7 +364,7 @@ def item_lines(item: Item, rows: list[Row]) -> Iterator[str]:
             yield ""
         yield from table(chosen, spec.get("first", "measure"))
         yield ""
-        if spec.get("difference", True) and (sentence := difference_of(chosen)):
+        if spec.get("difference", True) and (sentence := difference_of(chosen, spec.get("against"))):
             yield sentence
             yield ""
     if text := item.get("text", "").strip():

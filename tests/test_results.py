@@ -209,6 +209,10 @@ def test_printed_figures_stand_in_brackets_behind_ours():
     assert "Ours less printed, 3 cells: +0.5 in the mean, from -0.5 to +1.0." in lines
     assert "The reason." in lines
     assert not any("Printed:" in line for line in lines)
+    columns = rows_for({"values": {"ours": 3.0, "theirs": 2.0}}, {"values": {"ours": {"value": 1.0}, "theirs": 2.0}})
+    expected = "Ours less printed, 2 cells: +0.0 in the mean, from -1.0 to +1.0."
+    assert figures.difference_of(columns, ["ours", "theirs"]) == expected
+    assert figures.difference_of(columns) == ""
     apart = list(figures.item_lines({**ITEM, "beside": False}, rows))
     assert "| row 1 | 80.5 | 70.0 |" in apart
     assert "| row 1 | 80.0 ± 1.0 | 71.0 |" in apart
