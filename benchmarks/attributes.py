@@ -168,7 +168,7 @@ def zero_shot(arguments: argparse.Namespace) -> None:
                 grid = [
                     {"C": c, "table_penalty": p}
                     for c in sized((0.1, 1.0, 10.0), (1.0,))
-                    for p in sized((0.1, 1.0, 10.0), (0.1, 1.0))
+                    for p in sized((0.1, 1.0, 10.0), (1.0,))
                 ]
                 eszsl = chosen(X[train], y[train], table, grid, method="eszsl")
                 found = {
@@ -404,13 +404,15 @@ def retrieval(arguments: argparse.Namespace) -> None:
                 more = {"unlabelled": rows[rest]} if "information" in options else {}
 
                 def fit(part: np.ndarray, C: float, options=options, rows=rows, more=more, Y=Y) -> AttributeRetriever:
-                    return AttributeRetriever(C=C, max_queries=100, **options).fit(rows[part], Y[part], **more)
+                    return AttributeRetriever(C=C, max_queries=sized(100, 20), **options).fit(
+                        rows[part], Y[part], **more
+                    )
 
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")
-                    grid = sized((0.01, 0.1, 1.0), (0.1, 1.0))
+                    grid = sized((0.01, 0.1, 1.0), (1.0,))
                     judged = [
-                        np.nanmean(list(fit(fitted, C).auc(rows[third], Y[third], max_queries=60).values()))
+                        np.nanmean(list(fit(fitted, C).auc(rows[third], Y[third], max_queries=sized(60, 10)).values()))
                         for C in grid
                     ]
                     C = grid[int(np.argmax(judged))]
@@ -428,7 +430,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--labelled", type=int, default=600)
-    arguments = parse(parser, splits=2, repeats=1, rows=2000, features=["phog", "chi2"], labelled=90)
+    arguments = parse(parser, splits=1, repeats=1, rows=500, features=["phog", "chi2"], labelled=60)
     for task in arguments.tasks:
         globals()[task](arguments)
 

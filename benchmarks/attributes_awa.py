@@ -39,7 +39,7 @@ from mercer.proportions import (
     discretize_proportions,
 )
 
-SHAPE = sized((20, 60), (4, 12))  # categories, and images of each
+SHAPE = sized((20, 60), (4, 9))  # categories, and images of each
 CHOOSING = 100  # first seed of generated categories on which defaults are chosen
 
 
@@ -127,7 +127,7 @@ def choose(data: dict[str, np.ndarray] | None, seeds: int = 3) -> None:
     tasks = [make_attribute_categories(*SHAPE, random_state=CHOOSING + seed) for seed in range(seeds)]
     candidates: dict[str, object] = {"binarised at the mean": BinarizedAttributes("mean")}
     candidates |= {"by gradient": AttributeModeler(ProportionClassifier(random_state=0))}
-    candidates |= {f"default, C = {C:g}": AttributeModeler(C=C) for C in (1.0, 10.0, 100.0)}
+    candidates |= {f"default, C = {C:g}": AttributeModeler(C=C) for C in sized((1.0, 10.0, 100.0), (1.0,))}
     for name, model in candidates.items():
         cells = []
         for task in tasks:

@@ -41,6 +41,9 @@ from mercer.nn import _chain_torch as by_operations  # noqa: E402
 GPU = torch.cuda.is_available()
 
 
+BLOCK = 10  # calls in a row: a training loop does not change its layers from step to step
+
+
 def wait() -> None:
     if GPU:
         torch.cuda.synchronize()
@@ -49,7 +52,7 @@ def wait() -> None:
 def medians(
     repeats: int, calls: dict[str, Callable[[], Any]], slow: int = 3, clock: Callable[[], float] = time.perf_counter
 ) -> dict[str, float]:
-    """Median seconds of calls in turn; what takes more than a tenth of a second is done ``slow`` times."""
+    """Median seconds, blocks of each call in turn; what takes more than 0.1 seconds is done ``slow`` times."""
     first: dict[str, float] = {}
     taken: dict[str, list[float]] = {name: [] for name in calls}
     for name, call in calls.items():  # warm up: compilers, memory
@@ -63,15 +66,15 @@ def medians(
             taken[name].append(first[name])
     gc.collect()
     gc.disable()
-    for round_ in range(repeats):
+    for done in range(0, repeats, BLOCK):
         for name, call in calls.items():
-            if first[name] > 10 or (first[name] > 0.1 and round_ >= slow):
-                continue
-            wait()
-            start = clock()
-            call()
-            wait()
-            taken[name].append(clock() - start)
+            most = 0 if first[name] > 10 else slow if first[name] > 0.1 else repeats
+            for _ in range(min(BLOCK, most - done, repeats - done)):
+                wait()
+                start = clock()
+                call()
+                wait()
+                taken[name].append(clock() - start)
     gc.enable()
     return {name: statistics.median(times) for name, times in taken.items()}
 

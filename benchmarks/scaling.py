@@ -13,6 +13,8 @@ python benchmarks/scaling.py --tasks store iteration
 from __future__ import annotations
 
 import argparse
+import contextlib
+import io
 import os
 import subprocess
 import sys
@@ -23,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from benchmarks._timing import from_data, missing, parse, record, sized
+from benchmarks._timing import SMOKE, from_data, missing, parse, record, sized
 
 TASKS = ("store", "iteration", "workers", "failures", "hashed", "growth")
 
@@ -89,10 +91,15 @@ def store_task(copies: int, passes: int) -> None:
             store.append(X, y, template=Template.load("words+pos"))
         found = {}
         for place in ("memory", "store"):
-            command = [sys.executable, __file__, "--once", place, str(path), str(copies), str(passes)]
-            if sized(False, True):
-                command.append("--smoke")
-            out = subprocess.run(command, capture_output=True, text=True, check=True, env=environment()).stdout.split()
+            if SMOKE:  # imports would take longest
+                with contextlib.redirect_stdout(io.StringIO()) as said:
+                    fit_once(place, str(path), copies, passes)
+                out = said.getvalue().split()
+            else:
+                command = [sys.executable, __file__, "--once", place, str(path), str(copies), str(passes)]
+                out = subprocess.run(
+                    command, capture_output=True, text=True, check=True, env=environment()
+                ).stdout.split()
             found[place] = (float(out[0]), float(out[1]), int(out[2]), out[3])
         (fast, more, n, value), (slow, less, _, other) = found["memory"], found["store"]
         size = store.nbytes / 1e6
@@ -276,7 +283,7 @@ def hashed_task(megabytes: int, piece: int) -> None:
     from mercer.online import HashedClassifier
 
     random = np.random.default_rng(0)
-    words = np.array([f"word{i}" for i in range(50_000)])
+    words = np.array([f"word{i}" for i in range(sized(50_000, 1000))])
     share = 1.0 / np.arange(1, len(words) + 1)
     share /= share.sum()
     with tempfile.TemporaryDirectory() as folder:
@@ -354,7 +361,7 @@ def main() -> None:
         with from_data("failures"):
             failures_task(options.kills)
     if "hashed" in options.tasks:
-        hashed_task(options.megabytes, sized(20_000, 500))
+        hashed_task(options.megabytes, sized(20_000, 200))
     if "growth" in options.tasks and constants is not None:
         growth_task(constants, options.weights, options.pass_seconds)
 

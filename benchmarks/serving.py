@@ -73,7 +73,7 @@ def sentence(rng: random.Random) -> list[str]:
 def tagger(labels: tuple[str, str], seed: int = 0) -> Tagger:
     """Words with even numbers have the first label."""
     rng = random.Random(seed)
-    X = [sentence(rng) for _ in range(200)]
+    X = [sentence(rng) for _ in range(sized(200, 20))]
     y = [[labels[int(word[1:]) % 2] for word in one] for one in X]
     return Tagger(C=10.0, max_iter=30).fit(X, y)
 
@@ -412,12 +412,12 @@ def hostile(path: Path, args: argparse.Namespace) -> None:
         for _, writer in loris:
             writer.close()
 
-    with serving(path, max_body=100_000, head_seconds=1.0, body_seconds=1.0) as server:
-        asyncio.run(closed_loop(server.port, 4, 1.0))
+    with serving(path, max_body=100_000, head_seconds=sized(1.0, 0.3), body_seconds=sized(1.0, 0.3)) as server:
+        asyncio.run(closed_loop(server.port, 4, sized(1.0, 0.1)))
         pid, before = server.process.pid, server.memory()
         asyncio.run(run(server.port))
         after = server.memory()
-        alive = asyncio.run(closed_loop(server.port, 4, 0.5))["n"] > 0 and server.process.poll() is None
+        alive = asyncio.run(closed_loop(server.port, 4, sized(0.5, 0.1)))["n"] > 0 and server.process.poll() is None
         assert pid == server.process.pid
     failures = sum('"failure"' in line for line in server.text.splitlines())  # type: ignore[attr-defined]
     crashes = 0 if alive else 1
@@ -440,7 +440,7 @@ def main() -> None:
     parser.add_argument("--hostile", type=int, default=100_000)
     parser.add_argument("--soak", type=float, default=600.0)
     parser.add_argument("--think", type=float, default=0.02, help="pause of a caller of the soak between requests")
-    args = parse(parser, parts="load,hostile", seconds=0.3, connections=4, hostile=100)
+    args = parse(parser, parts="load,hostile", seconds=0.1, connections=4, hostile=100)
     for word in args.parts.split(","):
         if word not in PARTS:
             parser.error(f"no such part: {word}")

@@ -23,6 +23,11 @@ void require_bits(const uint8_t* x, int64_t n) {
   require(seen <= 1, "states must be 0 or 1");
 }
 
+// Rows are counted on from it, which must not leave the range of its type.
+void require_first_row(int64_t first_row) {
+  require(first_row >= 0 && first_row < int64_t(1) << 62, "first_row must lie in 0 .. 2^62 - 1");
+}
+
 template <class T> T* optional_output(std::optional<Out2<T>>& out, int64_t n, int64_t m) {
   if (!out) return nullptr;
   require(int64_t(out->shape(0)) == n && int64_t(out->shape(1)) == m, "an output has the wrong shape");
@@ -40,7 +45,7 @@ void half_sweep(In2<uint8_t> x, In2<float> w, std::optional<In1<float>> bias, do
   t.m = int64_t(w.shape(1));
   require(int64_t(w.shape(0)) == t.k, "the matrix must have a row for each unit");
   require(!bias || int64_t(bias->shape(0)) == t.m, "there must be a bias for each column of the matrix");
-  require(first_row >= 0, "first_row must not be negative");
+  require_first_row(first_row);
   require_bits(x.data(), t.n * t.k);
   t.x = x.data();
   t.w = w.data();
@@ -63,7 +68,7 @@ void sample_fields(In2<float> fields, double scale, uint64_t key, int64_t first_
   const int64_t n = int64_t(fields.shape(0)), m = int64_t(fields.shape(1));
   float* p = optional_output(probabilities, n, m);
   uint8_t* s = optional_output(states, n, m);
-  require(first_row >= 0, "first_row must not be negative");
+  require_first_row(first_row);
   const float* f = fields.data();
   const int n_threads = thread_count(threads);
   const FieldLoops& loops = mercer::loops<FieldLoops>();
@@ -130,7 +135,7 @@ void spin_sweep(Out2<int8_t> states, In1<int64_t> starts, In1<int32_t> neighbour
   require(weights.shape(0) == neighbours.shape(0), "there must be a weight for each neighbour");
   require(int64_t(bias.shape(1)) == t.size && (bias.shape(0) == 1 || int64_t(bias.shape(0)) == t.n),
           "bias must have a column for each unit, and one row or a row for each chain");
-  require(first_row >= 0, "first_row must not be negative");
+  require_first_row(first_row);
   require_bits(reinterpret_cast<const uint8_t*>(states.data()), t.n * t.size);
   if (!t.n || !t.size) return;
   t.states = states.data();

@@ -49,7 +49,7 @@ nb::tuple joint_pass(const FeatureRows& rows, In2<double> codes, Out2<double> we
   require_order(order, X.n_rows);
   require(int64_t(own.shape(0)) == X.n_rows && own.shape(1) == 2, "own needs two numbers for each row");
   require_rates(step, margin);
-  require(seen >= 0, "seen must be at least 0");
+  require(seen >= 0 && seen < int64_t(1) << 53, "seen must lie in 0 .. 2^53 - 1");  // it is counted on, and a factor
   int64_t updates = 0;
   {
     nb::gil_scoped_release unlocked;

@@ -217,7 +217,7 @@ def used_examples(sample_weight: Any, n: int) -> tuple[np.ndarray | None, np.nda
 
 
 def is_dask(X: Any) -> bool:
-    """Whether X is a collection of Dask, or a list of delayed parts or futures; Dask is not imported for that."""
+    """Whether X is a collection of Dask, or a list of delayed parts; Dask is not imported for that."""
     if isinstance(X, list):
         return bool(X) and not isinstance(X[0], list) and is_dask(X[0])
     return type(X).__module__.partition(".")[0] in ("dask", "dask_expr", "distributed")

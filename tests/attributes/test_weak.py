@@ -43,11 +43,11 @@ def test_training_rows_are_scored_by_machines_that_did_not_see_them():
 
 
 def test_hidden_variables_come_last_and_are_bounded():
-    X, Y = task(400)
+    X, Y = task(300)
     weak = WeakAttributes(n_splits=20, n_references=10, latent=True, random_state=0).fit(X, Y)
     assert weak.tree_.n_hidden_ > 0
     Z = weak.transform(X)
-    assert Z.shape == (400, 34 + weak.tree_.n_hidden_)
+    assert Z.shape == (300, 34 + weak.tree_.n_hidden_)
     assert np.abs(Z[:, 34:]).max() <= 1.0
 
 

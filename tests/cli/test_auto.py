@@ -228,12 +228,12 @@ def test_killed_predictions_leave_nothing_that_piles_up(tmp_path):
     for _ in range(2):
         arguments = ("predict", str(tmp_path / "m"), "-", "--output", str(tmp_path / "out"))
         process = popen(code, *arguments, stdin=subprocess.PIPE)
-        process.stdin.write(b"one\n" * 400_000)
+        process.stdin.write(b"one\n" * 40_000)
         process.stdin.flush()
-        for _ in range(200):
+        for _ in range(1000):
             if any(name.endswith(".tmp") for name in os.listdir(tmp_path)):
                 break
-            time.sleep(0.05)
+            time.sleep(0.01)
         process.send_signal(signal.SIGKILL)
         process.wait()
     left = [name for name in os.listdir(tmp_path) if name.endswith(".tmp")]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import os
+import shutil
 
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ from scipy.sparse import csr_matrix
 from mercer.data import Graphs, Partitions, Sequences, Store, StoreError, Template
 from mercer.data.bags import Bags
 from mercer.data.features import FeatureIndex, as_sequences
+from mercer.data.labels import LabelIndex
 from mercer.data.trees import Tree
 
 WORDS = [[{"w": "the"}, {"w": "dog", "n": 2.5}], [{"w": "a"}, {"w": "cat"}, {"w": "sat"}]]
@@ -34,6 +37,18 @@ def test_sequences_and_labels_come_back(store):
     index.learn([*WORDS, [{"w": "bat"}]])
     for part, given in zip(again, (WORDS, [[{"w": "bat"}]]), strict=True):
         assert as_sequences(part.X, index) == index.encode(given)
+
+
+def test_a_set_of_all_labels_of_a_piece_stays_a_set(tmp_path):
+    given = [["D", {"D", "N"}, None], [{"D", "N"}]]
+    store = Store(tmp_path / "s")
+    store.append([[{"w": "a"}] * 3, [{"w": "b"}]], given)
+    y = Store(store.path)[0].y
+    assert list(y) == given
+    assert [*y[1:]] == given[1:]
+    assert y[-1] == given[-1]
+    index = LabelIndex(["A", "D", "N"])
+    np.testing.assert_array_equal(index.encode(y).allowed, index.encode(given).allowed)
 
 
 def test_columns_of_another_index_are_left_out_and_sorted(store):
@@ -234,6 +249,37 @@ def test_pages_are_given_back(tmp_path):
         most = max(most, resident() - before)
     assert most < 20e6  # two pieces at most, of 8 MB each
     assert resident() - before < 8e6
+
+
+@pytest.mark.parametrize("rows", [10, 100_000])  # read, and mapped
+def test_no_file_stays_open_after_use(tmp_path, rows):
+    store = Store(tmp_path / "r")
+    for i in range(4):
+        store.append(np.full((rows, 2), float(i)), np.zeros(rows))
+    before = set(os.listdir("/proc/self/fd"))
+    assert [float(part.X.mean()) for part in store] == [0.0, 1.0, 2.0, 3.0]
+    assert float(store[-1].X.mean()) == 3.0
+    store.drop(-1)
+    assert set(os.listdir("/proc/self/fd")) == before
+
+
+def test_a_store_in_the_place_of_another_is_read_anew(tmp_path):
+    store = Store(tmp_path / "r")
+    store.append(np.zeros((2, 1)), [0, 1])
+    assert store[0].X[0, 0] == 0.0
+    shutil.rmtree(tmp_path / "r")
+    Store(tmp_path / "r").append(np.ones((2, 1)), [0, 1])
+    store.reload()
+    assert store[0].X[0, 0] == 1.0
+
+
+def test_the_folder_where_we_are(tmp_path, monkeypatch):
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    Store(".").append(np.zeros((2, 1)), [0, 1])
+    assert Store("").n_examples == 2
+    with pytest.raises(ValueError, match="size"):
+        Store(".").extend([([0.0], 1)], size=0)
 
 
 def test_partitions_are_cut_evenly():

@@ -129,7 +129,14 @@ from mercer.registration import (
     SoftAssign,
 )
 from mercer.registration.base import Registration
-from mercer.retrieval import BilinearEmbedding, CirculantEmbedding, SignProjection
+from mercer.retrieval import (
+    BilinearEmbedding,
+    CirculantEmbedding,
+    IterativeQuantization,
+    ShiftInvariantHashing,
+    SignProjection,
+    SpectralHashing,
+)
 from mercer.segmentation import (
     BoundaryClassifier,
     FeaturePack,
@@ -716,6 +723,9 @@ CASES = [
     Case(lambda: BilinearEmbedding(8, random_state=0), wide, arrays=True, same=ANY_UNIT | REPEATED),
     Case(lambda: CirculantEmbedding(8, random_state=0), wide, arrays=True, same=ANY_UNIT | REPEATED),
     Case(lambda: CirculantEmbedding(8, "learned", random_state=0), wide, arrays=True),
+    Case(lambda: IterativeQuantization(8, random_state=0), wide, arrays=True, same=ANY_UNIT | {"shifted"} | REPEATED),
+    Case(lambda: SpectralHashing(8), wide, arrays=True, same=ANY_UNIT | DISTANCES | REPEATED),
+    Case(lambda: ShiftInvariantHashing(8, random_state=0), wide, arrays=True, same=ANY_UNIT),
     Case(lambda: SignProjection(8, random_state=0), wide, arrays=True, same=ANY_UNIT | REPEATED),
     Case(
         lambda: BoundaryClassifier("svm", features=ParagraphFeatures(words=False, n_topics=0)),

@@ -44,6 +44,7 @@ LABEL_SETS = (
 MAPS = (
     "AdditiveMap", "CirculantProjection", "FourierFeatures", "FourierMap", "GraphletHasher", "PolynomialSketch",
     "RandomFeatures", "RandomProjection", "RecordHasher", "SignProjection", "SignedHashProjection", "StringHasher",
+    "ShiftInvariantHashing",
     "TextHasher", "TableEncoder", "MinMaxRescaler", "ParagraphFeatures", "SegmentStatistics", "Gram",
     "EmpiricalKernelMap", "IncompleteCholesky", "NystroemMap", "SparseCoder", "PreImage",
 )  # fmt: skip

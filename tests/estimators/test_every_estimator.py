@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from joblib import parallel_config
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
@@ -241,8 +242,9 @@ def test_an_unfitted_model_is_not_saved(case: Case, tmp_path: Path) -> None:
 @with_n_jobs
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_the_number_of_threads_changes_nothing(case: Case, n_jobs: int) -> None:
-    model = fit(case, model=case.make().set_params(n_jobs=n_jobs))
-    assert equal(outputs(case, model.set_params(n_jobs={1: 1, 2: -1}[n_jobs])), fitted(case)[1])
+    with parallel_config("multiprocessing"):  # forks, where processes are asked for: new ones import for seconds
+        model = fit(case, model=case.make().set_params(n_jobs=n_jobs))
+        assert equal(outputs(case, model.set_params(n_jobs={1: 1, 2: -1}[n_jobs])), fitted(case)[1])
 
 
 @with_n_jobs

@@ -20,7 +20,7 @@ from fuzz.values import Builder, Node, NotRecordable, encode
 from mercer import _core
 
 SEEDS = Path(__file__).with_name("seeds.jsonl")
-MOST_SEEDS = 4  # of an entry point, all of different types
+MOST_SEEDS = 4  # of an entry point, all of different types; more where these leave out arguments that may be None
 MOST_BYTES = 8000  # of the JSON of one call
 MOST_STEPS = 3  # calls of methods that make an object ready for another
 
@@ -30,6 +30,7 @@ class Recorder:
 
     def __init__(self) -> None:
         self.seeds: dict[str, dict[str, tuple[int, str]]] = {}
+        self.with_given: dict[str, dict[str, tuple[int, str]]] = {}
         self.made: dict[int, Node] = {}
         self.alive: list[Any] = []
 
@@ -128,6 +129,10 @@ class Recorder:
         text = json.dumps(call)
         if len(text) > MOST_BYTES:
             return
+        with_given = self.with_given.setdefault(entry, {})
+        for name in given(call):
+            if name not in with_given or with_given[name][0] > len(text):
+                with_given[name] = (len(text), text)
         seeds = self.seeds.setdefault(entry, {})
         kind = _types(call["args"]) + _types(list(call["kwargs"].items()))
         if kind in seeds and seeds[kind][0] <= len(text):
@@ -166,6 +171,14 @@ def _types(node: Node, depth: int = 0) -> str:
     return kind
 
 
+def given(call: Node) -> set[str]:
+    """Return the arguments of a call that are not None, and of those that made its object."""
+    names = {str(at) for at, value in enumerate(call["args"]) if value is not None}
+    names |= {key for key, value in call["kwargs"].items() if value is not None}
+    made = call.get("self", {}).get("made")
+    return names | {f"self.{name}" for name in given(made)} if made else names
+
+
 def load_seeds() -> dict[str, list[Node]]:
     """Return the recorded calls of each entry point; a property is read from the objects that others made."""
     seeds: dict[str, list[Node]] = {}
@@ -199,12 +212,22 @@ def write_seeds(found: dict[str, list[Node]]) -> None:
         if is_property(entry):
             continue
         by_kind: dict[str, str] = {}
+        with_given: dict[str, str] = {}
         for call in found[entry]:
             text = json.dumps(call)
             kind = _types(call["args"]) + _types(list(call["kwargs"].items()))
-            if len(text) <= MOST_BYTES and (kind not in by_kind or len(text) < len(by_kind[kind])) and _runs(call):
-                by_kind[kind] = text
-        lines += sorted(by_kind.values(), key=lambda text: (len(text), text))[:MOST_SEEDS]
+            wanted = [(by_kind, kind), *((with_given, name) for name in given(call))]
+            wanted = [(best, key) for best, key in wanted if key not in best or len(text) < len(best[key])]
+            if len(text) <= MOST_BYTES and wanted and _runs(call):
+                for best, key in wanted:
+                    best[key] = text
+        kept = sorted(by_kind.values(), key=lambda text: (len(text), text))[:MOST_SEEDS]
+        reached = set().union(*(given(json.loads(text)) for text in kept))
+        for name in sorted(with_given, key=lambda name: (-len(given(json.loads(with_given[name]))), name)):
+            if name not in reached:
+                kept.append(with_given[name])
+                reached |= given(json.loads(with_given[name]))
+        lines += kept
     SEEDS.write_text("".join(line + "\n" for line in lines))
 
 
@@ -240,7 +263,8 @@ def main(arguments: list[str]) -> int:
             setattr(cls, part, method)
     old = load_seeds()
     for entry, calls in recorder.seeds.items():
-        old.setdefault(entry, []).extend(json.loads(text) for _, text in calls.values())
+        found = [*calls.values(), *recorder.with_given.get(entry, {}).values()]
+        old.setdefault(entry, []).extend(json.loads(text) for text in dict.fromkeys(text for _, text in found))
     write_seeds(old)
     seeds = load_seeds()
     missing = [entry for entry in entry_points() if not seeds.get(entry)]

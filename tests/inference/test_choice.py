@@ -422,6 +422,10 @@ def test_methods_without_marginals_of_factors_say_so():
     assert drawn.factor_marginals is not None  # shares of the samples
     with pytest.raises(AttributeError, match="icm gives no marginals of factors: use method='bp' or an exact method"):
         infer(graph, "icm", task="map").factor_marginals  # noqa: B018
+    forgotten = quietly(graph, "gibbs", n_samples=20, random_state=0, keep_samples=False)
+    np.testing.assert_array_equal(forgotten.marginals.flat, drawn.marginals.flat)
+    with pytest.raises(AttributeError, match="gibbs gives no marginals of factors"):
+        forgotten.factor_marginals  # noqa: B018
 
 
 # ---------------------------------------------------------------------------------------------- orders and queries
@@ -498,3 +502,14 @@ def test_marginals_are_a_mapping_by_name():
     assert marginals == marginals
     numbered = infer(FactorGraph([2, 2])).marginals
     assert list(numbered) == [0, 1]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_gap_of_an_assignment_that_may_not_be_the_best_is_a_bound(seed):
+    """Finite, and no less than what enumeration finds above it."""
+    graph = ising(np.random.default_rng(seed), (3, 3), 1.0, 0.5)
+    result = infer(graph, "icm", task="map")
+    assert not result.exact
+    best = infer(graph, "junction-tree", task="map").map_value
+    assert result.error.kind == "bound"
+    assert best - result.map_value - 1e-9 <= result.error < np.inf

@@ -218,6 +218,7 @@ def test_annealing_of_a_target_with_two_far_modes_finds_the_better(move):
     )
     result = infer(graph, "annealing", task="map", move=move, random_state=0)
     assert result.map.tolist() == [1] * 8
+    assert result.n_iter == 1000  # sweeps, by default
 
 
 def test_marginals_in_batches_give_the_r_hat_of_indicators():

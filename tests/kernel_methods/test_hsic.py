@@ -230,6 +230,16 @@ def test_runs_keep_the_level(monkeypatch):
     assert 5 <= rejected <= 35
 
 
+def test_features_that_do_not_fit_into_memory_are_refused_by_the_test(monkeypatch):
+    import mercer.kernel_methods.hsic as hsic
+
+    asked = []
+    monkeypatch.setattr(hsic, "check_memory", lambda rows, columns, dtype: asked.append((rows, columns, dtype)))
+    X, Y = pair(60, 2, dependent=True)
+    HSIC(Linear(), Linear(), method="features", n_components=8).test(X, Y, 19, random_state=0)
+    assert (60, 16, np.float32) in asked  # the features of both sides
+
+
 def test_blocks_of_features_do_not_change_the_sums(monkeypatch):
     import mercer.kernel_methods._feature_sums as streams
 

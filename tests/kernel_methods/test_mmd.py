@@ -9,7 +9,7 @@ import pytest
 
 from mercer.kernel_methods import HSIC, MMD
 from mercer.kernel_methods import _permutations as sums
-from mercer.kernels import Gaussian, Linear
+from mercer.kernels import Gaussian, Linear, NegativeDistance
 from reference.dependence import Grams, mmd
 
 
@@ -206,3 +206,17 @@ def test_tables_are_cut_by_rows(method):
         assert (
             HSIC(kernel, kernel, method=method, n_components=5).test(tables[1], tables[1], 50, random_state=0).rejected
         )
+
+
+@pytest.mark.parametrize("estimator", ["unbiased", "biased"])
+def test_permutations_of_a_conditionally_definite_kernel_equal_brute_force(estimator):
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(6, 2)), rng.normal(1.5, 1.0, size=(5, 2))
+    model = MMD(NegativeDistance(), estimator)
+    result = model.test(X, Y, 500, random_state=0)
+    assert result.statistic == pytest.approx(model.statistic(X, Y), rel=1e-10)
+    both, splits = np.r_[X, Y], list(combinations(range(11), 6))
+    values = [model.statistic(both[list(s)], np.delete(both, list(s), axis=0)) for s in splits]
+    larger = np.mean(np.asarray(values) >= result.statistic * (1 - 1e-8))
+    assert result.p_value == pytest.approx(larger, abs=0.05)
+    assert result.null_mean == pytest.approx(np.mean(values), abs=4 * np.std(values) / np.sqrt(500))

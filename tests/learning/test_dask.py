@@ -1,6 +1,7 @@
 """Parts on real workers, processes of their own: the weights of memory to the last bit, whoever dies on the way.
 
-One scheduler in this process, workers started as people start them (``dask worker``), loopback only.
+One scheduler in this process, a worker started as people start one (``dask worker``), the others forked from a process
+that has imported the package, loopback only.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from mercer.learning.checkpoint import Checkpoint
 from mercer.maps import RandomProjection, TextHasher
 from mercer.online import HashedClassifier
 from mercer.tagging import Tagger
+from reference.forked import Process, popen
 
 dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")
@@ -34,13 +36,16 @@ class Cluster:
             n_workers=0, processes=True, host="127.0.0.1", dashboard_address=None, silence_logs=50
         )
         self.client = distributed.Client(self.scheduler)
-        self.workers: list[subprocess.Popen] = []
+        self.workers: list[subprocess.Popen | Process] = []
 
     def start(self, n: int) -> None:
-        command = [sys.executable, "-m", "distributed.cli.dask_worker", self.scheduler.scheduler_address]
-        command += ["--nthreads", "1", "--no-nanny", "--no-dashboard", "--host", "127.0.0.1"]
-        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        self.workers += [subprocess.Popen(command, **quiet) for _ in range(n)]
+        options = [self.scheduler.scheduler_address]
+        options += ["--nthreads", "1", "--no-nanny", "--no-dashboard", "--host", "127.0.0.1"]
+        if not self.workers:
+            command = [sys.executable, "-m", "distributed.cli.dask_worker", *options]
+            self.workers.append(subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+            n -= 1
+        self.workers += [popen("from distributed.cli.dask_worker import main; main()", *options) for _ in range(n)]
         self.client.wait_for_workers(len(self.workers), timeout=600)
 
     def kill(self) -> None:
@@ -166,6 +171,41 @@ def test_a_store_maps_and_the_hashed_learner(cluster, parts, reference, tmp_path
     rows = [dask.delayed(np.eye(3)), dask.delayed(np.ones((2, 3)))]
     found = dask.compute(*RandomProjection(2, random_state=0).fit(rows).transform(rows))
     assert [one.shape for one in found] == [(3, 2), (2, 2)]
+
+
+def test_delayed_parts_hold_all_of_it(cluster, parts, reference):
+    delayed = [dask.delayed(tuple(part)) for part in parts]
+    model = tagger().fit(delayed)
+    np.testing.assert_array_equal(model.coef_, reference.coef_)
+    found = dask.compute(*model.predict(delayed))
+    assert [tags for one in found for tags in one] == reference.predict(parts)
+    found = dask.compute(*model.log_likelihood(delayed))
+    np.testing.assert_array_equal(np.concatenate(found), reference.log_likelihood(parts))
+    X, y = bags(parts)
+    with pytest.raises(TypeError, match="log_likelihood takes a Store"):
+        model.log_likelihood(X, y)
+
+
+def test_weights_without_outputs_are_no_outputs():
+    import dask.array as da
+
+    from mercer.learning._dask import delayed_parts
+
+    X, weights = np.ones((4, 2)), np.arange(4.0)
+    (part, _) = dask.compute(*delayed_parts(da.from_array(X, (2, 2)), None, da.from_array(weights, 2)))
+    assert part.y is None
+    assert part.sample_weight.tolist() == [0.0, 1.0]
+
+
+def test_shared_memory_of_a_training_that_is_over_is_let_go(tmp_path):
+    from mercer.learning import _dask
+
+    old, new = str(tmp_path / "old"), str(tmp_path / "new")
+    _dask._mapped(old, 16, create=True)
+    os.unlink(old)
+    _dask._mapped(new, 16, create=True)
+    assert old not in _dask._MAPS
+    assert new in _dask._MAPS
 
 
 def test_workers_killed_on_the_way(cluster, parts, reference, monkeypatch):

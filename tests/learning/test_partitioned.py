@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import copy
 import warnings
+from itertools import pairwise
 
 import numpy as np
 import pytest
 
 from mercer.alignment import Aligner
 from mercer.classification import LinearClassifier
-from mercer.data import Partitions, Store, StoreError
+from mercer.data import Partitions, Sequences, Store, StoreError
 from mercer.labeling import GraphLabeler
 from mercer.learning.partitioned import PartitionedRisk, TreeSum, prepare
 from mercer.learning.risk import Risk
@@ -112,6 +113,26 @@ def test_gradients_of_parts_add_up(tmp_path):
         np.testing.assert_allclose(g, h, atol=1e-12)
         assert risk.value(w) == pytest.approx(b)
         assert risk.n_examples == 20
+
+
+def test_views_of_longer_sequences_are_parts():
+    random = np.random.default_rng(0)
+    lengths = random.integers(1, 6, size=12)
+    matrix, offsets = random.normal(size=(lengths.sum(), 3)), np.concatenate([[0], np.cumsum(lengths)])
+    labels = np.array(["a", "b", "c"])[matrix.argmax(axis=1)]
+    X, y = Sequences(matrix, offsets), [list(labels[a:b]) for a, b in pairwise(offsets)]
+    copies = Partitions((X[np.arange(i, i + 4)], y[i : i + 4]) for i in (0, 4, 8))
+    for settings in ({}, {"transitions": "features"}):
+        views, alone = (Tagger(C=0.3, **settings).fit(p) for p in (Partitions.split(X, y, n=3), copies))
+        np.testing.assert_array_equal(views.coef_, alone.coef_)
+
+
+def test_likelihoods_of_parts(tmp_path):
+    X, y = sentences()
+    parts = Partitions.split(X, y, n=3)
+    model = Tagger().fit(parts)
+    for given in (parts, stored(parts, tmp_path / "s")):
+        np.testing.assert_allclose(model.log_likelihood(given), model.log_likelihood(X, y))
 
 
 def test_a_store_beyond_what_is_kept_gives_the_same(tmp_path, monkeypatch):
@@ -235,5 +256,9 @@ def test_refusals_name_their_reason(tmp_path):
     with pytest.raises(TypeError, match="partial_fit takes examples in memory"):
         LinearClassifier("log", "sgd").partial_fit(parts, None)
     model = LinearClassifier().fit(parts)
+    with pytest.raises(TypeError, match="holds y and sample_weight itself"):
+        model.score(parts, 1 - y)
+    with pytest.raises(TypeError, match="holds y and sample_weight itself"):
+        model.log_likelihood(parts, y)
     with pytest.raises(ValueError, match="all partitions are empty"):
         model.predict(Partitions([(X[:0], y[:0])]))

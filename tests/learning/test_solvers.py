@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -151,6 +153,22 @@ def test_any_memory_and_warm_up_reach_the_optimum(memory, warm_up):
     problem = make_problem()
     result, _ = solve(problem, LBFGS(memory, warm_up), PENALTIES["l2"], 1.0)
     assert abs(gap(problem, result.w, PENALTIES["l2"], 1.0)) < 1e-9
+
+
+def test_a_step_that_is_too_long_is_cut_to_the_minimum_of_the_parabola():
+    class Parabola:
+        def value_and_gradient(self, w, g):
+            g[:] = w - 3.0
+            return 0.5 * float((w - 3.0) @ (w - 3.0)), None
+
+    objective = _Objective(Parabola(), SimpleNamespace(l2=0.0, l1=0.0, value=lambda w: 0.0), 1.0)
+    w, g = np.zeros(1), np.zeros(1)
+    value = objective(w, g)
+    found = objective.wolfe_search(w, g, value, np.array([3.0]), -9.0, 3.0)
+    assert found is not None
+    assert abs(found[0] - 1.0) < 1e-12
+    assert abs(w[0] - 3.0) < 1e-12
+    assert objective.passes == 3
 
 
 def test_large_features_do_not_break_the_line_search():

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -23,6 +19,7 @@ import mercer
 from mercer import _core
 from mercer.maps import RecordHasher
 from reference import records as slow
+from reference.forked import popen
 
 RECORDS = [
     {"city": "Oslo", "device": "phone", "age": 31, "member": True},
@@ -303,10 +300,9 @@ from mercer.maps import RecordHasher
 matrix = RecordHasher(20, [("city", "device")]).transform([{"city": "Oslo", "device": "naïve", "age": 31.5}])
 print(matrix.indices.tolist(), matrix.data.tolist())
 """
-    command, environment = [sys.executable, "-X", "utf8", "-c", code], {**os.environ, "PYTHONHASHSEED": "1"}
-    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    out, _ = popen(code, text=True).communicate()
     here = RecordHasher(20, [("city", "device")]).transform([{"city": "Oslo", "device": "naïve", "age": 31.5}])
-    assert done.stdout == f"{here.indices.tolist()} {here.data.tolist()}\n"
+    assert out == f"{here.indices.tolist()} {here.data.tolist()}\n"
 
 
 def test_rows_are_canonical_and_hold_no_zeros():
@@ -417,6 +413,9 @@ def test_names_of_columns_are_found_again(form):
     row = hasher.transform(RECORDS[:1])
     names = {name for bucket in row.indices for name in hasher.inverse(bucket)}
     assert names == {"city=Oslo", "device=phone", "age", "member", "city=Oslo & device=phone"}
+    for outside in (-1, hasher.n_features_out_):
+        with pytest.raises(ValueError, match="bucket must lie in 0"):
+            hasher.inverse(outside)
     report = hasher.collision_report()
     assert report.n_names == 11
     assert "city=Oslo & device=phone" in set(hasher.get_feature_names_out())

@@ -13,7 +13,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="needs PyTorch (pip install mercer[torch])")
 
 from mercer.learning import Hybrid  # noqa: E402
-from mercer.nn import CRF, ChainCRF  # noqa: E402
+from mercer.nn import CRF, ChainCRF, SemiMarkovCRF  # noqa: E402
 from mercer.nn import _chain_core as core  # noqa: E402
 from mercer.nn import _chain_torch as by_operations  # noqa: E402
 from mercer.nn._chain_ops import CHAIN  # noqa: E402
@@ -197,7 +197,11 @@ def test_batches_masks_packed_and_nested_sequences_are_the_same():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         nested = torch.nested.nested_tensor(parts)
+        numbers = torch.nested.nested_tensor([torch.tensor(row) for row in listed])
     torch.testing.assert_close(crf(nested, listed), expected)
+    torch.testing.assert_close(crf(nested, numbers), expected)
+    numbers = torch.nn.utils.rnn.pack_sequence([torch.tensor(row) for row in listed], enforce_sorted=False)
+    torch.testing.assert_close(crf(packed, numbers), expected)
     poisoned = emissions.clone()
     poisoned[~mask] = torch.nan
     torch.testing.assert_close(crf(poisoned, tags, LENGTHS), expected)
@@ -277,6 +281,27 @@ def test_compiled_without_a_graph_break_and_in_autocast():
     assert small.transitions.grad.abs().sum() > 0
 
 
+@pytest.mark.parametrize("make", [ChainCRF, lambda labels, **options: SemiMarkovCRF(labels, 2, **options)])
+def test_every_verb_and_loss_is_compiled_without_a_graph_break(make):
+    """By the tracer alone, which is where graphs break; the test above goes through autograd, too."""
+    emissions, y, lengths = problem()[0].float(), torch.tensor([[2, 0, 2, 1], [2, 0, 0, 0], [0, 2, 1, 0]]), (4, 1, 3)
+    lengths = torch.tensor(lengths)
+    calls = [(make(3, loss=loss, reduction="none"), (emissions, y, lengths)) for loss in LOSSES]
+    crf = make(3)
+    for name, more in (("decode", ()), ("best_score", ()), ("marginals", ()), ("entropy", ()), ("log_partition", ())):
+        calls.append((getattr(crf, name), (emissions, lengths, *more)))
+    calls += [
+        (crf.k_best, (emissions, 2, lengths)),
+        (crf.sample, (emissions, 2, lengths, None, 0)),
+        (crf.score, (emissions, y, lengths)),
+    ]
+    for call, given in calls:
+        torch._dynamo.reset()
+        torch.testing.assert_close(torch.compile(call, fullgraph=True, backend="eager")(*given), call(*given))
+    with pytest.raises(Exception, match="integer random_state"):
+        torch.compile(crf.sample, fullgraph=True, backend="eager")(emissions, 2, lengths)
+
+
 def test_the_operators_pass_the_checks_of_torch():
     crf, (emissions, tags) = layer(), problem()
     lengths, weights = torch.tensor(LENGTHS), torch.ones(3, dtype=torch.float64)
@@ -287,17 +312,19 @@ def test_the_operators_pass_the_checks_of_torch():
     torch.library.opcheck(CHAIN.log_loss, (*given, lengths, tags, weights, True, True, True), test_utils=tests)
     torch.library.opcheck(CHAIN.score, (*given, lengths, tags, True), test_utils=tests)
     values = [x.detach() for x in given]
-    for operator, more in ((CHAIN.decode, (True,)), (CHAIN.k_best, (2,)), (CHAIN.sample, (2, 0))):
+    for operator, more in ((CHAIN.decode, (True,)), (CHAIN.k_best, (2,)), (CHAIN.sample, (2, 0, True))):
         torch.library.opcheck(operator, (*values, lengths, *more), test_utils=("test_schema", "test_faketensor"))
 
 
-def test_second_derivatives_are_refused_by_name():
-    crf, (emissions, tags) = layer(), problem()
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("checkpoint", [False, True])
+def test_second_derivatives_are_refused_by_name(loss, checkpoint):
+    crf, (emissions, tags) = layer(loss, checkpoint=checkpoint), problem()
     given = emissions.requires_grad_()
     for value in (crf(given, tags, LENGTHS), crf.log_partition(given, LENGTHS).sum()):
         (slope,) = torch.autograd.grad(value, given, create_graph=True)
         with pytest.raises(NotImplementedError, match="second derivatives"):
-            slope.sum().backward()
+            (slope * slope).sum().backward()
     for verb in (crf.marginals, crf.entropy):
         with pytest.raises(NotImplementedError, match="second derivatives"):
             verb(given, LENGTHS).sum().backward()
@@ -305,6 +332,7 @@ def test_second_derivatives_are_refused_by_name():
 
 def test_onnx_is_refused_with_a_reason(monkeypatch):
     monkeypatch.setattr(torch.onnx, "is_in_onnx_export", lambda: True)
+    monkeypatch.setattr(torch.jit, "is_tracing", lambda: True)
     with pytest.raises(NotImplementedError, match="export the network up to its emissions"):
         layer().decode(problem()[0])
 
@@ -427,7 +455,11 @@ def test_bad_inputs_are_named():
         (lambda: crf(emissions, tags, mask=holes), "mask of sequence 0 has a hole"),
         (lambda: crf(emissions, tags, mask=empty), "mask of sequence 1 is empty"),
         (lambda: crf(broken, tags, LENGTHS), "emissions of sequence 2 are NaN"),
-        (lambda: crf.decode(broken, LENGTHS), "emissions of sequence 2 are NaN"),
+        *(
+            (lambda ask=ask: ask(broken, lengths=LENGTHS), "emissions of sequence 2 are NaN")
+            for ask in (crf.decode, crf.marginals, crf.entropy, crf.log_partition, crf.sample)
+        ),
+        (lambda: crf.k_best(broken, 2, LENGTHS), "emissions of sequence 2 are NaN"),
         (lambda: crf(emissions, wrong, LENGTHS), "tag 7 of sequence 1 at position 0"),
         (lambda: crf(emissions, tags.double(), LENGTHS), "integers"),
         (lambda: crf(emissions, tags[:2], LENGTHS), "batch, time"),

@@ -87,7 +87,10 @@ def test_kernels_of_chains_are_the_definitions(labels, time, kind, scale):
     torch.testing.assert_close(log_z, expected, rtol=1e-6, atol=close)
     for part, other in zip(parts, others, strict=True):
         torch.testing.assert_close(part.double(), other, rtol=0, atol=10 * close)
-    value, gradients, _ = chains.log_loss(emissions, shared, tags, lengths, weights, True, True, True)
+    value, gradients, flat = chains.log_loss(emissions, shared, tags, lengths, weights, True, True, True)
+    assert (flat is None) == (emissions.dtype != shared[0].dtype)
+    if flat is not None:
+        gradients = operators._split(flat, [x.shape for x in (emissions, *shared)])
     wanted, slopes, _ = operators.log_loss_by_verbs(
         CHAIN, by_operations, *exact, tags, lengths, weights, True, True, True
     )
@@ -154,6 +157,13 @@ def test_kernels_of_chains_notice_what_is_wrong():
         chains.log_loss(emissions, shared, forbidden, *arguments[2:])
     with pytest.raises(ValueError, match="unknown"):
         chains.log_loss(emissions, shared, torch.full_like(tags, -100), lengths, weights, True, False, True)
+    for found in (
+        chains.log_partition(broken, shared, lengths),
+        chains.marginals(broken, shared, lengths, weights)[0],
+        chains.decode(broken, shared, lengths)[1],
+        chains.entropy(broken, shared, lengths),
+    ):
+        assert torch.isnan(found).tolist() == [False, False, True]
 
 
 @needs_compiler
@@ -362,3 +372,25 @@ def test_segments_on_a_gpu_are_those_of_the_processor():
         )
     for here, there in zip(*found, strict=True):
         torch.testing.assert_close(here, there.cpu(), rtol=1e-4, atol=1e-5)
+
+
+@needs_gpu
+@pytest.mark.parametrize("value", [torch.nan, torch.inf])
+@pytest.mark.parametrize("make", [lambda: ChainCRF(4), lambda: SemiMarkovCRF(4, 3)])
+def test_every_verb_names_a_broken_sequence_on_a_gpu(make, value):
+    crf = make().cuda()
+    emissions, lengths = torch.randn(3, 9, 4, device="cuda"), torch.tensor([9, 4, 7])
+    emissions[1, 5, 0] = torch.nan  # past the end of its sequence
+    crf.entropy(emissions, lengths)
+    emissions[2, 3, 1] = value
+    for ask in (
+        lambda: crf(emissions, torch.zeros(3, 9, dtype=torch.int64, device="cuda"), lengths),
+        lambda: crf.decode(emissions, lengths),
+        lambda: crf.marginals(emissions, lengths),
+        lambda: crf.entropy(emissions, lengths),
+        lambda: crf.log_partition(emissions, lengths),
+        lambda: crf.k_best(emissions, 2, lengths),
+        lambda: crf.sample(emissions, 2, lengths, random_state=0),
+    ):
+        with pytest.raises(ValueError, match="sequence 2 are NaN"):
+            ask()

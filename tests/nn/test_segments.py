@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import copy
 import itertools
+import warnings
 
 import pytest
 
 torch = pytest.importorskip("torch", reason="needs PyTorch (pip install mercer[torch])")
+
+from torch.nn.utils.rnn import pack_sequence  # noqa: E402
 
 from mercer.nn import ChainCRF, SemiMarkovCRF  # noqa: E402
 from mercer.structures import Constraints  # noqa: E402
@@ -164,6 +167,10 @@ def test_lists_tensors_names_and_compiled_layers_agree():
     expected = crf(theta, tags, [5, 3])
     torch.testing.assert_close(crf(theta, listed, [5, 3]), expected)
     assert crf.segments(tags, [5, 3]) == listed
+    for pack in (lambda rows: torch.nested.nested_tensor(rows, layout=torch.jagged), lambda rows: pack_sequence(rows)):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            torch.testing.assert_close(crf(pack([theta[0], theta[1, :3]]), pack([tags[0], tags[1, :3]])), expected)
     compiled = torch.compile(crf, fullgraph=True, backend="aot_eager")
     torch.testing.assert_close(compiled(theta, tags, torch.tensor([5, 3])), expected)
     torch.testing.assert_close(copy.deepcopy(crf)(theta, tags, [5, 3]), expected)

@@ -4,8 +4,8 @@
 
 is ``subprocess.Popen([sys.executable, "-c", code, "predict", path], stdout=subprocess.PIPE, stderr=subprocess.PIPE)``
 without a second of imports: arguments, streams, signals and exit status are those of a process of its own, and Ctrl-C
-is switched on. The server has one thread and does nothing but import, so what it forks is as good as new. Tests of
-imports, of start and end of the interpreter, and of memory start a real one.
+is switched on. Hashes of strings have another seed than here. The server has one thread and does nothing but import, so
+what it forks is as good as new. Tests of imports, of start and end of the interpreter, and of memory start a real one.
 """
 
 from __future__ import annotations
@@ -93,6 +93,7 @@ def _server() -> socket.socket:
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     path = [os.environ.get("PYTHONPATH", ""), str(Path(__file__).parent.parent)]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, path))}
+    environment["PYTHONHASHSEED"] = "1" if os.environ.get("PYTHONHASHSEED") != "1" else "2"
     command = [sys.executable, "-m", "reference.forked", str(theirs.fileno())]
     process = subprocess.Popen(command, env=environment, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL)
     theirs.close()

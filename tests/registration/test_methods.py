@@ -22,7 +22,10 @@ from mercer.registration import (
     estimate_normals,
     register,
 )
+from mercer.registration._clouds import Cloud
+from mercer.registration._evidence import Judge
 from mercer.registration.kernel import _NystromFeatures, kernel_components
+from mercer.registration.matching import poses_of_matches
 
 LOCAL = {
     "icp": lambda: ICP("point"),
@@ -52,6 +55,19 @@ def mean_error(model, pose, points) -> float:
     """Mean distance of known pairs in units of the root mean squared radius."""
     radius = np.sqrt(((points - points.mean(0)) ** 2).sum(1).mean())
     return float(np.linalg.norm(moved(model.transform_, points) - moved(pose, points), axis=1).mean() / radius)
+
+
+def test_poses_of_matches_do_not_depend_on_the_unit():
+    """Lengths are counted in spacings: eight times as large clouds (exact in binary) give the same rotations."""
+    both = make_mug(800, random_state=0)
+    source, target = both[:400], moved(motion(1.0, both), both[400:])
+    small, large = (
+        poses_of_matches(Judge(Cloud(unit * source), Cloud(unit * target)), 5.0, 1.5, mutual=True, wanted=5)
+        for unit in (1.0, 8.0)
+    )
+    assert len(small) == len(large) > 0
+    small[:, :3, 3] *= 8.0
+    np.testing.assert_allclose(large, small, atol=1e-9)
 
 
 # ------------------------------------------------------------------------------------------------ kernel components

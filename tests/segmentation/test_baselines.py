@@ -127,6 +127,15 @@ def test_every_sequence_begins_with_a_start_and_empty_ones_have_none():
     assert model.predict(X[1:2])[0].tolist() == []
 
 
+def test_sequences_from_the_middle_of_a_matrix_are_learnt_as_a_copy_of_them():
+    """Their offsets do not begin with 0."""
+    rows = np.random.default_rng(0).normal(size=(14, 2))
+    part, copy = Sequences(rows, [5, 9, 14]), Sequences(rows[5:], [0, 4, 9])
+    fitted = [BoundaryClassifier("svm").fit(X, [[0, 2], [0, 1, 4]]) for X in (part, copy)]
+    for ours, theirs in zip(*(model.decision_function(copy) for model in fitted), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
 @pytest.mark.parametrize("starts", [[[0]], [[0, 1, 2, 3]]])
 def test_one_class_alone_is_predicted_everywhere(starts):
     X = [np.arange(8.0).reshape(4, 2)]

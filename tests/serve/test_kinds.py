@@ -15,7 +15,7 @@ orjson = pytest.importorskip("orjson", reason="the extra serve is not installed"
 
 from mercer._state.registry import MODELS  # noqa: E402
 from mercer.serve import app  # noqa: E402
-from mercer.serve.forms import Limits  # noqa: E402
+from mercer.serve.forms import Limits, form_of_objects  # noqa: E402
 from mercer.serve.kinds import INPUTS, REFUSED, answerer, plain  # noqa: E402
 from reference.model_zoo import IMAGES, PAIRS, POINTS, SEQUENCES, TEXTS, WORDS, ZOO  # noqa: E402
 from serve.calls import ask, call  # noqa: E402
@@ -156,3 +156,8 @@ def test_registration_retrieval_and_shares_have_verbs_of_their_own() -> None:
     ):
         assert ask(served, "POST", f"/v1/models/{path}", body).status == 422
     served.end()
+
+
+def test_machines_whose_objects_are_whole_numbers_take_names() -> None:
+    assert form_of_objects([3, 5]).name == form_of_objects(np.arange(3)).name == "names"
+    assert form_of_objects([0.5]).name == form_of_objects(None).name == form_of_objects([]).name == "rows"

@@ -74,6 +74,7 @@ _DTYPE_NAMES = {dtype: name for name, dtype in _DTYPES.items()}
 
 _CHECKSUM_START = b'{"__metadata__":{"mercer":"{\\"checksum\\":\\"'
 _NO_CHECKSUM = "0" * 64
+_MAPPED_BYTES = 2**20  # from here on a file is mapped by `map_file`
 
 Path = str | os.PathLike[str]
 
@@ -417,16 +418,19 @@ class MappedFile:
         What the file says of itself; `map_file` has compared it with the contents where it was asked to.
     """
 
-    def __init__(self, meta: dict[str, Any], arrays: dict[str, np.ndarray], checksum: str, mapped: mmap.mmap) -> None:
+    def __init__(
+        self, meta: dict[str, Any], arrays: dict[str, np.ndarray], checksum: str, mapped: mmap.mmap | None
+    ) -> None:
         self.meta, self.arrays, self.checksum, self._mapped = meta, arrays, checksum, mapped
 
     def drop_pages(self) -> None:
         """Let the system take back the memory of what was read; what is touched again is read again."""
-        _drop_pages(self._mapped)
+        if self._mapped is not None:
+            _drop_pages(self._mapped)
 
 
 def map_file(path: Path, kind: str, *, verify: bool = True) -> MappedFile:
-    """Map one file that `write_file` wrote into memory.
+    """Map one file that `write_file` wrote into memory; a short one is read: every map holds a file open.
 
     Parameters
     ----------
@@ -491,8 +495,12 @@ class _Reader:
         table = self._json_object(header, "its header")
         description = self._description(table)
         layout = self._layout(table)
-        mapped = mmap.mmap(self.file.fileno(), 0, access=mmap.ACCESS_READ)
-        begin, view = 8 + len(header), memoryview(mapped)
+        mapped = None
+        if self.size >= _MAPPED_BYTES:
+            mapped = mmap.mmap(self.file.fileno(), 0, access=mmap.ACCESS_READ)
+            begin, view = 8 + len(header), memoryview(mapped)
+        else:
+            begin, view = 0, memoryview(self.file.read())
         if verify:
             self._check_checksum(header, self._chunks(view[begin:], mapped))
         if description["kind"] != kind:
@@ -506,12 +514,13 @@ class _Reader:
         return MappedFile(description["meta"], arrays, str(description.get("checksum")), mapped)
 
     @staticmethod
-    def _chunks(data: memoryview, mapped: mmap.mmap) -> Iterator[memoryview]:
+    def _chunks(data: memoryview, mapped: mmap.mmap | None) -> Iterator[memoryview]:
         """The bytes in their order, each part forgotten when the next one is asked for."""
         size = 8 * 2**20
         for start in range(0, len(data), size):
             yield data[start : start + size]
-            _drop_pages(mapped)
+            if mapped is not None:
+                _drop_pages(mapped)
 
     def _fail(self, what: str, cause: Exception | None = None) -> NoReturn:
         raise ModelFileError(f"{self.path} {what}") from cause

@@ -53,6 +53,9 @@ class LabelLists(Sequence[list[Any]]):
     tags : TagSequences
         Numbers of labels in ``classes``.
     classes : list of labels, sorted
+    unsaid : array of bool, optional
+        Positions whose label is None, of which ``tags.allowed`` has the labels in ``classes`` alone. Default: where all
+        of these are allowed.
 
     Examples
     --------
@@ -64,8 +67,10 @@ class LabelLists(Sequence[list[Any]]):
     array([ 1,  2,  2, -1], dtype=int32)
     """
 
-    def __init__(self, tags: TagSequences, classes: list[Any]) -> None:
-        self.tags, self.classes = tags, classes
+    def __init__(self, tags: TagSequences, classes: list[Any], unsaid: np.ndarray | None = None) -> None:
+        self.tags, self.classes, self.unsaid = tags, classes, unsaid
+        if unsaid is None and tags.allowed is not None:
+            self.unsaid = (tags.labels < 0) & (tags.allowed.min(axis=1, initial=1) == 1)
 
     @classmethod
     def of(cls, y: Any) -> LabelLists:
@@ -73,26 +78,35 @@ class LabelLists(Sequence[list[Any]]):
         if isinstance(y, LabelLists):
             return y
         index = LabelIndex.from_sequences(y)
-        return cls(index.encode(y), index.classes)
+        tags = index.encode(y)
+        unsaid = None
+        if tags.allowed is not None:  # a set of all labels that occur here says more than None where there are others
+            unsaid = np.fromiter((tag is None for one in y for tag in one), bool, len(tags.labels))
+        return cls(tags, index.classes, unsaid)
 
     def __len__(self) -> int:
         return len(self.tags)
 
     def __getitem__(self, key: Any) -> Any:
         if isinstance(key, slice):
-            return LabelLists(self.tags[key], self.classes)
+            tags, unsaid = self.tags[key], self.unsaid
+            if unsaid is not None:
+                first, last = (int(tags.offsets[at] - self.tags.offsets[0]) for at in (0, -1))
+                unsaid = unsaid[first:last]
+            return LabelLists(tags, self.classes, unsaid)
         at = range(len(self))[key]
-        return self._lists(self.tags[at : at + 1])[0]
+        return next(iter(self[at : at + 1]))
 
     def __iter__(self) -> Iterator[list[Any]]:
-        return iter(self._lists(self.tags))
+        return iter(self._lists())
 
-    def _lists(self, tags: TagSequences) -> list[list[Any]]:
+    def _lists(self) -> list[list[Any]]:
+        tags = self.tags
         offsets = tags.offsets - tags.offsets[0]
         lists = LabelIndex(self.classes).decode(tags.labels, offsets)
-        if tags.allowed is not None:
+        if tags.allowed is not None and self.unsaid is not None:
             flat = [(i, t) for i, one in enumerate(lists) for t in range(len(one))]
-            for k in np.flatnonzero((tags.labels < 0) & (tags.allowed.min(axis=1) == 0)):
+            for k in np.flatnonzero((tags.labels < 0) & ~self.unsaid):
                 i, t = flat[k]
                 lists[i][t] = {self.classes[c] for c in np.flatnonzero(tags.allowed[k])}
         return lists
@@ -111,7 +125,7 @@ class LabelLists(Sequence[list[Any]]):
         if tags.allowed is not None:
             allowed = np.zeros((len(labels), len(index)), np.uint8)
             allowed[:, place] = tags.allowed
-            allowed[(labels >= 0) | (tags.allowed.min(axis=1) == 1)] = 1  # nothing is said there
+            allowed[(labels >= 0) | self.unsaid] = 1
         return TagSequences(labels, tags.offsets, allowed, tags.partial)
 
 

@@ -4,8 +4,8 @@
     train.store/00000-3f29a1c4.piece     safetensors: the examples of one call of append, encoded
 
 A piece is written whole and then entered in the manifest, which is replaced by a rename: a reader sees all of an append
-or nothing of it, and what a killed writer left is removed by the next one. Pieces are mapped; their pages are given
-back to the system after use, so that memory stays that of one piece.
+or nothing of it, and what a killed writer left is removed by the next one. Pieces are mapped, those below 1 MiB read;
+after use they are given back to the system, so that memory and open files stay those of one piece.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import numpy as np
 from mercer._state.container import MappedFile, ModelFileError, map_file, write_atomically, write_file
 from mercer._state.lock import FileLock
 from mercer._state.values import Reader, Writer
-from mercer._validation import check_offsets
+from mercer._validation import check_count, check_offsets
 from mercer.data.bags import Bags
 from mercer.data.features import FeatureIndex, NamedSequences, as_sequences
 from mercer.data.graphs import Graphs, as_graphs
@@ -85,11 +85,15 @@ class Store:
         self.path = Path(path)
         self._places: dict[int, dict[str, Any]] = {}
         self._mapped: dict[int, MappedFile] = {}
+        self._checked: set[str] = set()  # checksums of pieces that were compared with their contents
+        self._manifest: dict[str, Any] = {"pieces": []}
         self.reload()
 
     def reload(self) -> None:
         """Read the manifest again: what other processes have appended becomes visible."""
-        self._manifest = _read_manifest(self.path)
+        before, self._manifest = self.pieces, _read_manifest(self.path)
+        if self.pieces[: len(before)] != before:  # another store in its place
+            self._mapped, self._places = {}, {}
 
     # ------------------------------------------------------------------ what it is
 
@@ -172,7 +176,7 @@ class Store:
         if kind not in KINDS:
             raise ValueError(f"kind must be one of {', '.join(map(repr, KINDS))}, got {kind!r}")
         self.path.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(self.path, "another process{owner} is writing to this store; wait for its end")
+        lock = FileLock(self.path.resolve(), "another process{owner} is writing to this store; wait for its end")
         try:
             lock.acquire()
         except ModelFileError as error:
@@ -221,6 +225,7 @@ class Store:
         **settings
             As in :meth:`append`.
         """
+        size = check_count("size", size)
         batch: list[tuple[Any, ...]] = []
         written = 0
 
@@ -284,8 +289,9 @@ class Store:
 
     def drop(self, i: int) -> None:
         """Give the memory of piece i back to the system; what is touched again is read again."""
-        if i in self._mapped:
-            self._mapped[i].drop_pages()
+        file = self._mapped.pop(range(len(self))[i], None)
+        if file is not None:
+            file.drop_pages()
 
     def verify(self) -> None:
         """Read all pieces and compare their checksums.
@@ -295,6 +301,7 @@ class Store:
         StoreError
             For the first piece that is missing, cut short or changed; the message names it.
         """
+        self._checked.clear()
         for i in range(len(self)):
             self._map(i).drop_pages()
 
@@ -305,7 +312,7 @@ class Store:
             size = os.path.getsize(path)
             if size != piece["bytes"]:
                 self._fail(i, f"has {size:,} bytes, the manifest says {piece['bytes']:,}: it was cut short or replaced")
-            file = map_file(path, _KIND)
+            file = map_file(path, _KIND, verify=piece["checksum"] not in self._checked)
         except FileNotFoundError as error:
             self._fail(i, "is missing", error)
         except ModelFileError as error:
@@ -314,13 +321,14 @@ class Store:
             self._fail(i, str(error).removeprefix(str(path)).strip(), error)
         if file.checksum != piece["checksum"]:
             self._fail(i, "is not the piece that was written: its checksum is another one than the manifest's")
+        self._checked.add(piece["checksum"])
         return file
 
     def _fail(self, i: int, what: str, cause: Exception | None = None) -> NoReturn:
         raise StoreError(f"{self.path}: piece {i} ({self.pieces[i]['file']}) {what}") from cause
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"path": self.path, "_manifest": self._manifest, "_places": {}, "_mapped": {}}
+        return {"path": self.path, "_manifest": self._manifest, "_places": {}, "_mapped": {}, "_checked": set()}
 
     def distributed(self) -> StoreOnWorkers:
         """The pieces as parts that the workers of the current Dask cluster read; they must see the folder by this path.
@@ -498,7 +506,7 @@ def _decoded(kind: str, meta: dict[str, Any], arrays: dict[str, np.ndarray], pla
         y = _read_bags(meta["y"], source)
     elif form == "labels":
         tags = TagSequences(arrays["y.labels"], arrays["y.offsets"], arrays.get("y.allowed"))
-        y = LabelLists(tags, source.value(meta["y"]))
+        y = LabelLists(tags, source.value(meta["y"]), arrays.get("y.unsaid"))
     elif form == "values":
         y = source.value(meta["y"])
     weights = None if meta["sample_weight"] is None else arrays[meta["sample_weight"]]
@@ -605,7 +613,7 @@ def _write_labels(y: LabelLists, out: Writer) -> Any:
     out.arrays["y.labels"] = np.asarray(tags.labels, np.int32)
     out.arrays["y.offsets"] = np.asarray(tags.offsets - tags.offsets[0], np.int64)
     if tags.allowed is not None:
-        out.arrays["y.allowed"] = tags.allowed
+        out.arrays["y.allowed"], out.arrays["y.unsaid"] = tags.allowed, y.unsaid
     return out.node(list(y.classes), "classes")
 
 

@@ -22,20 +22,19 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from mercer._estimator import Estimator
 from mercer._explain import ScoreModel, ScoreRows
-from mercer._linalg import asymmetry
 from mercer._state.saved import Fields, Ints, Number, Objects, Optional, Saved
 from mercer._validation import check_positive, check_sparse, thread_count
 from mercer.data.graphs import Graph
 from mercer.data.trees import Tree
 from mercer.exceptions import DataScaleWarning
 from mercer.kernel_methods._collections import count, taken
+from mercer.kernel_methods._precomputed import check_symmetric, is_precomputed
 from mercer.kernels import Gaussian, Kernel, Linear, OnColumn
 from mercer.kernels.base import Work, check_kernel, require_positive_definite
 from mercer.maps._spectra import scale_gamma
 
 __all__ = ["KernelMethod", "class_codes", "real_targets", "weights_of"]
 
-PRECOMPUTED = "precomputed"
 _VALUES = 1 << 22  # kernel values held at a time when predicting
 _LOOKED_AT = 500  # objects among which a degenerate matrix is looked for
 
@@ -86,7 +85,7 @@ class KernelMethod(Saved, ScoreModel, Estimator):
 
     @property
     def _precomputed(self) -> bool:
-        return isinstance(self.kernel, str) and self.kernel == PRECOMPUTED
+        return is_precomputed(self.kernel)
 
     def _takes_conditional(self) -> bool:
         """Whether a conditionally positive definite kernel will do: no shift of feature space changes the method."""
@@ -145,14 +144,7 @@ class KernelMethod(Saved, ScoreModel, Estimator):
         if not reset:
             _check_columns(self, X, reset)
             return K
-        if K.shape[0] != K.shape[1]:
-            raise ValueError(f"with kernel='precomputed', X must be a square matrix in fit, got shape {K.shape}")
-        apart, i, j = asymmetry(K)
-        if apart > 0 and apart > 1e-8 * max(float(K.max()), -float(K.min())):
-            raise ValueError(
-                f"with kernel='precomputed', X must be symmetric in fit, but X[{i}, {j}] = {K[i, j]:.6g} and"
-                f" X[{j}, {i}] = {K[j, i]:.6g}"
-            )
+        check_symmetric("kernel", "X", K)
         _check_columns(self, X, reset)
         return K
 

@@ -14,6 +14,7 @@ from scipy.linalg import eigh
 from mercer._state.saved import Fields, Floats, Objects, Optional, Saved
 from mercer.kernel_methods._base import warn_of_degenerate
 from mercer.kernel_methods._collections import count, objects
+from mercer.kernel_methods._precomputed import check_gram, check_rows, is_precomputed
 from mercer.kernels.base import Kernel, check_kernel, require_positive_definite
 
 __all__: list[str] = []
@@ -35,15 +36,19 @@ class Coordinates(Saved):
 
     def __init__(
         self,
-        kernel: Kernel,
+        kernel: Kernel | str,
         where: str,
         n_features: int | None = None,
         n_components: int | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
-        self.kernel = check_kernel("kernel", kernel)
-        require_positive_definite(kernel, where, conditional=n_features is None)
+        self.kernel: Any = kernel
+        if is_precomputed(kernel):
+            if n_features is not None:
+                raise ValueError(f"{where} cannot take maps of kernels that are precomputed: it needs the kernels")
+        else:
+            require_positive_definite(check_kernel("kernel", kernel), where, conditional=n_features is None)
         self.where = where
         self.n_features = n_features
         self.n_components = n_components
@@ -52,19 +57,24 @@ class Coordinates(Saved):
 
     def fit(self, name: str, X: Any, weights: np.ndarray | None = None) -> np.ndarray:
         """Learn the coordinates; returns those of X, one row an object, each times the root of its weight."""
-        X = objects(name, X, 2)
+        X = check_gram("kernel", name, X, conditional=True) if self.precomputed else objects(name, X, 2)
         w = np.ones(count(X)) if weights is None else weights
         F = self._fit_exact(X, w) if self.n_features is None else self._fit_map(X, self.n_features, w)
         if F.shape[1] == 0:
             raise ValueError(f"the kernel {self.kernel!r} is constant on {name}: there is nothing to learn from")
         return F
 
+    @property
+    def precomputed(self) -> bool:
+        """Whether matrices are given."""
+        return is_precomputed(self.kernel)
+
     def _fit_exact(self, X: Any, weights: np.ndarray) -> np.ndarray:
-        K = self.kernel(X, n_jobs=self.n_jobs)
+        K = X if self.precomputed else self.kernel(X, n_jobs=self.n_jobs)
         if not np.isfinite(K).all():
             raise ValueError(f"the Gram matrix of {self.kernel!r} is not finite")
         warn_of_degenerate(K, self.kernel)
-        self.points = X
+        self.points = None if self.precomputed else X
         roots, total = np.sqrt(weights), weights.sum()
         self.column_means = weights @ K / total
         K = K - self.column_means[None, :] - self.column_means[:, None] + weights @ self.column_means / total
@@ -103,13 +113,20 @@ class Coordinates(Saved):
             return (np.asarray(self.map.transform(X), np.float64) - self.mean) @ self.axes
         # The axes sum to 0 over the training objects, so that the terms of the centring that do not depend on the
         # column vanish.
-        return (self.kernel(X, self.points, n_jobs=self.n_jobs) - self.column_means) @ self.axes
+        if self.precomputed:
+            values = check_rows("kernel", "X", X, len(self.column_means))
+        else:
+            values = self.kernel(X, self.points, n_jobs=self.n_jobs)
+        return (values - self.column_means) @ self.axes
 
     def _saved_params(self) -> dict[str, Any]:
         return {**super()._saved_params(), "random_state": None}  # the owner has the seed
 
     def _check_state(self) -> None:
-        size = count(self.points) if self.n_features is None else self.map._n_features_out
+        if self.precomputed:
+            size = len(self.axes)
+        else:
+            size = count(self.points) if self.n_features is None else self.map._n_features_out
         means = self.column_means if self.n_features is None else self.mean
         if means.shape != (size,):
             raise ValueError(f"expected the means of {size} columns, found shape {means.shape}")

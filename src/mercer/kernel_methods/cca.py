@@ -41,6 +41,7 @@ from mercer._state.saved import Fields, Floats, ListOf, Nested, Saved
 from mercer._validation import check_choice, check_count, used_examples
 from mercer.kernel_methods._collections import count, generator, objects, seed_of, taken
 from mercer.kernel_methods._coordinates import Coordinates
+from mercer.kernel_methods._precomputed import is_precomputed
 from mercer.kernels.approximations import chosen_objects
 from mercer.kernels.base import Kernel
 from mercer.learning.solvers import ConvergenceWarning
@@ -424,8 +425,9 @@ class KernelCCA(_Views):
 
     Parameters
     ----------
-    kernels : Kernel or list of Kernel
-        One for all views, or one for each.
+    kernels : Kernel, "precomputed", or list of these
+        One for all views, or one for each. A view with ``"precomputed"`` is a kernel matrix: of all pairs of training
+        objects in `fit`, afterwards of new objects (rows) with the training objects (columns).
     n_components : int, default=1
         Projections of each view.
     regularization : float, default=1.0
@@ -463,6 +465,9 @@ class KernelCCA(_Views):
     True
     >>> bool(KernelCCA([square, plain]).fit(views).score(others) > 0.99)
     True
+    >>> cca = KernelCCA(["precomputed", plain]).fit([square(views[0]), views[1]])
+    >>> bool(cca.score([square(others[0], views[0]), others[1]]) > 0.99)
+    True
     """
 
     saved = Fields(
@@ -473,7 +478,7 @@ class KernelCCA(_Views):
 
     def __init__(
         self,
-        kernels: Kernel | Sequence[Kernel],
+        kernels: Kernel | str | Sequence[Kernel | str],
         n_components: int = 1,
         regularization: float = 1.0,
         method: str = "exact",
@@ -507,13 +512,17 @@ class KernelCCA(_Views):
         check_choice("method", self.method, ("exact", "features"))
         views = self._collections(views)
         used, weights = used_examples(sample_weight, _same_counts(views))
-        if used is not None:
-            views = [taken(view, used) for view in views]
+        kernels = self._kernels_of(len(views))
+        if used is not None and weights is not None:
+            if any(is_precomputed(kernel) for kernel in kernels):
+                # New objects come with values of all training objects: what has no weight stays, with no weight.
+                weights = np.bincount(used, weights, count(views[0]))
+            else:
+                views = [taken(view, used) for view in views]
         width = None if self.method == "exact" else check_count("n_features", self.n_features)
         rng = generator(self.random_state)
         coordinates = [
-            Coordinates(kernel, "KernelCCA", width, random_state=seed_of(rng), n_jobs=self.n_jobs)
-            for kernel in self._kernels_of(len(views))
+            Coordinates(kernel, "KernelCCA", width, random_state=seed_of(rng), n_jobs=self.n_jobs) for kernel in kernels
         ]
         features = [
             part.fit(f"views[{v}]", X, weights) for v, (part, X) in enumerate(zip(coordinates, views, strict=True))
@@ -535,13 +544,21 @@ class KernelCCA(_Views):
             raise ValueError("views must be a list of at least two collections of objects")
         return [objects(f"views[{v}]", view) for v, view in enumerate(views)]
 
-    def _kernels_of(self, J: int) -> list[Kernel]:
-        if isinstance(self.kernels, Kernel):
+    def _kernels_of(self, J: int) -> list[Any]:
+        if isinstance(self.kernels, (Kernel, str)):
             return [self.kernels] * J
         kernels = list(self.kernels)
         if len(kernels) != J:
             raise ValueError(f"kernels must be one Kernel or one for each of the {J} views, got {len(kernels)}")
         return kernels
+
+    def _cut(self, views: Sequence[Any], rows: np.ndarray, training: np.ndarray) -> list[Any]:
+        """Some objects of each view, for a model of others; of matrices the columns of these."""
+        kernels = self._kernels_of(len(views))
+        return [
+            np.asarray(view, np.float64)[np.ix_(rows, training)] if is_precomputed(kernel) else taken(view, rows)
+            for kernel, view in zip(kernels, views, strict=True)
+        ]
 
     def _project(self, views: Sequence[Any]) -> list[np.ndarray]:
         check_is_fitted(self)
@@ -613,7 +630,10 @@ def choose_regularization(
     scores = np.zeros(len(values))
     folds = KFold(cv, shuffle=True, random_state=seed_of(generator(random_state)))
     for train, test in folds.split(np.arange(n)):
-        inside, outside = ([chosen_objects(view, rows) for view in views] for rows in (train, test))
+        if isinstance(model, KernelCCA):
+            inside, outside = (model._cut(views, rows, train) for rows in (train, test))
+        else:
+            inside, outside = ([chosen_objects(view, rows) for view in views] for rows in (train, test))
         for v, value in enumerate(values):
             fitted = clone(model).set_params(regularization=value)
             if isinstance(model, CCA):

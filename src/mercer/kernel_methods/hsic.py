@@ -24,6 +24,7 @@ from mercer.kernel_methods._permutations import (
     permutations,
     products,
 )
+from mercer.kernel_methods._precomputed import check_gram, is_precomputed
 from mercer.kernel_methods._result import KernelTestResult, gamma_result, permutation_result
 from mercer.kernels.base import Kernel, check_kernel, check_memory, require_positive_definite
 
@@ -47,8 +48,9 @@ class HSIC(BaseEstimator):
 
     Parameters
     ----------
-    kernel_x, kernel_y : Kernel, optional
-        Of the two views. By default a Gaussian whose width is the median distance of the objects.
+    kernel_x, kernel_y : Kernel or "precomputed", optional
+        Of the two views. By default a Gaussian whose width is the median distance of the objects. With
+        ``"precomputed"`` the view is the kernel matrix of all pairs of its objects.
     estimator : {"unbiased", "biased"}, default="unbiased"
         The unbiased one may be negative.
     normalized : bool, default=False
@@ -82,12 +84,14 @@ class HSIC(BaseEstimator):
     True
     >>> HSIC(square, square).test(x, x**2, 199, random_state=0).p_value
     0.005
+    >>> HSIC("precomputed", square).test(square(x), x**2, 199, random_state=0).p_value
+    0.005
     """
 
     def __init__(
         self,
-        kernel_x: Kernel | None = None,
-        kernel_y: Kernel | None = None,
+        kernel_x: Kernel | str | None = None,
+        kernel_y: Kernel | str | None = None,
         estimator: str = "unbiased",
         normalized: bool = False,
         method: str = "exact",
@@ -165,12 +169,18 @@ class HSIC(BaseEstimator):
         D = check_count("n_components", self.n_components)
         X, Y = objects("X", X, 4), objects("Y", Y, 4)
         same_count(("X", "Y"), X, Y)
-        kernels = []
+        kernels: list[Any] = []
         for name, kernel, view in (("kernel_x", self.kernel_x, X), ("kernel_y", self.kernel_y, Y)):
+            if is_precomputed(kernel):
+                if self.method != "exact":
+                    raise ValueError(f"method={self.method!r} needs a kernel with a map, but {name} is 'precomputed'")
+                kernels.append(kernel)
+                continue
             kernels.append(default_kernel(view) if kernel is None else check_kernel(name, kernel))
             require_positive_definite(kernels[-1], "HSIC", conditional=self.method == "exact")
         if self.method == "exact":
-            return _ExactPair(*(_gram(k, view, threads) for k, view in zip(kernels, (X, Y), strict=True)))
+            views = (("kernel_x", "X", X), ("kernel_y", "Y", Y))
+            return _ExactPair(*(_gram(k, *view, threads) for k, view in zip(kernels, views, strict=True)))
         return _FeaturePair(kernels, X, Y, D, rng)
 
     def _value(self, pair: Any, T: Any, diagonals: Any) -> Any:
@@ -191,7 +201,9 @@ def _unbiased(n: int, T: Any, diagonals: Any, traces: float) -> Any:
     return (T - n / (n - 2) * diagonals + traces / ((n - 1) * (n - 2))) / (n * (n - 3))
 
 
-def _gram(kernel: Kernel, X: Any, threads: int) -> np.ndarray:
+def _gram(kernel: Any, parameter: str, name: str, X: Any, threads: int) -> np.ndarray:
+    if is_precomputed(kernel):
+        return centered(check_gram(parameter, name, X, 4, conditional=True))
     K = kernel(X, n_jobs=threads)
     if not np.isfinite(K).all():
         raise ValueError(f"the Gram matrix of {kernel!r} is not finite")

@@ -16,6 +16,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from mercer._validation import check_choice, check_count, thread_count
+from mercer.kernel_methods import _permutations
 from mercer.kernel_methods._collections import (
     count,
     cut,
@@ -27,9 +28,10 @@ from mercer.kernel_methods._collections import (
 )
 from mercer.kernel_methods._feature_sums import FeatureSums, feature_blocks
 from mercer.kernel_methods._permutations import moments_from_sums, quadratic_forms
+from mercer.kernel_methods._precomputed import check_gram, is_precomputed
 from mercer.kernel_methods._result import KernelTestResult, gamma_result, normal_result, permutation_result
 from mercer.kernel_methods.hsic import check_level
-from mercer.kernels.base import Kernel, check_kernel, check_memory, require_positive_definite
+from mercer.kernels.base import PD, Kernel, check_kernel, check_memory, require_positive_definite
 
 __all__ = ["MMD"]
 
@@ -41,8 +43,9 @@ class MMD(BaseEstimator):
 
     Parameters
     ----------
-    kernel : Kernel, optional
-        By default a Gaussian whose width is the median distance of the pooled objects.
+    kernel : Kernel or "precomputed", optional
+        By default a Gaussian whose width is the median distance of the pooled objects. With ``"precomputed"`` X is the
+        kernel matrix of the objects of both samples, and Y says of each whether it belongs to the second one.
     estimator : {"unbiased", "biased"}, default="unbiased"
         The unbiased one may be negative.
     method : {"exact", "features", "block"}, default="exact"
@@ -75,11 +78,14 @@ class MMD(BaseEstimator):
     0.005
     >>> MMD(Linear(), estimator="biased").statistic([[0.0], [2.0]], [[3.0], [5.0]])
     9.0
+    >>> both = Linear()([[0.0], [3.0], [2.0], [5.0]])
+    >>> MMD("precomputed", estimator="biased").statistic(both, [False, True, False, True])
+    9.0
     """
 
     def __init__(
         self,
-        kernel: Kernel | None = None,
+        kernel: Kernel | str | None = None,
         estimator: str = "unbiased",
         method: str = "exact",
         n_components: int = 100,
@@ -97,7 +103,7 @@ class MMD(BaseEstimator):
         Parameters
         ----------
         X, Y : collections of objects
-            At least 2 each; what the kernel takes.
+            At least 2 each; what the kernel takes. With ``kernel="precomputed"`` a matrix and an array of bool.
         random_state : int, Generator, RandomState or None, default=None
             Of the feature map.
         n_jobs : int, optional
@@ -125,7 +131,7 @@ class MMD(BaseEstimator):
         Parameters
         ----------
         X, Y : collections of objects
-            At least 2 each; what the kernel takes.
+            At least 2 each; what the kernel takes. With ``kernel="precomputed"`` a matrix and an array of bool.
         n_permutations : int, default=1000
             Random exchanges of objects between the samples. The p-value
             (1 + number with a statistic as large) / (1 + n_permutations) is exact for every sample size. With
@@ -160,9 +166,13 @@ class MMD(BaseEstimator):
         statistics = pooled.statistics(_random_members(pooled.own(), number, rng), self.estimator)
         return permutation_result(float(statistics[0]), statistics[1:], alpha)
 
-    def _checked(self, X: Any, Y: Any) -> tuple[Any, Any, Kernel]:
+    def _checked(self, X: Any, Y: Any) -> tuple[Any, Any, Any]:
         check_choice("estimator", self.estimator, ("unbiased", "biased"))
         check_choice("method", self.method, ("exact", "features", "block"))
+        if is_precomputed(self.kernel):
+            if self.method != "exact":
+                raise ValueError(f"method={self.method!r} needs a kernel, but kernel is 'precomputed'")
+            return check_gram("kernel", "X", X, 4, conditional=True), Y, self.kernel
         X, Y = objects("X", X, 2), objects("Y", Y, 2)
         if self.kernel is None:
             kernel = default_kernel(pooled_sample(X, Y, 2000, np.random.default_rng(0)))
@@ -172,7 +182,9 @@ class MMD(BaseEstimator):
         require_positive_definite(kernel, "MMD", conditional=self.method != "features")
         return X, Y, kernel
 
-    def _pooled(self, kernel: Kernel, X: Any, Y: Any, rng: np.random.Generator, threads: int) -> _Pooled:
+    def _pooled(self, kernel: Any, X: Any, Y: Any, rng: np.random.Generator, threads: int) -> _Pooled:
+        if is_precomputed(kernel):
+            return _pooled_matrix(X, Y)
         if self.method == "exact":
             return _pooled_gram(kernel, X, Y, threads)
         return _pooled_features(kernel, X, Y, check_count("n_components", self.n_components), rng)
@@ -259,6 +271,26 @@ def _pooled_gram(kernel: Kernel, X: Any, Y: Any, threads: int, centered: bool = 
     K[m:, :m] = K[:m, m:].T
     if not np.isfinite(K).all():
         raise ValueError(f"the Gram matrix of {kernel!r} is not finite")
+    # Factors of quadratic forms are those of a positive definite matrix, and no shift of feature space changes them.
+    return _summed(_permutations.centered(K) if centered and kernel.definiteness != PD else K, m, n, centered)
+
+
+def _pooled_matrix(K: np.ndarray, second: Any) -> _PooledGram:
+    """A given matrix of the objects of both samples, put into the order of the samples."""
+    second = np.asarray(second)
+    if second.shape != (len(K),) or second.dtype.kind not in "biu" or not np.isin(second, (0, 1)).all():
+        raise ValueError(
+            f"with kernel='precomputed', Y must say of each of the {len(K)} objects whether it belongs to the second"
+            f" sample (True) or the first (False), got an array of {second.dtype} of shape {second.shape}"
+        )
+    order = np.argsort(second, kind="stable")
+    n = int(second.sum())
+    if min(n, len(K) - n) < 2:
+        raise ValueError(f"both samples must hold at least 2 objects, got {len(K) - n} and {n}")
+    return _summed(_permutations.centered(K[np.ix_(order, order)]), len(K) - n, n)
+
+
+def _summed(K: np.ndarray, m: int, n: int, centered: bool = True) -> _PooledGram:
     trace, total = float(np.trace(K)), float(K.sum())
     if not centered:
         return _PooledGram(m, n, total, trace, (0.0, 0.0, 0.0), K)

@@ -31,7 +31,9 @@ from mercer.learning.partitioned import (
     Place,
     TreeSum,
     add_arrays,
+    answers,
     ask,
+    check_alone,
     different,
     environment,
     grown,
@@ -85,8 +87,7 @@ def current_client() -> Client:
 def delayed_parts(X: Any, y: Any, sample_weight: Any) -> list[Any]:
     """Dask collections as one delayed :class:`Partition` for each of their partitions."""
     if isinstance(X, StoreOnWorkers):
-        if y is not None or sample_weight is not None:
-            raise TypeError("a Store holds y and sample_weight itself: give it alone")
+        check_alone(X, y, sample_weight)
         read = delayed(_read_stored, pure=True)
         return [read(X, i, X.checksums[i]) for i in range(len(X))]
     columns = {"X": X, "y": y, "sample_weight": sample_weight}
@@ -97,7 +98,7 @@ def delayed_parts(X: Any, y: Any, sample_weight: Any) -> list[Any]:
     if not counts["X"]:
         raise ValueError("nothing to learn from: no partitions")
     make = delayed(_as_partition, pure=True)
-    return [make(*row) for row in zip(*cut.values(), strict=True)]
+    return [make(**dict(zip(cut, row, strict=True))) for row in zip(*cut.values(), strict=True)]
 
 
 def _read_stored(store: StoreOnWorkers, i: int, checksum: str) -> Partition:
@@ -150,6 +151,8 @@ def _mapped(path: str, size: int, create: bool = False) -> np.ndarray:
     inode = os.stat(path).st_ino
     held = _MAPS.get(path)
     if held is None or held[0] != inode or held[1].size != size:
+        for gone in [other for other in list(_MAPS) if not os.path.exists(other)]:
+            _MAPS.pop(gone, None)  # of a training that is over: its memory is free when nobody maps it
         _MAPS[path] = held = (inode, np.memmap(path, np.uint8, "r+", shape=(size,)))
     return held[1]
 
@@ -563,11 +566,11 @@ def _look(token: str) -> tuple[dict[str, str], str | None]:
 # ------------------------------------------------------------------------------------------------ fitted models
 
 
-def _answers(part: Any, model: Any, method: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    if isinstance(part, Partition):
-        part = part.X
-    part = list(part) if isinstance(part, Iterator) else part
-    return getattr(model, method)(part, *args, **kwargs)
+def _answers(
+    part: Any, model: Any, method: str, args: tuple[Any, ...], kwargs: dict[str, Any], takes_y: bool = False
+) -> Any:
+    part = part if isinstance(part, Partition) else _as_partition(part)
+    return answers(model, method, part, args, kwargs, takes_y)
 
 
 def _as_series(part: Any, model: Any, method: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -579,14 +582,18 @@ def _as_series(part: Any, model: Any, method: str, args: tuple[Any, ...], kwargs
     return pd.Series(found, index=part.index)
 
 
-def lazily(model: Any, method: str, X: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def lazily(
+    model: Any, method: str, X: Any, args: tuple[Any, ...], kwargs: dict[str, Any], takes_y: bool = False
+) -> Any:
     """What a model answers to a Dask collection, as a collection of the same kind; nothing is computed yet."""
     more = {"model": model, "method": method, "args": args, "kwargs": kwargs}
     if isinstance(X, (StoreOnWorkers, list)):
         once = delayed(model)
         ask_one = delayed(_answers)
         parts = delayed_parts(X, None, None) if isinstance(X, StoreOnWorkers) else X
-        return [ask_one(part, once, method, args, kwargs) for part in parts]
+        return [ask_one(part, once, method, args, kwargs, takes_y) for part in parts]
+    if takes_y:
+        raise TypeError(f"{method} takes a Store, Partitions or delayed parts (X, y), found {type(X).__name__}")
     if hasattr(X, "chunks"):
         X = X.rechunk({1: -1}) if X.ndim == 2 else X
         sample = getattr(model, method)(np.zeros((1, X.shape[1]), X.dtype), *args, **kwargs)

@@ -18,6 +18,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import importlib.metadata
+import inspect
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -35,7 +36,7 @@ from mercer._progress import say
 from mercer._validation import is_dask
 from mercer.data.labels import TagSequences
 from mercer.data.partitions import Partition, Partitions
-from mercer.data.sequences import Rows
+from mercer.data.sequences import Rows, Sequences
 from mercer.data.store import Store, StoreError, StoreOnWorkers
 from mercer.learning.checkpoint import fingerprint
 from mercer.learning.losses import AdaptiveHybrid, Loss
@@ -227,7 +228,7 @@ def surveyed(model: Any, part: Partition, number: int) -> Any:
     if n_examples(part.X) == 0:
         return None
     try:
-        return model._survey(part.X, part.y, part.sample_weight)
+        return model._survey(own_rows(part.X), part.y, part.sample_weight)
     except PartError:
         raise
     except (TypeError, ValueError) as error:
@@ -249,7 +250,7 @@ def grown(model: Any, part: Partition, number: int, loss: Any, last: Any) -> Any
         return model
     model = copy.copy(model)
     try:
-        model._learn(part.X, part.y, loss, last)
+        model._learn(own_rows(part.X), part.y, loss, last)
     except (TypeError, ValueError) as error:
         raise PartError(number, str(error)) from error
     except MemoryError as error:
@@ -262,7 +263,7 @@ def local_risk(shell: Any, part: Partition, number: int, loss: Any) -> Any:
     if n_examples(part.X) == 0:
         return EmptyRisk(shell)
     try:
-        risk = shell._local(part.X, part.y, loss)
+        risk = shell._local(own_rows(part.X), part.y, loss)
         risk = shell._weigh(risk, part.sample_weight)
         risk.shell = shell
         return risk
@@ -297,6 +298,13 @@ class EmptyRisk:
     def lowest(self, w: np.ndarray, examples: slice | None = None) -> tuple[np.ndarray, csr_array]:
         """No leads."""
         return np.zeros(0), csr_array((0, len(w)))
+
+
+def own_rows(X: Any) -> Any:
+    """X, where it is sequences of a longer matrix with rows of their own: sums over rows must not meet the others."""
+    if isinstance(X, Sequences) and (X.offsets[0] != 0 or X.offsets[-1] != X.rows.shape[0]):
+        return X[np.arange(len(X))]
+    return X
 
 
 def n_examples(X: Any) -> int:
@@ -433,9 +441,8 @@ class Here(Place):
 
 def place_of(X: Any, y: Any, sample_weight: Any) -> Place:
     """The place of examples in parts, whatever they are."""
+    check_alone(X, y, sample_weight)
     if isinstance(X, (Store, Partitions)):
-        if y is not None or sample_weight is not None:
-            raise TypeError(f"a {type(X).__name__} holds y and sample_weight itself: give it alone")
         if not len(X):
             where = f"{X.path}: there is no store here, or nothing is written yet" if isinstance(X, Store) else ""
             raise StoreError(where) if isinstance(X, Store) else ValueError("nothing to learn from: no partitions")
@@ -747,11 +754,28 @@ def asked(model: Any, method: str, X: Any, args: tuple[Any, ...], kwargs: dict[s
     """What a fitted model answers to examples in parts: part by part, lazily on a cluster."""
     if method == "score":
         return _score(model, X, *args, **kwargs)
+    takes_y = method == "log_likelihood" and "y" in inspect.signature(getattr(model, method)).parameters
+    if takes_y:
+        check_alone(X, *args, **kwargs)
     if isinstance(X, StoreOnWorkers) or is_dask(X):
         import mercer.learning._dask as _dask
 
-        return _dask.lazily(model, method, X, args, kwargs)
-    return _concatenated([getattr(model, method)(part.X, *args, **kwargs) for part in X if n_examples(part.X)])
+        return _dask.lazily(model, method, X, args, kwargs, takes_y)
+    return _concatenated([answers(model, method, part, args, kwargs, takes_y) for part in X if n_examples(part.X)])
+
+
+def answers(
+    model: Any, method: str, part: Partition, args: tuple[Any, ...], kwargs: dict[str, Any], takes_y: bool = False
+) -> Any:
+    """What a fitted model answers to the examples of one part."""
+    given = (part.y, *args) if takes_y else args
+    return getattr(model, method)(part.X, *given, **kwargs)
+
+
+def check_alone(X: Any, y: Any = None, sample_weight: Any = None) -> None:
+    """Refuse outputs beside examples that hold their own."""
+    if isinstance(X, (Store, StoreOnWorkers, Partitions)) and (y is not None or sample_weight is not None):
+        raise TypeError(f"a {type(X).__name__} holds y and sample_weight itself: give it alone")
 
 
 def _concatenated(parts: list[Any]) -> Any:
@@ -787,6 +811,7 @@ def _score(model: Any, X: Any, y: Any = None, sample_weight: Any = None) -> floa
         )
     if sample_weight is not None:
         raise TypeError("score on partitions counts examples alike: leave sample_weight out")
+    check_alone(X, y)
     if isinstance(X, StoreOnWorkers) or is_dask(X):
         import mercer.learning._dask as _dask
 

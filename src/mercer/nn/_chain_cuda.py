@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import math
 import sys
 from typing import Any
 
@@ -33,7 +34,6 @@ __all__ = [
 Shared = tuple[Tensor, Tensor, Tensor]
 MOST_LABELS = 1500  # three rows of doubles in shared memory
 _NAMES = ("prepare", "truth", "sweep", "rows", "again", "finish", "summed", "viterbi", "samples")
-_RANK_NAMES = ("ranks",)
 _ROWS = 8  # warps of a block of `prepare` and `rows`
 _NOT_FINITE, _UNKNOWN, _OUT_OF_RANGE, _LOOK = 1, 2, 4, 1 << 20
 
@@ -70,8 +70,9 @@ def _ranks(layout: Layout, k: int, device: int) -> Kernel:
     return Kernel(ranks_source(layout, k), "ranks", device)
 
 
-def _name(kind: torch.dtype) -> str:
-    return str(kind).removeprefix("torch.")
+@functools.lru_cache(maxsize=64)
+def _layout(n_labels: int, kind: torch.dtype, emissions: torch.dtype) -> Layout:
+    return Layout(n_labels, *(str(each).removeprefix("torch.") for each in (kind, emissions)))
 
 
 class _Batch:
@@ -84,7 +85,7 @@ class _Batch:
         if self.C > MOST_LABELS:
             raise KernelError(f"more than {MOST_LABELS} labels")
         self.unit = 8 if self.kind == torch.float64 else 4
-        self.layout = Layout(self.C, _name(self.kind), _name(emissions.dtype))
+        self.layout = _layout(self.C, self.kind, emissions.dtype)
         self.kernels = _kernels(self.layout, self.device.index)
         transitions = shared[0].detach().contiguous()
         if not self.layout.in_registers:  # rows are read as columns of the transposed matrix
@@ -104,7 +105,9 @@ class _Batch:
         place = zeros.data_ptr()
         self.g.log_z, self.g.score, self.g.status = place, place + 8 * B, place + 16 * B
         self.g.used, self.counts = place + 20 * B, place + 8 * (2 * B + ints)
-        self.stream = None if self.device.type == "cpu" else ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
+        self.stream = None
+        if self.device.type == "cuda":  # what torch.cuda.current_stream() asks, without an object around it
+            self.stream = ctypes.c_void_p(torch._C._cuda_getCurrentRawStream(self.device.index))
 
     @property
     def log_z(self) -> Tensor:
@@ -121,6 +124,10 @@ class _Batch:
         """What was found wrong with each sequence."""
         return self.zeros[2 * self.batch : self.read_size].view(torch.int32)[: self.batch]
 
+    def sound(self, values: Tensor) -> Tensor:
+        """Values of the sequences, NaN where emissions are NaN or +inf."""
+        return torch.where((self.status & _NOT_FINITE) > 0, torch.nan, values)
+
     def give(self, **tensors: Tensor | None) -> None:
         """Set arguments, and keep their memory."""
         for name, tensor in tensors.items():
@@ -136,42 +143,58 @@ class _Batch:
 
     def sweeps(self, gradient: Tensor | None, weights: Tensor | None, tags: Tensor | None, truth: bool = False) -> None:
         """log Z; with room for a gradient also weights · (μ − 1_y), and a and U for the sums over pairs."""
-        B, T, C, unit = self.batch, self.time, self.C, self.unit
-        n, has = B * T * C, gradient is not None
-        # one piece of memory: every request of it costs a few microseconds
-        sizes = {"partial": 8 * has * self.groups * C * C, "ab": 2 * n * unit, "e": n * unit, "shifts": B * T * unit,
-                 "ends": 2 * B * C * unit, "scales": 4 * B * T}  # fmt: skip
-        memory = torch.empty(sum(sizes.values()), dtype=torch.uint8, device=self.device)
-        place, at = memory.data_ptr(), 0
-        for name, size in sizes.items():
-            setattr(self.g, name, place + at)
-            if name == "ab":
-                self.ab = memory[at : at + size].view(self.kind).view(B, T, 2, C)
-            at += size
-        self.kept.append(memory)
-        self.g.as_real = int(gradient is not None and gradient.dtype == self.kind)
-        if has:
+        if gradient is not None:
             self.give(gradient=gradient, weights=weights, tags=tags)
+            self.g.as_real = int(gradient.dtype == self.kind)
+        self.run_sweeps(truth)
+
+    def run_sweeps(self, truth: bool) -> None:
+        """The same, where the arguments have been set."""
+        B, T, C, unit, g = self.batch, self.time, self.C, self.unit, self.g
+        n = B * T * C
+        # one piece of memory, since every request costs microseconds: partial, ab, e, shifts, ends and scales
+        self.first = 8 // unit * self.groups * C * C if g.gradient else 0
+        self.memory = torch.empty(
+            self.first + 3 * n + 2 * B * T + 2 * B * C, dtype=self.kind, device=self.device
+        )  # scales are integers of 4 bytes: a number of `kind` for each is enough
+        g.partial = place = self.memory.data_ptr()
+        g.ab = place + unit * self.first
+        g.e = g.ab + 2 * n * unit
+        g.shifts = g.e + n * unit
+        g.ends = g.shifts + B * T * unit
+        g.scales = g.ends + 2 * B * C * unit
         blocks = -(-B * T // _ROWS)
         self.start("prepare", blocks, 32 * _ROWS)
         self.start("sweep", (2 + truth) * B, self.layout.threads)
         self.start("rows", blocks, 32 * _ROWS)
         self.start("again", self.groups, 256)
 
-    def shared_gradients(self, made: tuple[Tensor, Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor, Tensor]:
+    @property
+    def ab(self) -> Tensor:
+        """a and b (after `sweeps` with a gradient: U) of each position, (batch, time, 2, labels)."""
+        C, T = self.C, self.time
+        return self.memory.as_strided((self.batch, T, 2, C), (2 * T * C, 2 * C, C, 1), self.first)
+
+    def shared_gradients(self) -> tuple[Tensor, Tensor, Tensor]:
         """Gradients of transitions, start and end, after `sweeps`."""
-        rows, C = self.ab.view(-1, 2, self.C), self.C
-        product = _product(rows[:-1, 0], rows[1:, 1])
-        made = made or (self.room(C, C), self.room(C), self.room(C))
-        self.give(product=product, out=made[0], out_start=made[1], out_end=made[2])
-        self.start("finish", min(132, -(-(C * C + 2 * C) // 256)), 256)
+        made = self.room(self.C, self.C), self.room(self.C), self.room(self.C)
+        self.give(out=made[0], out_start=made[1], out_end=made[2])
+        self.finish()
         return made
+
+    def finish(self) -> None:
+        """Σ_t a_{t−1} ⊗ U_t, and the kernel that makes gradients of the shared scores from it."""
+        C, n = self.C, self.batch * self.time - 1
+        a = self.memory.as_strided((C, n), (1, 2 * C), self.first)
+        after = self.memory.as_strided((n, C), (2 * C, 1), self.first + 3 * C)
+        self.give(product=_product(a, after))
+        self.start("finish", min(132, -(-(C * C + 2 * C) // 256)), 256)
 
     def check(self, tags: bool) -> int:
         """Wait, raise where scores are not finite or tags out of range; return the status of all together."""
         self.read = read = self.zeros[: self.read_size].cpu().numpy()
         status = read[2 * self.batch :].view(np.int32)[: self.batch]
-        if not status.any() and np.isfinite(read[: 2 * self.batch]).all():
+        if not status.any() and math.isfinite(read[: 2 * self.batch].sum()):
             return 0
         for bit, text in ((_NOT_FINITE, "the emissions of sequence {} are NaN or +inf"), (_OUT_OF_RANGE, "")):
             if (status & bit).any() and (text or tags):
@@ -196,11 +219,11 @@ def _on_device(function: Any) -> Any:
     return run
 
 
-def _product(a: Tensor, u: Tensor) -> Tensor:
-    """Σ_t a_t ⊗ u_t with all digits, whatever torch may do elsewhere."""
+def _product(a: Tensor, b: Tensor) -> Tensor:
+    """a b with all digits, whatever torch may do elsewhere."""
     if a.dtype == torch.float32 and torch.get_float32_matmul_precision() != "highest":
-        return (a.double().T @ u.double()).float().contiguous()
-    return torch.mm(a.t(), u)
+        return (a.double() @ b.double()).float().contiguous()
+    return torch.mm(a, b)
 
 
 @_on_device
@@ -212,7 +235,7 @@ def log_partition(emissions: Tensor, shared: Shared, lengths: Tensor, tags: Tens
     except KernelError as error:
         return _instead(error).log_partition(emissions, shared, lengths)
     x.sweeps(None, None, None)
-    return torch.where((x.status & _NOT_FINITE) > 0, torch.nan, x.log_z)
+    return x.sound(x.log_z)
 
 
 @_on_device
@@ -227,7 +250,7 @@ def marginals(
         return _instead(error).marginals(emissions, shared, lengths, weights)
     nodes = x.room(*emissions.shape)
     x.sweeps(nodes, weights.detach().double().contiguous(), None)
-    return x.log_z.clone(), nodes, *x.shared_gradients()
+    return x.sound(x.log_z), nodes, *x.shared_gradients()
 
 
 @_on_device
@@ -235,7 +258,7 @@ def log_loss(
     emissions: Tensor, shared: Shared, tags: Tensor, lengths: Tensor, weights: Tensor | float, gradient: bool,
     partial: bool, check: bool,
 ) -> tuple[Tensor, list[Tensor], Tensor | None]:  # fmt: skip
-    """Σ weights (log Z − score(y)), its gradient, and the memory that holds all of the gradient in one piece."""
+    """Σ weights (log Z − score(y)) and its gradient: in parts, or in one piece of memory where types allow it."""
     from mercer.nn._chain_ops import CHAIN
 
     try:
@@ -250,19 +273,22 @@ def log_loss(
     x.give(tags=tags.contiguous(), weights=own, total=(total := x.room()))
     x.g.counts = x.counts if gradient else None
     parts, flat = [], None
-    if gradient:
-        n, C = emissions.numel(), x.C
-        if emissions.dtype == x.kind:
-            flat = x.room(n + C * C + 2 * C)
-            slope, own_room = flat[:n].view(emissions.shape), flat[n:]
-        else:
-            slope, own_room = torch.empty_like(x.emissions), x.room(C * C + 2 * C)
-        made = own_room[: C * C].view(C, C), own_room[C * C : C * C + C], own_room[C * C + C :]
-        x.sweeps(slope, own, tags, truth=True)
-        parts = [slope, *x.shared_gradients(made)]
-    else:
-        x.sweeps(None, own, tags, truth=True)
+    if not gradient:
+        x.run_sweeps(truth=True)
         x.start("summed", 1, 256)
+    elif emissions.dtype == x.kind:
+        n, C, unit = emissions.numel(), x.C, x.unit
+        flat = x.room(n + C * C + 2 * C)
+        x.g.gradient = place = flat.data_ptr()
+        x.g.out = place + n * unit
+        x.g.out_start, x.g.out_end = x.g.out + C * C * unit, x.g.out + (C * C + C) * unit
+        x.g.as_real = 1
+        x.run_sweeps(truth=True)
+        x.finish()
+    else:
+        x.give(gradient=(slope := torch.empty_like(x.emissions)))
+        x.run_sweeps(truth=True)
+        parts = [slope, *x.shared_gradients()]
     if check:
         status = x.check(tags=True)
         if status & _UNKNOWN:
@@ -270,13 +296,11 @@ def log_loss(
                 raise ValueError(CHAIN.words.unknown)
             here = sys.modules[__name__]
             return log_loss_by_verbs(CHAIN, here, emissions, shared, tags, lengths, weights, gradient, True, check)
-        for values, text in (
-            ()
-            if not status
-            else ((x.read[: x.batch], CHAIN.words.impossible), (x.read[x.batch :][: x.batch], CHAIN.words.forbidden))
-        ):
-            if np.isneginf(values).any():
-                raise ValueError(text.format(int(np.flatnonzero(np.isneginf(values))[0])))
+        if status:
+            dead = np.isneginf(x.read[: 2 * x.batch].reshape(2, x.batch))
+            for rows, text in zip(dead, (CHAIN.words.impossible, CHAIN.words.forbidden), strict=True):
+                if rows.any():
+                    raise ValueError(text.format(int(np.flatnonzero(rows)[0])))
     return total, parts, flat
 
 
@@ -303,7 +327,7 @@ def decode(emissions: Tensor, shared: Shared, lengths: Tensor) -> tuple[Tensor, 
     back = x.room(x.batch, x.time, x.C, kind=torch.uint8 if x.C <= 256 else torch.int16)
     x.give(labels=labels, back=back)
     x.start("viterbi", x.batch, x.layout.threads)
-    return labels, torch.where((x.status & _NOT_FINITE) > 0, torch.nan, x.log_z)
+    return labels, x.sound(x.log_z)
 
 
 @_on_device
@@ -324,8 +348,7 @@ def entropy(emissions: Tensor, shared: Shared, lengths: Tensor) -> Tensor:
     last = nodes[torch.arange(x.batch, device=x.device), lengths - 1]
     expected = [_mean(*part) for part in ((nodes, emissions), (nodes[:, 0], start), (last, end))]
     value = x.log_z - pairs - expected[0] - expected[1] - expected[2]
-    dead = torch.isneginf(x.log_z)
-    return torch.where(dead, -torch.inf, torch.where((x.status & _NOT_FINITE) > 0, torch.nan, value.clamp(min=0.0)))
+    return x.sound(torch.where(torch.isneginf(x.log_z), -torch.inf, value.clamp(min=0.0)))
 
 
 def _mean(mu: Tensor, theta: Tensor) -> Tensor:

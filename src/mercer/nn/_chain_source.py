@@ -22,6 +22,7 @@ barriers are provided, which is how it is tested without a GPU.
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 
 from mercer._gpu_random import RANDOM
@@ -50,12 +51,12 @@ class Layout:
     real: str
     emissions: str
 
-    @property
+    @functools.cached_property
     def in_registers(self) -> bool:
         """Whether a thread can hold a column of the transition matrix."""
         return self.n_labels <= _IN_REGISTERS[self.real]
 
-    @property
+    @functools.cached_property
     def threads(self) -> int:
         """Of `sweep` and `viterbi`: one a label and one for the sum."""
         return min(1024, -(-(self.n_labels + 1) // 32) * 32) if self.in_registers else 1024

@@ -14,7 +14,17 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence, pad_packed_sequence
 
-__all__ = ["BEGINS", "UNKNOWN", "WITHIN", "as_batch", "as_tags", "computed_in", "length_mask", "restricted"]
+__all__ = [
+    "BEGINS",
+    "UNKNOWN",
+    "WITHIN",
+    "as_batch",
+    "as_numbers",
+    "as_tags",
+    "computed_in",
+    "length_mask",
+    "restricted",
+]
 
 UNKNOWN = -100
 WITHIN, BEGINS = -1, -2
@@ -34,6 +44,12 @@ def length_mask(lengths: Tensor, time: int) -> Tensor:
 
 def as_batch(emissions: Any, lengths: Any, mask: Any, n_labels: int, weight: Tensor, check: bool) -> tuple[Any, Tensor]:
     """Return emissions of shape (batch, time, labels) and lengths of shape (batch,) on their device."""
+    traced = torch.compiler.is_compiling() or torch.jit.is_tracing() or bool(torch._C._len_torch_dispatch_stack())
+    if traced and torch.onnx.is_in_onnx_export():
+        raise NotImplementedError(
+            "a conditional random field cannot be exported to ONNX, which has no operator for its recursions: export "
+            "the network up to its emissions and decode them with mercer.nn"
+        )
     if isinstance(emissions, PackedSequence):
         if lengths is not None or mask is not None:
             raise ValueError("packed emissions know their lengths: leave out lengths and mask")
@@ -61,7 +77,7 @@ def as_batch(emissions: Any, lengths: Any, mask: Any, n_labels: int, weight: Ten
             raise ValueError(f"mask must be a tensor of shape {(batch, time)}")
         return emissions, torch.ops.mercer.mask_lengths(mask.to(emissions.device, torch.bool), check)
     if lengths is None:
-        if torch.compiler.is_compiling() or torch._C._len_torch_dispatch_stack():
+        if traced:
             return emissions, torch.full((batch,), time, dtype=torch.int64, device=emissions.device)
         return emissions, _full(batch, time, emissions.device)
     if isinstance(lengths, Tensor) and lengths.is_floating_point():
@@ -82,23 +98,29 @@ def _full(batch: int, time: int, device: torch.device) -> Tensor:
 def as_tags(tags: Any, emissions: Tensor) -> Tensor:
     """Return tags (batch, time) on the device of the emissions; None and −100 mark unknown ones."""
     batch, time = emissions.shape[:2]
-    if isinstance(tags, PackedSequence):
-        tags = pad_packed_sequence(tags, batch_first=True, padding_value=UNKNOWN)[0]
-    elif isinstance(tags, Tensor) and tags.is_nested:
-        tags = torch.nested.to_padded_tensor(tags, UNKNOWN)
-    elif isinstance(tags, Sequence) and not isinstance(tags, (str, bytes)):
+    if isinstance(tags, Sequence) and not isinstance(tags, (str, bytes, PackedSequence)):
         tags = _padded(tags, batch, time)
-    if not isinstance(tags, Tensor):
-        raise TypeError(f"tags must be a tensor or lists of numbers, got {type(tags).__name__}")
-    if tags.is_floating_point() or tags.is_complex() or tags.dtype == torch.bool:
-        raise ValueError(f"tags must be integers, got {tags.dtype}")
-    if tags.dim() == 2 and tags.shape[0] == batch and tags.shape[1] < time:
-        tags = torch.nn.functional.pad(tags, (0, time - tags.shape[1]), value=UNKNOWN)
-    if tags.shape != emissions.shape[:2]:
-        raise ValueError(f"tags must be (batch, time) = {(batch, time)}, got {tuple(tags.shape)}")
-    if tags.device != emissions.device:
-        raise ValueError(f"the emissions are on {emissions.device}, the tags on {tags.device}: move one of them")
-    return tags.to(torch.int64)
+    return as_numbers(tags, emissions, "tags")
+
+
+def as_numbers(given: Any, emissions: Tensor, name: str) -> Tensor:
+    """Return outputs (batch, time) of a tensor, packed or nested, on the device of the emissions."""
+    batch, time = emissions.shape[:2]
+    if isinstance(given, PackedSequence):
+        given = pad_packed_sequence(given, batch_first=True, padding_value=UNKNOWN)[0]
+    elif isinstance(given, Tensor) and given.is_nested:
+        given = torch.nested.to_padded_tensor(given, UNKNOWN)
+    if not isinstance(given, Tensor):
+        raise TypeError(f"{name} must be a tensor or lists, got {type(given).__name__}")
+    if given.is_floating_point() or given.is_complex() or given.dtype == torch.bool:
+        raise ValueError(f"{name} must be integers, got {given.dtype}")
+    if given.dim() == 2 and given.shape[0] == batch and given.shape[1] < time:
+        given = torch.nn.functional.pad(given, (0, time - given.shape[1]), value=UNKNOWN)
+    if given.shape != emissions.shape[:2]:
+        raise ValueError(f"{name} must be of shape (batch, time) = {(batch, time)}, got {tuple(given.shape)}")
+    if given.device != emissions.device:
+        raise ValueError(f"the emissions are on {emissions.device}, the {name} on {given.device}: move one of them")
+    return given if given.dtype == torch.int64 else given.to(torch.int64)
 
 
 def _padded(tags: Sequence[Any], batch: int, time: int) -> Tensor:

@@ -188,23 +188,23 @@ class StructuredLayer(nn.Module):
         The same seed draws the same outputs on one kind of device; the numbers of a GPU are others.
         """
         check_count("size", size)
-        seed = check_random_seed(random_state) >> 1
+        seed = _compiled_seed(random_state) if torch.compiler.is_compiling() else _seed(random_state)
         with torch.no_grad():
             theta, lengths = self._batch(emissions, lengths, mask)
-            out: Tensor = self.operators.sample(theta, *self._shared(), lengths, size, seed)
+            out: Tensor = self.operators.sample(theta, *self._shared(), lengths, size, seed, self.check)
             return out
 
     def marginals(self, emissions: Any, lengths: Any = None, mask: Any = None) -> Tensor:
         """Return p(label at a position), (batch, time, n_labels); 0 past the end. It has no derivative."""
         theta, lengths = self._batch(emissions, lengths, mask)
         ones = torch.ones_like(lengths, dtype=torch.float64)
-        out: Tensor = self.operators.marginals(theta, *self._shared(), lengths, None, ones)[1]
+        out: Tensor = self.operators.marginals(theta, *self._shared(), lengths, None, ones, self.check)[1]
         return out
 
     def entropy(self, emissions: Any, lengths: Any = None, mask: Any = None) -> Tensor:
         """Return the entropy of p(y | x) in nats, (batch,), float64. It has no derivative."""
         theta, lengths = self._batch(emissions, lengths, mask)
-        out: Tensor = self.operators.entropy(theta, *self._shared(), lengths)
+        out: Tensor = self.operators.entropy(theta, *self._shared(), lengths, self.check)
         return out
 
     def log_partition(self, emissions: Any, lengths: Any = None, mask: Any = None) -> Tensor:
@@ -221,12 +221,6 @@ class StructuredLayer(nn.Module):
     # ------------------------------------------------------------------ parts
 
     def _batch(self, emissions: Any, lengths: Any, mask: Any) -> tuple[Tensor, Tensor]:
-        if torch.onnx.is_in_onnx_export():
-            name = type(self).__name__
-            raise NotImplementedError(
-                f"{name} cannot be exported to ONNX, which has no operator for its recursions: export the network up "
-                f"to its emissions and decode them with {name}.decode"
-            )
         return as_batch(emissions, lengths, mask, self.n_labels, self.transitions, self.check)
 
     def _shared(self) -> tuple[Tensor, ...]:
@@ -244,6 +238,19 @@ class StructuredLayer(nn.Module):
         """What ``print(layer)`` says."""
         said = f"n_labels={self.n_labels}, loss={self.loss.name!r}, reduction={self.reduction!r}"
         return said if self.constraints is None else f"{said}, constraints={self.constraints!r}"
+
+
+def _seed(random_state: Any) -> int:
+    return check_random_seed(random_state) >> 1
+
+
+_constant_seed = torch.compiler.assume_constant_result(_seed)
+
+
+def _compiled_seed(random_state: Any) -> int:
+    if isinstance(random_state, bool) or not isinstance(random_state, int):
+        raise ValueError("a compiled sample needs an integer random_state: it draws the same outputs at each call")
+    return _constant_seed(random_state)
 
 
 def fused_log_loss(

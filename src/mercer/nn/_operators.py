@@ -17,14 +17,24 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 from torch import Tensor
 
-from mercer.nn._inputs import computed_in
+from mercer.nn._inputs import computed_in, length_mask
 
-__all__ = ["DirectLogLoss", "Operators", "Words", "is_eager", "log_loss_by_verbs", "named", "say_once"]
+__all__ = [
+    "DirectLogLoss",
+    "Operators",
+    "Words",
+    "check_emissions",
+    "is_eager",
+    "log_loss_by_verbs",
+    "named",
+    "refuse_derivative",
+    "say_once",
+]
 
 _said: list[str] = []
 
@@ -52,13 +62,26 @@ def _check_finite(value: Tensor, emissions: Tensor) -> None:
         named(torch.isnan(value) | torch.isposinf(value), "the scores of sequence {} are NaN or +inf")
 
 
-def _refuse(name: str) -> Any:
-    def backward(ctx: Any, *gradients: Any) -> Any:
-        raise NotImplementedError(
-            f"{name} has no derivative here: second derivatives of the log-partition are not computed"
-        )
+def check_emissions(emissions: Tensor, lengths: Tensor) -> None:
+    """Raise where a sequence holds NaN or +inf; for verbs whose results do not show it."""
+    wrong = (~(emissions < torch.inf)).any(2) & length_mask(lengths, emissions.shape[1])
+    named(wrong.any(1), "the emissions of sequence {} are NaN or +inf")
 
-    return backward
+
+def refuse_derivative(what: str) -> NoReturn:
+    """Raise for a derivative that nobody has written."""
+    raise NotImplementedError(f"there is no derivative of {what}: mercer.nn does not compute second derivatives")
+
+
+@torch.library.custom_op("mercer::no_derivative", mutates_args=())
+def _no_derivative(like: Tensor, what: str) -> Tensor:
+    """A gradient that is refused when it is computed, not when torch.compile traces it in advance."""
+    refuse_derivative(what)
+
+
+@_no_derivative.register_fake
+def _(like: Tensor, what: str) -> Tensor:
+    return torch.empty_like(like)
 
 
 def _no_context(ctx: Any, inputs: Any, output: Any) -> None:
@@ -122,19 +145,21 @@ class Operators:
             self._log_partition_backward, self._keep_scores,
         )  # fmt: skip
         self.marginals = made(
-            "marginals", f"({batch}, Tensor? outputs, Tensor weights) -> (Tensor, {parts})", self._marginals,
-            self._fake_marginals, _refuse(f"the marginals of {words.structure}"),
+            "marginals", f"({batch}, Tensor? outputs, Tensor weights, bool check) -> (Tensor, {parts})",
+            self._marginals, self._fake_marginals, self._refusing(f"the marginals of {words.structure}"),
+            self._keep_refused,
         )  # fmt: skip
         self.entropy = made(
-            "entropy", f"({batch}) -> Tensor", self._entropy, one, _refuse(f"the entropy of {words.structure}")
-        )
+            "entropy", f"({batch}, bool check) -> Tensor", self._entropy, one,
+            self._refusing(f"the entropy of {words.structure}"), self._keep_refused,
+        )  # fmt: skip
         self.score = made(
             "score", f"({batch}, Tensor outputs, bool check) -> Tensor", self._score, one, self._score_backward,
             self._keep_outputs,
         )  # fmt: skip
         self.counts = made(
             "counts", f"(Tensor outputs, Tensor lengths, Tensor weights, Tensor like, int longest) -> ({parts})",
-            self._counts, self._fake_counts,
+            self._counts, self._fake_counts, self._counts_backward, self._keep_weights,
         )  # fmt: skip
         self.log_loss = made(
             "log_loss", f"({batch}, Tensor outputs, Tensor weights, bool gradient, bool partial, bool check) "
@@ -142,23 +167,44 @@ class Operators:
         )  # fmt: skip
         self.decode = made("decode", f"({batch}, bool check) -> (Tensor, Tensor)", self._decode, self._fake_decode)
         self.k_best = made("k_best", f"({batch}, int k) -> (Tensor, Tensor)", self._k_best, self._fake_k_best)
-        self.sample = made("sample", f"({batch}, int size, int seed) -> Tensor", self._sample, self._fake_sample)
+        self.sample = made(
+            "sample", f"({batch}, int size, int seed, bool check) -> Tensor", self._sample, self._fake_sample
+        )
 
     # ------------------------------------------------------------------ arguments
 
     def _prepared(self, given: tuple[Tensor, ...]) -> tuple[Any, Tensor, tuple[Tensor, ...]]:
         """Backend, emissions and shared scores in the type they are computed in (kernels read halves themselves)."""
-        emissions, *shared = given
-        kind = self._kind(given)
-        if emissions.device.type != "cuda":
+        emissions, kind = given[0], self._kind(given)
+        if emissions.dtype != kind and emissions.device.type != "cuda":
             emissions = emissions.to(kind)
-        return self.backend(emissions), emissions, tuple(x.to(kind) for x in shared)
+        shared = tuple(x if x.dtype == kind else x.to(kind) for x in given[1:])
+        return self.backend(emissions), emissions, shared
 
     def _kind(self, given: tuple[Tensor, ...]) -> torch.dtype:
         return computed_in(given[0], given[self._pivot])
 
     def _fake_values(self, emissions: Tensor, *rest: Any) -> Tensor:
         return emissions.new_empty(emissions.shape[:1], dtype=torch.float64)
+
+    # ------------------------------------------------------------------ second derivatives
+
+    def _keep_refused(self, ctx: Any, inputs: Any, output: Any) -> None:
+        ctx.save_for_backward(*inputs[: self.n])
+        ctx.more = len(inputs) - self.n
+
+    def _refusing(self, what: str) -> Any:
+        def backward(ctx: Any, *gradients: Any) -> Any:
+            return *(torch.ops.mercer.no_derivative(x, what) for x in ctx.saved_tensors), *(None,) * ctx.more
+
+        return backward
+
+    def _keep_weights(self, ctx: Any, inputs: Any, output: Any) -> None:
+        ctx.save_for_backward(inputs[2])
+
+    def _counts_backward(self, ctx: Any, *gradients: Any) -> Any:
+        what = f"the gradient of a score of {self.words.structure}"
+        return None, None, torch.ops.mercer.no_derivative(ctx.saved_tensors[0], what), None, None
 
     # ------------------------------------------------------------------ log Z and its gradient
 
@@ -182,13 +228,15 @@ class Operators:
     def _log_partition_backward(self, ctx: Any, gradient: Tensor) -> Any:
         given, lengths = ctx.saved_tensors[: self.n], ctx.saved_tensors[self.n]
         outputs = ctx.saved_tensors[-1] if ctx.restricts else None
-        _, *parts = self.marginals(*given, lengths, outputs, gradient)
+        _, *parts = self.marginals(*given, lengths, outputs, gradient, False)
         return *(part.to(x.dtype) for part, x in zip(parts, given, strict=True)), None, None, None
 
     def _marginals(self, *arguments: Any) -> tuple[Tensor, ...]:
-        given, (lengths, outputs, weights) = arguments[: self.n], arguments[self.n :]
+        given, (lengths, outputs, weights, check) = arguments[: self.n], arguments[self.n :]
         module, theta, shared = self._prepared(given)
         log_z, *parts = module.marginals(theta, shared, lengths, weights, outputs)
+        if check:
+            _check_finite(log_z, theta)
         return log_z, *(part.to(self._kind(given)).contiguous() for part in parts)
 
     def _fake_marginals(self, *arguments: Any) -> tuple[Tensor, ...]:
@@ -197,8 +245,11 @@ class Operators:
         return self._fake_values(given[0]), *parts
 
     def _entropy(self, *arguments: Any) -> Tensor:
+        lengths, check = arguments[self.n :]
         module, theta, shared = self._prepared(arguments[: self.n])
-        out: Tensor = module.entropy(theta, shared, arguments[self.n])
+        out: Tensor = module.entropy(theta, shared, lengths)
+        if check:
+            _check_finite(out, theta)
         return out
 
     # ------------------------------------------------------------------ scores of outputs
@@ -242,15 +293,18 @@ class Operators:
 
     def _log_loss(self, *arguments: Any) -> tuple[Tensor, ...]:
         given, (lengths, outputs, weights, gradient, partial, check) = arguments[: self.n], arguments[self.n :]
-        total, parts, _ = self.summed_log_loss(given, outputs, lengths, weights, gradient, partial, check)
-        made: Any = parts if gradient else [x[:0].flatten() for x in given]
-        return total, *(part.detach().clone() for part in made)
+        total, parts, flat = self.summed_log_loss(given, outputs, lengths, weights, gradient, partial, check)
+        if not gradient:
+            return total, *(x.detach()[:0].flatten().clone() for x in given)
+        if flat is not None:
+            parts = _split(flat, [x.shape for x in given])
+        return total, *(part.detach().clone() for part in parts)
 
     def summed_log_loss(
         self, given: tuple[Tensor, ...], outputs: Tensor, lengths: Tensor, weights: Tensor | float,
         gradient: bool, partial: bool, check: bool,
     ) -> tuple[Tensor, list[Tensor], Tensor | None]:  # fmt: skip
-        """The loss, its gradient in the types of what was given, and the gradient in one piece where it is so.
+        """The loss and its gradient in the types of what was given: in parts, or all of them in one piece of memory.
 
         Where outputs are unknown, the second term is the log-partition of all that agree with the known ones.
         """
@@ -258,8 +312,10 @@ class Operators:
         compute = getattr(module, "log_loss", None)
         arguments = theta, shared, outputs, lengths, weights, gradient, partial, check
         total, parts, flat = log_loss_by_verbs(self, module, *arguments) if compute is None else compute(*arguments)
-        if flat is not None and all(x.dtype == flat.dtype for x in given):
-            return total, parts, flat
+        if flat is not None:
+            if all(x.dtype == flat.dtype for x in given):
+                return total, [], flat
+            parts = _split(flat, [x.shape for x in given])
         return total, [part.to(x.dtype).contiguous() for part, x in zip(parts, given, strict=False)], None
 
     def _fake_log_loss(self, *arguments: Any) -> tuple[Tensor, ...]:
@@ -273,7 +329,7 @@ class Operators:
 
     def _log_loss_backward(self, ctx: Any, total: Any, *others: Any) -> Any:
         if any(other is not None for other in others):
-            _refuse(f"the gradient of the log loss of {self.words.structure}")(ctx)
+            refuse_derivative(f"the gradient of the log loss of {self.words.structure}")
         if total is None:
             return (None,) * (self.n + 6)
         return *((total * part).to(part.dtype) for part in ctx.saved_tensors), *(None,) * 6
@@ -305,13 +361,15 @@ class Operators:
         )
 
     def _sample(self, *arguments: Any) -> Tensor:
-        lengths, size, seed = arguments[self.n :]
+        lengths, size, seed, check = arguments[self.n :]
         module, theta, shared = self._prepared(arguments[: self.n])
+        if check and theta.device.type != "cpu":
+            check_emissions(theta, lengths)
         out: Tensor = module.sample(theta, shared, lengths, size, seed)
         return out
 
     def _fake_sample(self, emissions: Tensor, *rest: Any) -> Tensor:
-        return emissions.new_empty((emissions.shape[0], rest[-2], emissions.shape[1]), dtype=torch.int64)
+        return emissions.new_empty((emissions.shape[0], rest[-3], emissions.shape[1]), dtype=torch.int64)
 
 
 def log_loss_by_verbs(
@@ -349,7 +407,7 @@ def log_loss_by_verbs(
 
 
 class DirectLogLoss(torch.autograd.Function):
-    """The same as the operator, without what registered operators cost in Python; for eager mode."""
+    """The same as the operator `log_loss`, without what registered operators cost in Python; for eager mode."""
 
     @staticmethod
     def forward(ctx: Any, operators: Operators, *arguments: Any) -> Tensor:
@@ -358,19 +416,19 @@ class DirectLogLoss(torch.autograd.Function):
         gradient = any(ctx.needs_input_grad[1 : n + 1])
         total, parts, flat = operators.summed_log_loss(given, outputs, lengths, weights, gradient, partial, check)
         if gradient:
-            ctx.in_one, ctx.shapes, ctx.n, ctx.of = flat is not None, [x.shape for x in given], n, operators
-            ctx.save_for_backward(*given, *((flat,) if flat is not None else parts))
+            ctx.in_one, ctx.n, ctx.structure = flat is not None, n, operators.words.structure
+            ctx.save_for_backward(*given, *(parts if flat is None else (flat,)))
         return total
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> Any:
         given, parts = ctx.saved_tensors[: ctx.n], ctx.saved_tensors[ctx.n :]
-        scaled = [(gradients[0] * part).to(part.dtype) for part in parts]
         if ctx.in_one:
-            pieces = scaled[0].split_with_sizes([shape.numel() for shape in ctx.shapes])
-            scaled = [piece.view(shape) for piece, shape in zip(pieces, ctx.shapes, strict=True)]
+            scaled = _split(gradients[0] * parts[0], [x.shape for x in given])
+        else:
+            scaled = [(gradients[0] * part).to(part.dtype) for part in parts]
         if torch.is_grad_enabled():
-            scaled = [_Once.apply(ctx.of.words.structure, part, *given) for part in scaled]
+            scaled = [_Once.apply(ctx.structure, part, *given) for part in scaled]
         return None, *scaled, *(None,) * 5
 
 
@@ -384,4 +442,10 @@ class _Once(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> Any:
-        return _refuse(f"the gradient of the log loss of {ctx.structure}")(ctx)
+        refuse_derivative(f"the gradient of the log loss of {ctx.structure}")
+
+
+def _split(flat: Tensor, shapes: list[torch.Size]) -> list[Tensor]:
+    """The tensors of these shapes that lie in one piece of memory."""
+    pieces = flat.split_with_sizes([shape.numel() for shape in shapes])
+    return [x if len(shape) == 1 else x.view(shape) for x, shape in zip(pieces, shapes, strict=True)]

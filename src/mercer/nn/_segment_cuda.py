@@ -29,7 +29,6 @@ __all__ = ["counts", "decode", "entropy", "k_best", "log_partition", "marginals"
 Shared = tuple[Tensor, Tensor, Tensor, Tensor]
 MOST_LABELS = 2000
 _NAMES = ("prefix", "sweep", "frames", "pairs", "best", "samples")
-_RANK_NAMES = ("ranks",)
 
 
 class _Arguments(ctypes.Structure):

@@ -14,10 +14,11 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.utils.rnn import PackedSequence
 
 from mercer._validation import check_count
 from mercer.learning.losses import Loss
-from mercer.nn._inputs import BEGINS, UNKNOWN, WITHIN
+from mercer.nn._inputs import BEGINS, UNKNOWN, WITHIN, as_numbers
 from mercer.nn._layer import StructuredLayer
 from mercer.nn._segment_ops import SEGMENTS
 from mercer.structures.constraints import Constraints
@@ -128,12 +129,8 @@ class SemiMarkovCRF(StructuredLayer):
     def _outputs(self, given: Any, theta: Tensor, lengths: Tensor) -> Tensor:
         """Segments as a tensor (batch, time)."""
         batch, time = theta.shape[:2]
-        if isinstance(given, Tensor):
-            if given.shape != theta.shape[:2] or given.is_floating_point():
-                raise ValueError(f"segments must be integers of shape {(batch, time)}, got {tuple(given.shape)}")
-            if given.device != theta.device:
-                raise ValueError(f"the emissions are on {theta.device}, the segments on {given.device}")
-            return given.to(torch.int64)
+        if isinstance(given, (Tensor, PackedSequence)):
+            return as_numbers(given, theta, "segments")
         if not isinstance(given, Sequence) or len(given) != batch:
             raise ValueError(f"segments must be a tensor or {batch} lists of (start, stop, label)")
         rows = torch.full((batch, time), WITHIN, dtype=torch.int64)

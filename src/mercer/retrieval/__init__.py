@@ -8,6 +8,7 @@ O(d) memory and O(d log d) time, so codes of tens of thousands of bits are cheap
 
 - `CirculantEmbedding`: codes by circulants, random or learned;
 - `BilinearEmbedding`, `SignProjection`: codes by two small matrices, by a full matrix: comparators;
+- `IterativeQuantization`, `SpectralHashing`, `ShiftInvariantHashing`: baselines of the literature;
 - `HammingIndex`: k nearest codes, codes within a radius; ids, removal, filters, files.
 """
 
@@ -23,13 +24,17 @@ from mercer.retrieval._codes import (
 from mercer.retrieval.circulant import CirculantEmbedding
 from mercer.retrieval.index import HammingIndex, IndexFileError
 from mercer.retrieval.projections import BilinearEmbedding, SignProjection
+from mercer.retrieval.quantization import IterativeQuantization, ShiftInvariantHashing, SpectralHashing
 
 __all__ = [
     "BilinearEmbedding",
     "CirculantEmbedding",
     "HammingIndex",
     "IndexFileError",
+    "IterativeQuantization",
+    "ShiftInvariantHashing",
     "SignProjection",
+    "SpectralHashing",
     "angle_estimate",
     "circulant_variance_bound",
     "hamming_distances",

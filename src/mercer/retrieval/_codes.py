@@ -13,12 +13,13 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import NotFittedError
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import validate_data
 
-from mercer._arrays import Copies, as_rows, by_rows, compiled, is_tensor
+from mercer._arrays import Copies, as_rows, by_rows, compiled, is_tensor, to_numpy
 from mercer._estimator import Estimator
 from mercer._state.saved import Count, Fields, Saved
-from mercer._validation import check_count, check_positive
+from mercer._validation import check_count, check_positive, check_weights
 
 __all__: list[str] = []
 
@@ -331,6 +332,7 @@ class SignCodes(Saved, Copies, ClassNamePrefixFeaturesOutMixin, TransformerMixin
     n_bits: int
     n_jobs: int | None
     saved = Fields(n_features_in_=Count(1))
+    _linear = True  # codes stand for directions
 
     def _checked(self, X: Any, reset: bool) -> tuple[Any, Any]:
         """X as a finite contiguous matrix of float32 or float64, and the way back to its kind.
@@ -345,6 +347,16 @@ class SignCodes(Saved, Copies, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         finite = reset or not self._looks_itself()
         options: dict[str, Any] = {"dtype": [np.float32, np.float64], "order": "C", "ensure_all_finite": finite}
         return validate_data(self, array, reset=reset, **options), back
+
+    def _training_rows(self, X: Any, sample_weight: Any) -> tuple[np.ndarray, np.ndarray]:
+        """The rows of positive weight in double precision, and their weights."""
+        X, _ = self._checked(X, reset=True)
+        rows = to_numpy(X).astype(np.float64, copy=False)
+        weights = check_weights(sample_weight, len(rows))
+        if weights is None:
+            return rows, np.ones(len(rows))
+        used = weights > 0
+        return rows[used], weights[used]
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "n_features_in_"):
@@ -439,6 +451,7 @@ class SignCodes(Saved, Copies, ClassNamePrefixFeaturesOutMixin, TransformerMixin
             return by_rows(self._project, X, self._width())
         return back(np.ascontiguousarray(self._project(X)))
 
+    @available_if(lambda self: self._linear)
     def inverse_transform(self, codes: Any) -> Any:
         """The directions that codes stand for: Pᵀ b, scaled to length 1.
 

@@ -39,7 +39,7 @@ INPUTS: dict[str, str] = {
             "AlternatingProportionSVM", "ConvexProportionSVM", "MultipleInstanceSVM", "InverseCalibration", "MeanMap",
             "ProportionClassifier", "AttributeModeler", "ICP", "KernelRegistration", "FeatureMatching", "SoftAssign",
             "MixtureRegistration", "CoherentPointDrift", "BilinearEmbedding", "CirculantEmbedding", "SignProjection",
-            "PreImage",
+            "IterativeQuantization", "SpectralHashing", "ShiftInvariantHashing", "PreImage",
         ),
         "rows",
     ),
@@ -97,7 +97,10 @@ _ONLY = {
 _REGISTRATIONS = {
     "ICP", "KernelRegistration", "FeatureMatching", "SoftAssign", "MixtureRegistration", "CoherentPointDrift",
 }  # fmt: skip
-_CODES = {"BilinearEmbedding", "CirculantEmbedding", "SignProjection"}
+_CODES = {
+    "BilinearEmbedding", "CirculantEmbedding", "SignProjection", "IterativeQuantization", "SpectralHashing",
+    "ShiftInvariantHashing",
+}  # fmt: skip
 _SHARES = {
     "AlternatingProportionSVM", "ConvexProportionSVM", "InverseCalibration", "MeanMap", "ProportionClassifier",
     "MultipleInstanceSVM",
@@ -187,7 +190,8 @@ def answerer(model: Any) -> Answerer:
         raise ValueError(f"a {kind} is not served: {REFUSED[kind]}")
     form = FORMS[INPUTS[kind]]
     if form.name == "objects":
-        if getattr(model, "kernel", None) == "precomputed":
+        given = (getattr(model, name, None) for name in ("kernel", "input_kernel", "output_kernel"))
+        if any(isinstance(kernel, str) and kernel == "precomputed" for kernel in given):
             raise ValueError(f"this {kind} is not served: its kernel is precomputed, and new objects have no values")
         form = form_of_objects(objects_of(model))
     verbs = tuple(verb for verb in _VERBS if kind in _ONLY.get(verb, {kind}) and hasattr(model, verb))
