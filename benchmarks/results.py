@@ -402,8 +402,39 @@ def source_page(source: dict[str, Any], rows: list[Row]) -> str:
     return "\n".join(lines)
 
 
-def overview(sources: list[dict[str, Any]]) -> str:
-    """The page that lists every table and figure of the sources."""
+def shown_tables(sources: list[dict[str, Any]]) -> set[str]:
+    """Tables of measured rows ("SCRIPT / TABLE") that stand on a page of a source or in a block of another page."""
+    specs = [
+        spec
+        for source in sources
+        for chapter in source["chapter"]
+        for part in (*chapter.get("item", []), *chapter.get("more", []))
+        for spec in part.get("ours", [])
+    ]
+    found = {spec["rows"] for spec in specs}
+    for page in PAGES:
+        for match in BLOCK.finditer((ROOT / page).read_text()):
+            title, *lines = match[2].strip().splitlines()
+            names = [title] if not title.startswith("pick") else lines
+            found |= {" / ".join(re.split(r" / |\|", name.strip())[:2]).strip() for name in names}
+    return found
+
+
+def others(rows: list[Row], shown: set[str]) -> Iterator[str]:
+    """The lines of tables that were measured and stand on no other page."""
+    tables: dict[tuple[str, bool], list[Row]] = {}
+    for row in rows:
+        name = f"{row['script']} / {row['table']}"
+        if name not in shown:
+            tables.setdefault((name, "values" in row), []).append(row)  # one kind of rows in a table
+    if tables:
+        yield from ("", "## Other measurements", "", "Tables of scripts that stand on no page yet.")
+    for (name, _), found in tables.items():
+        yield from ("", f"**{name}**", "", *table(found, "measure"))
+
+
+def overview(sources: list[dict[str, Any]], rows: list[Row]) -> str:
+    """The page that lists every table and figure of the sources, and what was measured besides."""
     head = (FOLDER / "overview.md").read_text().strip()
     lines = [
         "<!-- Written by python -m benchmarks results from benchmarks/results/. -->", "", head, "",
@@ -429,6 +460,7 @@ def overview(sources: list[dict[str, Any]]) -> str:
             data = "" if item["data"] == "none" else DATA[item["data"]]
             link = f"[{names}]({source['name']}.md#{anchor(item)})"
             lines.append(f"| {link} | {item['title']} | {data} | {item['outcome']} |")
+    lines += others(rows, shown_tables(sources))
     toc = "\n".join(source["name"] for source in sources)
     lines += ["", "```{toctree}", ":hidden:", "", toc, "peers", "```", ""]
     return "\n".join(lines)
@@ -439,7 +471,7 @@ def pages() -> dict[str, str]:
     rows = rows_of(MEASURED)
     sources = [catalogue(name) for name in CATALOGUES]
     written = {f"docs/results/{source['name']}.md": source_page(source, rows) for source in sources}
-    written["docs/results/index.md"] = overview(sources)
+    written["docs/results/index.md"] = overview(sources, rows)
     return written | {name: filled((ROOT / name).read_text(), rows) for name in PAGES}
 
 
