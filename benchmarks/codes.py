@@ -60,7 +60,7 @@ from mercer.retrieval import (
 )
 
 SETS = ("digits", "MNIST", "Fashion", "CIFAR", "SIFT", "GloVe", "text")
-SETS = {"Fashion": "Fashion-MNIST", "CIFAR": "CIFAR-10, pixels", "text": "text, hashed"}  # on the page of results
+NAMES = {"Fashion": "Fashion-MNIST", "CIFAR": "CIFAR-10, pixels", "text": "text, hashed"}  # on the page of results
 TITLES = {"LSH": "dense (LSH)", "as printed": "rule B = 0"}
 LABELLED = ("digits", "MNIST", "Fashion", "CIFAR", "text")
 PRINTED = {  # table 3.2: log2 d → (full, bilinear, circulant), ms a vector on one core of 2.9 GHz
@@ -230,7 +230,7 @@ def recall(sets: list[str], repeats: int) -> None:
                 what = f"{name:7} {len(base):6,} × {d:5}, {bits:5} bits, {label:19}"
                 columns[TITLES.get(label, label)], shown = rates(embedding, base, queries, truth, repeats)
                 print(f"recall   {what} {shown}", flush=True)
-            record("recall", f"{SETS.get(name, name)}, {d:,} columns, {bits:,} bits", values=columns)
+            record("recall", f"{NAMES.get(name, name)}, {d:,} columns, {bits:,} bits", values=columns)
 
 
 def seeded(embedding: Any, seed: int) -> Any:
@@ -330,7 +330,7 @@ def equal_time(sets: list[str], repeats: int) -> None:
             value, shown = rates(embedding, base, queries, truth, repeats)
             columns[TITLES.get(label, label)] = f"{value:.3f} ({bits:,} bits)"
             print(f"time     {what} {shown}", flush=True)
-        record("equal time", f"{SETS.get(name, name)}, {limit:.2g} µs", values=columns)
+        record("equal time", f"{NAMES.get(name, name)}, {limit:.2g} µs", values=columns)
 
 
 def accuracy(train: np.ndarray, y: np.ndarray, tests: list[tuple[np.ndarray, np.ndarray]]) -> list[float]:
@@ -385,7 +385,7 @@ def classes(sets: list[str], repeats: int) -> None:
             shown = f"symmetric {mean[0]:5.2f} ± {deviation[0]:4.2f}  asymmetric {mean[1]:5.2f} ± {deviation[1]:4.2f}"
             print(f"classes  {name:7} d = {X.shape[1]:6,}, {bits:5,} bits, {label:19} {shown}", flush=True)
         for kind, columns in rows.items():
-            record("classes", f"{SETS.get(name, name)}, {bits:,} bits, {kind}", values=columns)
+            record("classes", f"{NAMES.get(name, name)}, {bits:,} bits, {kind}", values=columns)
 
 
 def main() -> None:
