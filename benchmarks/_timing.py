@@ -173,8 +173,9 @@ def plain(value: Any) -> Any:
 
 
 def spread(values: Any, digits: int = 3) -> dict[str, float]:
-    """Mean and deviation of figures, as a value of a row."""
-    return {"value": round(float(np.mean(values)), digits), "deviation": round(float(np.std(values)), digits)}
+    """Mean and deviation of figures, as a value of a row; of one figure there is no deviation."""
+    mean = {"value": round(float(np.mean(values)), digits)}
+    return mean | ({"deviation": round(float(np.std(values)), digits)} if np.size(values) > 1 else {})
 
 
 def record(

@@ -117,7 +117,8 @@ CLAIMS: dict[str, list[str]] = {
     ],
     "structured_rmm": [r"## 12 labels", r"StructRMM − CRF: [+-]\d"],
     "theory": [
-        r"printed condition holds +\d", r"exact threshold wrong +0", r"Seeger, KL = 0 +\d+ of", r"\n 0\.5 +60 +\d",
+        r"printed condition holds +\d", r"exact threshold wrong +0",
+        r"\n +3 +0\.\d+ +0\.\d+", r"Seeger, KL = 0 +\d+ of", r"\n 0\.5 +60 +\d",
         r"adaptive, less the best",
     ],
     "tuned": [r"LinearClassifier, log +wine +\d", r"LinearClassifier, hinge +digits +\d"],
