@@ -17,7 +17,7 @@ SHELL := bash
 # the package again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-fast lint format bench bench-smoke figures mutate signatures stubs docs fuzz sanitize wheel wheel-check clean install
+.PHONY: demo test test-fast lint format bench bench-smoke results mutate signatures stubs docs fuzz sanitize wheel wheel-check clean install
 .DEFAULT_GOAL := test
 
 define require_compiler
@@ -97,7 +97,7 @@ $(BENCH)/.stamp: $(CORE)
 	$(call install_into,$(BENCH),data$(comma)plot,--config-settings=build-dir=build/bench)
 	@$(BENCH)/bin/python -m benchmarks --install-only
 
-# All benchmarks at full size into benchmarks/results.jsonl, and the comparisons of answers with peers; a failure shows
+# All benchmarks at full size into benchmarks/results/, and the comparisons of answers with peers; a failure shows
 # in the status, after all ran.
 bench: $(BENCH)/.stamp
 	@status=0; $(BENCH)/bin/python -m pytest -rs tests/peers || status=1; \
@@ -107,9 +107,10 @@ bench-smoke: $(BENCH)/.stamp
 	@status=0; $(BENCH)/bin/python -m pytest -rs tests/peers || status=1; \
 	$(BENCH)/bin/python -m benchmarks --all --smoke || status=1; exit $$status
 
-# The tables of README and docs from benchmarks/results.jsonl, which "python -m benchmarks SCRIPT --json" writes.
-figures: $(VENV)/.stamp-dev
-	$(BIN)/python tools/figures.py --write
+# The pages of results and the tables of README and docs from benchmarks/results/, where "python -m benchmarks SCRIPT
+# --json" writes what it measured.
+results: $(VENV)/.stamp-dev
+	$(BIN)/python -m benchmarks results
 
 MUTANTS ?= 40
 mutate: $(VENV)/.stamp-dev

@@ -5,10 +5,11 @@
     python -m benchmarks --all [--smoke] [--json]
     python -m benchmarks --install-only
 
-With ``--json`` the rows of the run go into benchmarks/results.jsonl, or the file named: a line of JSON for each
-measure, which replaces the one there for the same script, table, measure and peer. ``make figures`` fills the tables of
-the documentation from it. ``--smoke`` runs at the smallest size, whose figures mean nothing: its rows go to the
-standard output, and what the scripts print to the standard error, unless a file is named.
+With ``--json`` the rows of the run go into benchmarks/results/measured.jsonl, or the file named: a line of JSON for
+each measure, which replaces the one there for the same script, table, measure and peer. ``python -m benchmarks
+results`` writes the pages of results and the tables of the documentation from it. ``--smoke`` runs at the smallest
+size, whose figures mean nothing: its rows go to the standard output, and what the scripts print to the standard error,
+unless a file is named.
 
 A script that fails does not stop the others: the status is 1 at the end, after the peers that were not installed.
 ``--install-only`` installs the peers of the extra ``bench``: all at once where all have wheels, else one by one, so
@@ -34,7 +35,7 @@ from pathlib import Path
 from typing import Any
 
 FOLDER = Path(__file__).resolve().parent
-RESULTS = FOLDER / "results.jsonl"
+RESULTS = FOLDER / "results" / "measured.jsonl"
 ROWS = "MERCER_BENCHMARK_ROWS"  # as in _timing.py
 MISSING = re.compile(r"^(\S+): not installed")
 INSTALL_SECONDS = 600  # for one call of pip: some peers are compiled
@@ -203,7 +204,7 @@ def commit() -> str:
         return done.stdout.strip()
 
     try:
-        changed = git("status", "--porcelain", "--", "../src", "../cpp", ".", ":!results.jsonl")
+        changed = git("status", "--porcelain", "--", "../src", "../cpp", ".", ":!results")
         return git("rev-parse", "--short=10", "HEAD") + "+" * bool(changed)
     except OSError:
         return ""

@@ -173,8 +173,9 @@ def plain(value: Any) -> Any:
 
 
 def spread(values: Any, digits: int = 3) -> dict[str, float]:
-    """Mean and deviation of figures, as a value of a row."""
-    return {"value": round(float(np.mean(values)), digits), "deviation": round(float(np.std(values)), digits)}
+    """Mean and deviation of figures, as a value of a row; of one figure there is no deviation."""
+    mean = {"value": round(float(np.mean(values)), digits)}
+    return mean | ({"deviation": round(float(np.std(values)), digits)} if np.size(values) > 1 else {})
 
 
 def record(
@@ -188,11 +189,13 @@ def record(
     values: dict[str, Any] | None = None,
     sizes: str = "",
     note: str = "",
+    script: str = "",
 ) -> None:
     """Add a row of results: ours beside a peer's in one unit, or several values by the names of their columns.
 
     A ratio above 1 means that ours is better: faster, smaller or, for rates, more. A value may be a number, a pair of
-    them, a dict with ``value`` and ``deviation``, ``seconds`` or ``printed``, or a word.
+    them, a dict with ``value`` and ``deviation``, ``seconds`` or ``printed``, or a word. ``script`` names the
+    script that a row belongs to where it is not the one that runs.
     """
     if not os.environ.get(ROWS):
         return
@@ -200,7 +203,7 @@ def record(
     if ours and theirs and math.isfinite(ours) and math.isfinite(theirs):
         ratio = ours / theirs if unit.endswith("/s") else None if unit == "%" else theirs / ours
     row = {
-        "script": Path(sys.argv[0]).stem,
+        "script": script or Path(sys.argv[0]).stem,
         "table": table,
         "measure": measure,
         "peer": peer,

@@ -21,6 +21,7 @@ import argparse
 import importlib
 import time
 import warnings
+from typing import Any
 
 import numpy as np
 from _timing import from_data, parse, record, sized, spread
@@ -116,12 +117,14 @@ def groups_part(data: AdultData, runs: int, jobs: int) -> None:
                 errors.setdefault(method, []).append(instance_error(model, data.X[test], y[test]))
                 shares.setdefault(method, []).append(-100 * bag_score(model, data.X[test], held))
         printed = {"majority of the bag": base, "alternating": alter}
+        people: dict[str, Any] = {"bags": len(bags)}
         for method, values in errors.items():
             known = "{:6.2f} ± {:4.2f}".format(*printed[method]) if method in printed else ""
             place = f"{name:16} {len(bags):4}" if method == "majority of the bag" else " " * 21
-            columns = {"instance error, %": spread(values, 2), "share error, %": spread(shares[method], 2)}
-            record("groups", f"{name}, {method}", values=columns)
+            people[method] = spread(values, 2) | ({"printed": printed[method][0]} if method in printed else {})
             print(f"{place}  {method:20} {shown(values):>14} {shown(shares[method]):>14}  {known:>14}", flush=True)
+        record("errors of people, %", name, values=people)
+        record("errors of shares, points", name, values={m: spread(values, 2) for m, values in shares.items()})
 
 
 def drawn_part(data: AdultData, scheme: str, runs: int, jobs: int) -> None:

@@ -1,11 +1,12 @@
 """Chunking and named entities on real text: ``mercer.tagging.Tagger`` beside published figures.
 
-    python benchmarks/chunking.py [--parts conll2000 protocol basenp conll2002] [--seeds 5] [--jobs 1]
+    python benchmarks/chunking.py [--parts conll2000 dominance protocol basenp conll2002] [--seeds 5] [--jobs 1]
 
 Parts (all need MERCER_DATA):
 
 ``conll2000``  CoNLL-2000 chunking, standard split. Every choice (template, weights, labels, penalty, C) is
                made by a random fifth of the training sentences; then one fit on all of them, one test.
+``dominance``  sentences of CoNLL-2000 whose best labelling has a probability under 1/2 (figure 7.3).
 ``protocol``   CoNLL-2000, train and test pooled and cut 20 / 40 / 40 into training, validation and test: SVM (hinge
                loss, Hamming cost), CRF (log loss) and both blended (hybrid loss), C and alpha by validation
                (table 7.1 of the thesis).
@@ -335,6 +336,21 @@ def conll2000(args: argparse.Namespace) -> None:
     per_type(chosen)
 
 
+def dominance(args: argparse.Namespace) -> None:
+    """Figure 7.3: sentences whose best labelling has a probability under 1/2, of a CRF with its defaults."""
+    train, test = load_conll2000("train")[SOME], load_conll2000("test")[SOME]
+    printed = {"test": 700, "training": 2000}  # about, of 2,012 and 8,936
+    for name, part in (("all training sentences", train), ("a fifth of them", split(train, (0.2, 0.8), seed=0)[0])):
+        X, X_train, X_test = encode(WINDOW, part, train, test)
+        model = Model(Setting(), X, tags(part), args.jobs)
+        values: dict[str, Any] = {}
+        for title, rows in (("test", X_test), ("training", X_train)):
+            mask = model.unsure(rows)
+            values[f"{title}, of {len(mask):,}"] = {"value": int(mask.sum()), "printed": printed[title]}
+            print(f"fitted to {name}: best labelling has p < 1/2: {share(mask)} in {title}", flush=True)
+        record("dominance", f"fitted to {name}", values=values)
+
+
 METHODS = {  # rows of tables 7.1 and 7.2
     "SVM": Setting(loss="hinge"),
     "CRF": Setting(),
@@ -495,7 +511,13 @@ def conll2002(args: argparse.Namespace) -> None:
     print("  boosted classifier, with trigger words and gazetteers; here words, parts of speech and spelling")
 
 
-PARTS = {"conll2000": conll2000, "protocol": protocol, "basenp": basenp, "conll2002": conll2002}
+PARTS = {
+    "conll2000": conll2000,
+    "dominance": dominance,
+    "protocol": protocol,
+    "basenp": basenp,
+    "conll2002": conll2002,
+}
 
 
 def main() -> None:

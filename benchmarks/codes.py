@@ -60,6 +60,8 @@ from mercer.retrieval import (
 )
 
 SETS = ("digits", "MNIST", "Fashion", "CIFAR", "SIFT", "GloVe", "text")
+NAMES = {"Fashion": "Fashion-MNIST", "CIFAR": "CIFAR-10, pixels", "text": "text, hashed"}  # on the page of results
+TITLES = {"LSH": "dense (LSH)", "as printed": "rule B = 0"}
 LABELLED = ("digits", "MNIST", "Fashion", "CIFAR", "text")
 PRINTED = {  # table 3.2: log2 d → (full, bilinear, circulant), ms a vector on one core of 2.9 GHz
     15: (544.0, 2.85, 1.11), 17: (None, 19.1, 4.23), 20: (None, 376.0, 37.7), 24: (None, 12_200.0, 810.0),
@@ -196,15 +198,16 @@ def embeddings(bits: int, d: int) -> dict[str, Any]:
     return found
 
 
-def rates(embedding: Any, base: np.ndarray, queries: np.ndarray, truth: np.ndarray, repeats: int) -> str:
-    """Mean recall over seeds, at 10, 50 and 100, with the deviation of the last."""
+def rates(embedding: Any, base: np.ndarray, queries: np.ndarray, truth: np.ndarray, repeats: int) -> tuple[float, str]:
+    """Mean recall@10 over seeds, and a line with that at 10, 50 and 100."""
     found = []
     for seed in range(repeats):
         model = seeded(embedding, seed).fit(base[:2000])
         index = HammingIndex(model.transform(base), n_bits=model.n_bits)
         found.append(list(recall_at(index.search(model.transform(queries), k=100)[1], truth, (10, 50, 100)).values()))
     mean, deviation = np.mean(found, axis=0), np.std(found, axis=0)
-    return f"@10 {mean[0]:.3f} ± {deviation[0]:.3f}  @50 {mean[1]:.3f}  @100 {mean[2]:.3f}"
+    shown = f"@10 {mean[0]:.3f} ± {deviation[0]:.3f}  @50 {mean[1]:.3f}  @100 {mean[2]:.3f}"
+    return round(float(mean[0]), 3), shown
 
 
 def neighbours(X: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -222,9 +225,12 @@ def recall(sets: list[str], repeats: int) -> None:
         base, queries, truth = neighbours(found[0])
         d = base.shape[1]
         for bits in sorted({d // 2 if d <= 256 else 256, d if d < 5000 else 2048}):
+            columns = {}
             for label, embedding in embeddings(bits, d).items():
                 what = f"{name:7} {len(base):6,} × {d:5}, {bits:5} bits, {label:19}"
-                print(f"recall   {what} {rates(embedding, base, queries, truth, repeats)}", flush=True)
+                columns[TITLES.get(label, label)], shown = rates(embedding, base, queries, truth, repeats)
+                print(f"recall   {what} {shown}", flush=True)
+            record("recall", f"{NAMES.get(name, name)}, {d:,} columns, {bits:,} bits", values=columns)
 
 
 def seeded(embedding: Any, seed: int) -> Any:
@@ -311,6 +317,7 @@ def equal_time(sets: list[str], repeats: int) -> None:
         base, queries, truth = neighbours(found[0])
         d, some = base.shape[1], base[:1000]
         limit = encoding_time(CirculantEmbedding(d), some)
+        columns = {}
         for label, embedding in embeddings(d, d).items():
             bits, taken = d, limit
             if not label.startswith("circulant"):
@@ -320,7 +327,10 @@ def equal_time(sets: list[str], repeats: int) -> None:
                     bits = max(1, min(int(bits * limit / taken) + 1, bits - 1))
                 embedding.set_params(n_bits=bits)
             what = f"{name:7} {len(base):6,} × {d:5}, {taken:7.1f} µs, {bits:5} bits, {label:19}"
-            print(f"time     {what} {rates(embedding, base, queries, truth, repeats)}", flush=True)
+            value, shown = rates(embedding, base, queries, truth, repeats)
+            columns[TITLES.get(label, label)] = f"{value:.3f} ({bits:,} bits)"
+            print(f"time     {what} {shown}", flush=True)
+        record("equal time", f"{NAMES.get(name, name)}, {limit:.2g} µs", values=columns)
 
 
 def accuracy(train: np.ndarray, y: np.ndarray, tests: list[tuple[np.ndarray, np.ndarray]]) -> list[float]:
@@ -366,13 +376,16 @@ def classes(sets: list[str], repeats: int) -> None:
                 real /= np.linalg.norm(real, axis=1, keepdims=True)
                 tests = [(near, y[rest]), (real, y[rest])]
                 results.setdefault(label, []).append(accuracy(codes, y[train], tests))
+        rows: dict[str, dict[str, Any]] = {"asymmetric": {}, "symmetric": {}}
         for label, values in results.items():
             mean, deviation = np.mean(values, axis=0), np.std(values, axis=0)
-            names = ("symmetric", "asymmetric")
-            columns = {name: spread(part, 2) for name, part in zip(names, np.transpose(values), strict=True)}
-            record("classes", f"{name}, {bits:,} bits, {label}", values=columns)
+            for kind, part in zip(("symmetric", "asymmetric"), np.transpose(values), strict=True):
+                if (label, kind) != ("original", "symmetric"):
+                    rows[kind][label] = spread(part, 2)
             shown = f"symmetric {mean[0]:5.2f} ± {deviation[0]:4.2f}  asymmetric {mean[1]:5.2f} ± {deviation[1]:4.2f}"
             print(f"classes  {name:7} d = {X.shape[1]:6,}, {bits:5,} bits, {label:19} {shown}", flush=True)
+        for kind, columns in rows.items():
+            record("classes", f"{NAMES.get(name, name)}, {bits:,} bits, {kind}", values=columns)
 
 
 def main() -> None:

@@ -139,6 +139,7 @@ def compare(name: str, task: Task | None, sizes: list[int], seeds: int) -> None:
     print(f"{name}: {len(X):,} rows, d = {X.shape[1]}, {len(np.unique(y))} classes; linear {100 * plain:.1f}, "
           f"kernel (3,000 rows) {100 * full:.1f}")  # fmt: skip
     print(f"{'features':>9}{'random':>9}{'learnt':>9}{'gain':>8}{'s':>8}")
+    rows: dict[str, dict[str, float]] = {"random": {}, "learnt": {}}
     for k in sizes:
         random, learnt, took = [], [], 0.0
         for seed in range(seeds):
@@ -148,9 +149,11 @@ def compare(name: str, task: Task | None, sizes: list[int], seeds: int) -> None:
             learnt.append(CompactClassifier(k, random_state=seed).fit(X, y).score(held, truth))
             took += time.process_time() - start
         a, b = 100 * np.mean(random), 100 * np.mean(learnt)
-        columns = {"random": round(a, 1), "learnt": round(b, 1), "s": round(took / seeds, 1)}
-        record(name, f"{k} features", values=columns)
+        rows["random"][str(k)], rows["learnt"][str(k)] = round(a, 1), round(b, 1)
         print(f"{k:>9}{a:>9.1f}{b:>9.1f}{b - a:>+8.1f}{took / seeds:>8.1f}", flush=True)
+    rows["random"] |= {"linear": round(100 * plain, 1), "kernel machine (3,000 rows)": round(100 * full, 1)}
+    for kind, columns in rows.items():
+        record("accuracy", f"{name}, {kind}", values=columns)
 
 
 def circulant(name: str, task: Task | None, seeds: int) -> None:
@@ -172,6 +175,10 @@ def circulant(name: str, task: Task | None, seeds: int) -> None:
         pairs = zip(100 * np.mean(found, axis=0), 100 * np.std(found, axis=0), strict=True)
         shown = "  ".join(f"{mean:5.2f} ± {deviation:4.2f}" for mean, deviation in pairs)
         print(f"{f'k = {times}d':>9}  {shown}  |  {PRINTED[name, times]}", flush=True)
+        kinds = ("random Fourier", "random circulant", "learnt circulant")
+        means = [round(100 * float(m), 1) for m in np.mean(found, axis=0)]
+        size = name.upper() + (f", {len(X):,} rows" if name == "mnist" else "")
+        record("circulant", f"{size}, k = {'2' if times == 2 else ''}d", values=dict(zip(kinds, means, strict=True)))
 
 
 def kernel(name: str, task: Task | None, sizes: list[int], seeds: int) -> None:
@@ -193,6 +200,12 @@ def kernel(name: str, task: Task | None, sizes: list[int], seeds: int) -> None:
             errors = [np.mean((m.gram(P) - gaussian_gram(P, m.gamma_)) ** 2) for P in (X, held) for m in maps]
             rows.append(errors)
         print(f"{k:>9}" + "".join(f"{1000 * value:>10.3f}" for value in np.mean(rows, axis=0)), flush=True)
+        kinds = [
+            f"{m}{r}" for r in ("", ", other rows") for m in ("random", "learnt", "circulant", "circulant, learnt")
+        ]
+        errors = [round(1000 * float(value), 1) for value in np.mean(rows, axis=0)]
+        title = name.upper() if name == "usps" else name
+        record("kernel", f"{title}, {k} features", values=dict(zip(kinds, errors, strict=True)))
 
 
 def rate(tasks: dict[str, Task | None], sizes: list[int], seeds: int) -> None:
@@ -217,6 +230,12 @@ def rate(tasks: dict[str, Task | None], sizes: list[int], seeds: int) -> None:
                 label = f"{name} {k}{' circ.' if ring else ''}"
                 print(f"{label:>16}" + "".join(f"{value:>8.2f}" for value in found), flush=True)
     behind = np.max(sums, axis=1, keepdims=True) - np.array(sums)
+    for label, values in (
+        ("mean accuracy", np.mean(sums, axis=0)),
+        ("mean distance to the best rate", behind.mean(axis=0)),
+        ("largest distance", behind.max(axis=0)),
+    ):
+        record("rate", label, values={str(r): round(float(v), 2) for r, v in zip(rates, values, strict=True)})
     print(f"{'mean':>16}" + "".join(f"{value:>8.2f}" for value in np.mean(sums, axis=0)))
     print(f"{'behind the best':>16}" + "".join(f"{value:>8.2f}" for value in behind.mean(axis=0)))
     print(f"{'at worst':>16}" + "".join(f"{value:>8.2f}" for value in behind.max(axis=0)))

@@ -1,7 +1,9 @@
 """The experiments on hash kernels: errors against bits, against projections, and thousands of classes in one vector.
 
-    MERCER_DATA=... python benchmarks/hash_kernels.py [--parts bits projections topics] [--sets sms ...] [--quick]
+    MERCER_DATA=... python benchmarks/hash_kernels.py [--parts collisions bits projections topics] [--sets sms ...]
+                                                      [--quick]
 
+collisions   table 2.4: distinct buckets of as many words as RCV1 has, beside the printed ones
 bits         tables 2.2 and 2.4: error against the number of buckets, beside the same learner without hashing and
              scikit-learn's HashingVectorizer + SGDClassifier. Loss and passes (for scikit-learn alpha) are chosen on a
              fifth of the training documents, without hashing, and used for all numbers of bits.
@@ -172,13 +174,19 @@ def collisions(words: list[str], n_bits: int) -> tuple[int, float]:
     return unique, 100.0 * (1 - unique / len(words))
 
 
-def bits(sets: list[str], quick: bool) -> None:
-    """Error against the number of buckets."""
+def buckets(sets: list[str], quick: bool) -> None:
+    """Distinct buckets of distinct words."""
     words = [f"word{k}" for k in range(sized(287_970, 2000))]
     print(f"\nTable 2.4: distinct buckets of {len(words):,} distinct words; printed: of the 287,970 words of RCV1")
     for n_bits, (printed, rate, _) in PRINTED_COLLISIONS.items():
         unique, lost = collisions(words, n_bits)
         print(f"  2^{n_bits}: {unique:>8,} unique, {lost:5.2f} % lost   printed {printed:>8,}, {rate:5.2f} %")
+        columns = {"distinct": {"value": unique, "printed": printed}, "%": {"value": round(lost, 2), "printed": rate}}
+        record("collisions", f"2^{n_bits}", values=columns)
+
+
+def bits(sets: list[str], quick: bool) -> None:
+    """Error against the number of buckets."""
     for name in sets:
         with from_data(name):
             _bits_of(SETS[name](), sized(BITS[::2] if quick else BITS, (10, 12)))
@@ -370,6 +378,8 @@ def _topics_of(tree: Any, n_train: int, column: int, quick: bool) -> None:
     for group in error_by_class_size(y, y_test, best):
         sizes = f"{group.smallest:>6} .. {group.largest:<6}"
         print(f"    {sizes} {group.n_classes:>6} {group.n_examples:>6}   {100 * group.error:6.2f}")
+        of_group = {"classes": group.n_classes, "error, %": round(100 * group.error, 1)}
+        record("frequency", f"{len(tree.paths):,} topics, classes of {sizes.strip()} documents", values=of_group)
     if not quick or len(tree.paths) <= 1000:
         _by_levels(tree, n_train)
 
@@ -391,7 +401,12 @@ def _by_levels(tree: Any, n_train: int) -> None:
     print(f"\n  log loss, joint 2^22: error {alone:.2f} %; log p added up along the path: {summed:.2f} %")
 
 
-PARTS: dict[str, Callable[[list[str], bool], None]] = {"bits": bits, "projections": projections, "topics": topics}
+PARTS: dict[str, Callable[[list[str], bool], None]] = {
+    "collisions": buckets,
+    "bits": bits,
+    "projections": projections,
+    "topics": topics,
+}
 
 
 def main() -> None:

@@ -11,7 +11,7 @@ plain     pixels → 1,024 → 10
 lenet     two convolutions of 5 × 5 with pooling (20 and 50 channels), then 800 → 500 → 10
 
 "circulant" has a trained vector r and fixed random signs; "random" layers keep what was drawn, so only what stands
-around them learns; "reduced" is dense with a hidden width that gives it as many numbers in all as the circulant network
+around them learns; "reduced dense" has a hidden width that gives it as many numbers in all as the circulant network
 has. Bytes are four for a number and an eighth for a sign. Adam, batches of 64, a rate that falls to zero; the first
 rate, and the share of it that a trained circulant vector gets, are chosen for every kind and size on rows of the
 training set that are kept aside (--tune of them, for as many epochs), and the network is then trained on all of them.
@@ -38,7 +38,7 @@ CirculantLinear = import_module("mercer.nn").CirculantLinear
 
 RATES = sized((1e-3, 3e-3, 1e-2, 3e-2), (1e-2,))
 SHARES = (1.0, 0.1)  # of the rate, for the numbers of a circulant layer: each of them stands in every row of its matrix
-KINDS = ("dense", "circulant", "reduced", "random dense", "random circulant")
+KINDS = ("dense", "circulant", "reduced dense", "random dense", "random circulant")
 TRAINED = KINDS[:3]
 PRINTED = {"dense": "LeNet 0.92, 1.56 MB", "circulant": "circulant LeNet 0.95, 0.27 MB"}
 Rows = tuple[Tensor, Tensor]
@@ -65,7 +65,7 @@ def network(kind: str, shape: str, width: int) -> nn.Module:
         front = [nn.Unflatten(1, (1, 28, 28)), nn.Conv2d(1, 20, 5), nn.MaxPool2d(2), nn.Conv2d(20, 50, 5),
                  nn.MaxPool2d(2), nn.Flatten()]  # fmt: skip
         width = 800
-    if kind == "reduced":  # width h with (width + 1) h + 10 h = numbers of the circulant layer and the last one
+    if kind == "reduced dense":  # width h with (width + 1) h + 10 h = numbers of the circulant layer and the last one
         out = math.ceil((max(width, out) + out + 10 * out) / (width + 11))
     return nn.Sequential(*front, hidden(kind, width, out), nn.ReLU(), nn.Linear(out, 10))
 
@@ -186,7 +186,8 @@ def table(shape: str, train_rows: Rows, test: Rows, steps: int, seeds: int, devi
         printed = PRINTED.get(kind, "–") if shape == "lenet" else "–"
         took = time.perf_counter() - start
         deviation = found.std(ddof=1) if seeds > 1 else 0.0
-        record("error", f"{shape}, {kind}", values={"error": spread(found, 2), "numbers": numbers})
+        columns = {"test error, %": spread(found, 2), "numbers": numbers, "bytes": round(bytes_)}
+        record("error", f"{shape}, {kind}", values=columns)
         print(f"{kind:>18}{found.mean():>8.2f}{deviation:>7.2f}{numbers:>10,}{bytes_:>11,.0f}{rate[0]:>8g}{rate[1]:>6g}{took:>7.0f}"
               f"   {printed}", flush=True)  # fmt: skip
 
@@ -196,13 +197,15 @@ def reduced(shape: str, train_rows: Rows, test: Rows, sizes: list[int], steps: i
     print(f"{shape}: error on few training rows, {seeds} draws of them, {steps} steps or more")
     print(f"{'rows':>8}" + "".join(f"{kind:>18}" for kind in TRAINED) + f"{'circulant − dense':>20}")
     for n in sizes:
-        cells, means, spread = [], {}, {}
+        cells, means, deviations, columns = [], {}, {}, {}
         for kind in TRAINED:
             found, _ = measured(kind, shape, train_rows, test, max(steps, 8 * n // 64), seeds, device, n)
-            means[kind], spread[kind] = found.mean(), found.std(ddof=1) if seeds > 1 else 0.0
-            cells.append(f"{means[kind]:>11.2f} ± {spread[kind]:4.2f}")
+            means[kind], deviations[kind] = found.mean(), found.std(ddof=1) if seeds > 1 else 0.0
+            columns[kind] = {"value": round(means[kind], 2), "deviation": round(deviations[kind], 2)}
+            cells.append(f"{means[kind]:>11.2f} ± {deviations[kind]:4.2f}")
         gap = means["circulant"] - means["dense"]
-        noise = math.hypot(spread["circulant"], spread["dense"]) / math.sqrt(seeds)
+        noise = math.hypot(deviations["circulant"], deviations["dense"]) / math.sqrt(seeds)
+        record("few rows", f"{shape}, {n:,} rows", values=columns)
         print(f"{n:>8,}" + "".join(cells) + f"{gap:>+13.2f} ± {noise:4.2f}", flush=True)
 
 

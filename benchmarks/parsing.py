@@ -19,7 +19,7 @@ import time
 import warnings
 
 import numpy as np
-from _timing import parse, record, sized, spread
+from _timing import parse, record, sized
 
 from mercer.datasets import make_treebank
 from mercer.learning import ConvergenceWarning
@@ -95,7 +95,14 @@ def main() -> None:
         table = np.array(values)
         std = table.std(axis=0, ddof=1) if args.seeds > 1 else np.full(2, np.nan)
         gain, gain_spread = (table - base).mean(axis=0), (table - base).std(axis=0, ddof=min(1, args.seeds - 1))
-        record("treebanks", name, values={"accuracy": spread(table[:, 0], 1), "F1": spread(table[:, 1], 1)})
+        columns = {}
+        for k, title in enumerate(("accuracy", "F1")):
+            columns[title] = {"value": round(float(table[:, k].mean()), 1), "deviation": round(float(std[k]), 1)}
+        for k, title in enumerate(columns.copy()):
+            if name != "PCFG, maximum likelihood":
+                less = {"value": round(float(gain[k]), 1), "deviation": round(float(gain_spread[k]), 1)}
+                columns[f"{title} less the PCFG's"] = less
+        record("treebanks", name, values=columns)
         print(
             f"{name:32s} accuracy {table[:, 0].mean():5.1f} ± {std[0]:3.1f} ({gain[0]:+.1f} ± {gain_spread[0]:.1f})"
             f"   F1 {table[:, 1].mean():5.1f} ± {std[1]:3.1f} ({gain[1]:+.1f} ± {gain_spread[1]:.1f})"

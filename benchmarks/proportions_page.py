@@ -1,10 +1,11 @@
-"""Puts results of `proportions.py --parts tables` into the page of the docs; says where they differ from the printed.
+"""Puts results of `proportions.py --parts tables` into tables 8.3 and 8.4; says where they differ from the printed.
 
-    python benchmarks/proportions_page.py [FILE.jsonl ...] [--page docs/proportions_results.md] [--most 15]
+    python -m benchmarks proportions_page --json [FILE.jsonl ...] [--most 15]
 
-Cells for which the files have whole runs (five folds) are written anew: mean and deviation over these runs. The others
-stay as they are. Then the cells of the page are counted: within 1.5 points of the printed figures, above and below,
-and the largest differences are listed. A later file counts where two have the same fold.
+Cells for which the files have whole runs (five folds) are recorded anew: mean and deviation over these runs. The others
+stay as they are in the results. Then the cells are counted: within 1.5 points of the printed figures, above and below,
+and the largest differences are listed. A later file counts where two have the same fold. The rows belong to
+proportions.py; ``python -m benchmarks results`` writes the page.
 """
 
 from __future__ import annotations
@@ -12,27 +13,28 @@ from __future__ import annotations
 import argparse
 import json
 from collections import defaultdict
-from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from _timing import parse, record
 from proportions_printed import PRINTED, SIZES
 
-HEADINGS = {"linear": "## Linear (table 8.3)", "rbf": "## Gaussian kernel (table 8.4)"}
+MEASURED = Path(__file__).resolve().parent / "results" / "measured.jsonl"
+TABLES = {"linear": "table 8.3", "rbf": "table 8.4"}
 NEAR = 1.5
 FOLDS = 5
-Key = tuple[str, str, str]  # kernel, set and method
+Table = dict[tuple[str, str], dict[str, Any]]  # kernel and "set, method" → cells by size
 
 
-def whole_runs(paths: list[Path]) -> dict[tuple[str, str, str, int], list[float]]:
-    """Of kernel, set, method and size the means over the folds of each whole run."""
-    folds: dict[tuple[str, str, str, int], dict[tuple[int, int], float]] = defaultdict(dict)
+def whole_runs(paths: list[Path]) -> dict[tuple[str, str, int], list[float]]:
+    """Of kernel, "set, method" and size the means over the folds of each whole run."""
+    folds: dict[tuple[str, str, int], dict[tuple[int, int], float]] = defaultdict(dict)
     for path in paths:
         for line in path.read_text().splitlines():
             r = json.loads(line)
-            folds[r["kernel"], r["set"], r["method"], r["size"]][r["run"], r["fold"]] = r["accuracy"]
+            folds[r["kernel"], f"{r['set']}, {r['method']}", r["size"]][r["run"], r["fold"]] = r["accuracy"]
     found = {}
     for key, by_fold in folds.items():
         runs = sorted({run for run, _ in by_fold})
@@ -43,60 +45,63 @@ def whole_runs(paths: list[Path]) -> dict[tuple[str, str, str, int], list[float]
     return found
 
 
-def rows_of(lines: list[str]) -> Iterator[tuple[int, Key, list[str]]]:
-    """Number of the line, whose row it is, and its cells, of all rows of the two tables."""
-    kernel = None
-    for number, line in enumerate(lines):
-        if line.startswith("## "):
-            kernel = next((name for name, heading in HEADINGS.items() if line.startswith(heading)), None)
-        cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
-        if kernel and line.startswith("| ") and cells[0] != "set":
-            yield number, (kernel, cells[0], cells[1]), cells[2:]
-
-
-def rewritten(lines: list[str], results: dict[tuple[str, str, str, int], list[float]]) -> list[str]:
-    """The lines of the page, with new cells where there are results."""
-    lines = list(lines)
-    for number, key, cells in list(rows_of(lines)):
-        for place, size in enumerate(SIZES):
-            means = results.get((*key, size))
-            if means:
-                cells[place] = f"{np.mean(means):.1f} ± {np.std(means):.1f}" if len(means) > 1 else f"{means[0]:.1f}"
-        lines[number] = "| " + " | ".join([*key[1:], *cells]) + " |"
-    return lines
-
-
-def differences(lines: list[str]) -> dict[tuple[str, str, str, int], float]:
-    """Ours less the printed, of all cells that have both (and five folds: no star)."""
+def known() -> Table:
+    """The cells that the results have."""
     found = {}
-    for _, (kernel, name, method), cells in rows_of(lines):
-        printed = PRINTED[kernel].get(name, {}).get(method)
-        for place, size in enumerate(SIZES if printed else ()):
-            if cells[place] and "*" not in cells[place]:
-                found[kernel, name, method, size] = float(cells[place].split()[0]) - printed[place][0]
+    for line in MEASURED.read_text().splitlines():
+        row = json.loads(line)
+        for kernel, name in TABLES.items():
+            if (row["script"], row["table"]) == ("proportions", name):
+                found[kernel, row["measure"]] = row["values"]
+    return found
+
+
+def updated(table: Table, results: dict[tuple[str, str, int], list[float]]) -> dict[tuple[str, str], dict[str, Any]]:
+    """The rows that results change, whole."""
+    changed: Table = {}
+    for (kernel, measure, size), means in results.items():
+        row = changed.setdefault((kernel, measure), dict(table.get((kernel, measure), {})))
+        cell: dict[str, float] = {"value": round(float(np.mean(means)), 1)}
+        if len(means) > 1:
+            cell["deviation"] = round(float(np.std(means)), 1)
+        name, _, method = measure.partition(", ")
+        if printed := PRINTED[kernel].get(name, {}).get(method):
+            cell["printed"] = printed[SIZES.index(size)][0]
+        row[str(size)] = cell
+    return {key: {str(size): row[str(size)] for size in SIZES if str(size) in row} for key, row in changed.items()}
+
+
+def differences(table: Table) -> dict[tuple[str, str, str, int], float]:
+    """Ours less the printed, of all cells that have both."""
+    found = {}
+    for (kernel, measure), row in table.items():
+        name, _, method = measure.partition(", ")
+        for size, cell in row.items():
+            if cell.get("printed") is not None:
+                found[kernel, name, method, int(size)] = cell["value"] - cell["printed"]
     return found
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("files", nargs="*", type=Path, help="results of proportions.py")
-    default = Path(__file__).resolve().parent.parent / "docs" / "proportions_results.md"
-    parser.add_argument("--page", type=Path, default=default)
     parser.add_argument("--most", type=int, default=15, help="differences to list, of either sign")
     options = parse(parser, most=3)
     results = whole_runs(options.files)
-    lines = options.page.read_text().splitlines()
+    table = known()
+    changed = updated(table, results)
+    table |= changed
+    for (kernel, measure), row in changed.items():
+        record(TABLES[kernel], measure, values=row, script="proportions")
     if results:
-        lines = rewritten(lines, results)
-        options.page.write_text("\n".join(lines) + "\n")
-        print(f"{len(results)} cells written, {sum(len(means) < 5 for means in results.values())} of fewer than 5 runs")
-    found = differences(lines)
-    for kernel in HEADINGS:
+        print(f"{len(results)} cells of {len(changed)} rows, {sum(len(m) < 5 for m in results.values())} of few runs")
+    found = differences(table)
+    for kernel in TABLES:
         of_kernel = [value for key, value in found.items() if key[0] == kernel]
         above, below = sum(v > NEAR for v in of_kernel), sum(v < -NEAR for v in of_kernel)
         within = len(of_kernel) - above - below
         print(f"{kernel}: {len(of_kernel)} cells, {within} within {NEAR}, {above} above, {below} below")
-    for kernel, method in product(HEADINGS, sorted({key[2] for key in found})):
+    for kernel, method in product(TABLES, sorted({key[2] for key in found})):
         values = np.array([value for key, value in found.items() if (key[0], key[2]) == (kernel, method)])
         above, below = (values > NEAR).sum(), (values < -NEAR).sum()
         columns = {"mean difference": round(float(values.mean()), 1), "above": int(above), "below": int(below)}

@@ -125,6 +125,9 @@ def table(name: str, results: list[dict[str, dict[str, Any]]]) -> None:
     difference = shares["RMM"] - shares["SVM"]
     error = difference.std(0, ddof=1) / np.sqrt(len(results))
     cells = "".join(f"{d:+7.2f} ±{e:.2f} " for d, e in zip(difference.mean(0), error, strict=True))
+    pairs = zip(COLUMNS, difference.mean(0), error, strict=True)
+    columns = {str(c): {"value": round(float(d), 2), "deviation": round(float(e), 2)} for c, d, e in pairs}
+    record(name, "RMM less SVM", values=columns, sizes=f"{len(results)} runs")
     print(f"RMM - SVM  {cells}   (± standard error of the paired difference)")
     sample, svm, rmm = SLIDE[name]
     for label, counts in ((f"{sample} SVM", svm), (f"{sample} RMM", rmm)):

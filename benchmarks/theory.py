@@ -1,10 +1,13 @@
 """What theory says and what data say: thresholds of the hybrid loss, coverage of bounds, the adaptive hybrid loss.
 
-    python benchmarks/theory.py [--parts thresholds coverage mixed basenp conll2000] [--seeds 5] [--runs 2000]
+    python benchmarks/theory.py [--parts thresholds nondominant coverage mixed basenp conll2000] [--seeds 5]
+                                [--runs 2000]
 
 ``thresholds``  4,420 random distributions without a dominant label and random shares α: how often the printed
                 condition of the hybrid loss holds though scores tie, and how often it fails though they do not; the
                 exact threshold beside it.
+``nondominant`` one input, 46 of 100 examples with the first of 3 to 10 labels, the others shared out equally (figure
+                7.1 of Shi 2011): training error of log, hinge and hybrid loss, scores within 1e-3 tied at random.
 ``coverage``    bounds on the error of classifiers of a known problem, over many training sets: how often they fail.
 ``mixed``       five labels, a share rho of the examples at one point without a dominant label: log, hinge, hybrid and
                 adaptive hybrid, and scikit-learn's logistic regression, whose constant has no penalty, beside
@@ -38,7 +41,7 @@ from _timing import from_data, parse, peer, record, sized, spread
 
 from mercer.classification import LinearClassifier
 from mercer.data import FeatureIndex, Sequences, Template
-from mercer.datasets import load_basenp, load_conll2000, make_mixed_dominance
+from mercer.datasets import load_basenp, load_conll2000, make_mixed_dominance, make_nondominant
 from mercer.learning import AdaptiveHybrid, Hinge, Hybrid, Log, Loss, Penalty, Risk
 from mercer.learning.adaptive import adapted
 from mercer.learning.solvers import LBFGS
@@ -81,6 +84,32 @@ def thresholds(args: argparse.Namespace) -> None:
         "thresholds", "printed condition fails", values={"cases": printed["fails"], "wrong": printed["fails, aligned"]}
     )
     record("thresholds", "exact threshold", values={"cases": n, "wrong": exact_wrong})
+
+
+# ---------------------------------------------------------------------------------------------- nondominant
+
+
+def nondominant(args: argparse.Namespace) -> None:
+    """Training error without a dominant label, by the number of labels."""
+    losses: dict[str, tuple[Loss, str]] = {
+        "log": (Log(), "lbfgs"),
+        "hybrid, α = 0.5": (Hybrid(0.5), "bmrm"),
+        "hinge": (Hinge(), "dual"),
+    }
+    print(f"{'labels':>6s} " + " ".join(f"{name:>16s}" for name in losses) + f" {'1 - 1/k':>8s}")
+    for k in sized(range(3, 11), (3, 4)):
+        X, y = make_nondominant(k)
+        rows = Sequences(np.column_stack([X, np.full(len(X), 10.0)]), np.arange(len(X) + 1))
+        errors = {}
+        for name, (loss, solver) in losses.items():
+            risk = Risk(Labels(k, rows.n_features), loss, rows, y.astype(np.int32))
+            w = train(risk, solver=solver, C=0.01, tol=1e-7, max_iter=1000, random_state=0, warn=False)[0].w
+            scores = Labels(k, rows.n_features).scores(w, rows)
+            tied = scores > scores.max(axis=1, keepdims=True) - 1e-3
+            chances = (tied[np.arange(len(y)), y] / tied.sum(axis=1)).mean()  # of the true label, ties drawn
+            errors[name] = round(1.0 - float(chances), 3)
+        print(f"{k:6d} " + " ".join(f"{value:16.3f}" for value in errors.values()) + f" {1 - 1 / k:8.3f}", flush=True)
+        record("nondominant", f"{k} labels", values=errors | {"chance": round(1 - 1 / k, 3)})
 
 
 # ---------------------------------------------------------------------------------------------- coverage
@@ -324,7 +353,14 @@ def protocol(table: str, sentences: list[Any], args: argparse.Namespace) -> None
         )
 
 
-PARTS = {"thresholds": thresholds, "coverage": coverage, "mixed": mixed, "basenp": basenp, "conll2000": conll2000}
+PARTS = {
+    "thresholds": thresholds,
+    "nondominant": nondominant,
+    "coverage": coverage,
+    "mixed": mixed,
+    "basenp": basenp,
+    "conll2000": conll2000,
+}
 
 
 def main() -> None:

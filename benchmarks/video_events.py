@@ -19,7 +19,7 @@ import time
 import warnings
 
 import numpy as np
-from _timing import parse, sized
+from _timing import parse, record, sized, spread
 from sklearn.metrics import average_precision_score
 
 import mercer.proportions
@@ -138,8 +138,12 @@ def main() -> None:
 
 
 def show(name: str, label: str, rows: np.ndarray, printed: float) -> None:
-    mean, spread = rows.mean(axis=0), rows.std(axis=0)
-    cells = [f"{m:.3f} ± {s:.3f}" for m, s in zip(mean[:3], spread[:3], strict=True)]
+    mean, deviation = rows.mean(axis=0), rows.std(axis=0)
+    cells = [f"{m:.3f} ± {s:.3f}" for m, s in zip(mean[:3], deviation[:3], strict=True)]
+    titles = ("AP videos", "AP frames", "top 5 frames true")
+    columns = {title: spread(part) for title, part in zip(titles, rows.T[:3], strict=True)}
+    columns |= {"CPU s": round(float(mean[3]), 2), "printed, CCV": printed}
+    record("lengths", f"{name}, {label}", values=columns)
     print(f"| {name} | {label} | {' | '.join(cells)} | {mean[3]:.2f} | {printed:.2f} |", flush=True)
 
 

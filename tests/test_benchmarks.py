@@ -102,6 +102,7 @@ CLAIMS: dict[str, list[str]] = {
         r"OMP, 1,000 signals.*\d\.\d+x", r"projection 32,256.*x", r"orl HASH-l1 20: \d", r"equal time: HASH-OMP 85: \d",
         r"codes raw 20: SVM", r"rejection orl: ROC area", r"defaults orl: hash 300",
     ],
+    "results": [],
     "registration": [
         r"\| generalized ICP, 600 points", r"\| KernelRegistration \| \d", r"growth: .*exponent",
         r"\| 180° \| register \|", r"motion: mean error", r"outliers: mean error", r"\| kernel, no polish \| \d",
@@ -116,7 +117,8 @@ CLAIMS: dict[str, list[str]] = {
     ],
     "structured_rmm": [r"## 12 labels", r"StructRMM − CRF: [+-]\d"],
     "theory": [
-        r"printed condition holds +\d", r"exact threshold wrong +0", r"Seeger, KL = 0 +\d+ of", r"\n 0\.5 +60 +\d",
+        r"printed condition holds +\d", r"exact threshold wrong +0",
+        r"\n +3 +0\.\d+ +0\.\d+", r"Seeger, KL = 0 +\d+ of", r"\n 0\.5 +60 +\d",
         r"adaptive, less the best",
     ],
     "tuned": [r"LinearClassifier, log +wine +\d", r"LinearClassifier, hinge +digits +\d"],

@@ -124,7 +124,7 @@ def test_changelog_has_the_version_of_the_project():
 
 
 def test_readme_and_benchmark_page_have_room_for_the_figures():
-    for page in ("README.md", "docs/benchmarks.md"):
+    for page in ("README.md", "docs/results/peers.md"):
         assert re.search(r"<!-- benchmark:begin -->.*<!-- benchmark:end -->", (ROOT / page).read_text(), re.S), page
 
 
