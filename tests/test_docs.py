@@ -116,6 +116,14 @@ def test_the_reference_names_nothing_that_is_not_public():
         assert set(listed) <= known, f"{page.name}: {sorted(set(listed) - known)}"
 
 
+def test_names_of_the_reference_stand_in_a_list_that_makes_their_pages():
+    for page in (ROOT / "docs" / "api").glob("*.rst"):
+        text = page.read_text()
+        lists = "".join(re.findall(r"^\.\. autosummary::\n(?:(?:   .*)?\n)+", text + "\n", re.M))
+        outside = set(re.findall(r"^   (\w+)$", text, re.M)) - set(re.findall(r"^   (\w+)$", lists, re.M))
+        assert not outside, f"{page.name}: {sorted(outside)} have no page"
+
+
 def test_changelog_has_the_version_of_the_project():
     version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
     heading = rf"^## \[?{re.escape(version)}\]?\b"
@@ -163,3 +171,30 @@ def test_citations_lead_to_published_works():
         if path.suffix in {".py", ".pyi", ".cpp", ".hpp", ".md"}:
             found = private.search(path.read_text())
             assert found is None, f"{path.relative_to(ROOT)}: {found.group() if found else ''}"
+
+
+KEY = r"[A-Z][A-Za-z]+(?:19|20)\d\d[a-z]?"
+
+
+def bibliography() -> dict[str, str]:
+    page = (ROOT / "docs" / "references.md").read_text()
+    return {key: " ".join(text.split()) for key, text in re.findall(rf"^### ({KEY})\n\n(.+?)\n\n", page, re.S | re.M)}
+
+
+def test_citations_and_the_bibliography_agree():
+    works, used = bibliography(), set()
+    assert list(works) == sorted(works, key=str.lower)
+    folders, suffixes = {"src", "cpp", "docs", "examples"}, {".py", ".cpp", ".hpp", ".md", ".rst"}
+    for path in text_files():
+        name = path.relative_to(ROOT)
+        if name.parts[0] not in folders or path.suffix not in suffixes or path.name == "references.md":
+            continue
+        text = path.read_text()
+        cited = set(re.findall(rf"\[({KEY})\]", text))
+        assert cited <= set(works), f"{name}: {sorted(cited - set(works))} not in docs/references.md"
+        used |= cited
+        for key, entry in re.findall(rf"^ *\.\. \[({KEY})\] (.+(?:\n {{3,}}(?!\.\.|\"\"\")\S.*)*)", text, re.M):
+            assert " ".join(entry.split()) == works[key], f"{name}: [{key}] differs from docs/references.md"
+        for label, target in re.findall(rf"\[({KEY})\]\([^)]*references\.md#(\w+)\)", text):
+            assert target == label.lower(), f"{name}: [{label}] links to #{target}"
+    assert set(works) == used, f"never cited: {sorted(set(works) - used)}"

@@ -4,7 +4,7 @@
 //                     + Σ_(i,j) forward_ij (1 − x_i) x_j + backward_ij x_i (1 − x_j)
 //
 // x_i = 0: on the side of the source. Two trees grow from the terminals until they touch; the path is filled, and nodes
-// that lost their way to the root look for a new parent (the search of Boykov and Kolmogorov, with distance marks).
+// that lost their way to the root look for a new parent (the search of [Boykov2004], with distance marks).
 // Trees are kept from path to path, which is what makes it quick on grids.
 #include <algorithm>
 #include <deque>

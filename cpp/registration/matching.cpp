@@ -1,7 +1,7 @@
 // Poses from matches of which most are wrong.
 //
 // Matches i and j agree where the lengths |a_i - a_j| and |b_i - b_j| do: a rigid motion keeps them. Two matches with many
-// common partners in this graph are likely both right (second-order compatibility, Chen et al., CVPR 2022), where wrong
+// common partners in this graph are likely both right (second-order compatibility, [Chen2022]), where wrong
 // ones agree by chance only. Matches are ranked by Σ over partners of the number of common partners; from each of the best
 // grows a set whose members agree with most of it, which gives a pose by least squares, refined on the matches that it
 // brings within the tolerance.

@@ -1,6 +1,6 @@
 // Questions to the k-d tree of a cloud: nearest points, normals, local descriptors, how well poses fit.
 //
-// Descriptor of a point (fast point feature histograms, Rusu et al., ICRA 2009): with u the normal of the point, d the
+// Descriptor of a point (fast point feature histograms, [Rusu2009]): with u the normal of the point, d the
 // direction to a neighbour, v = u × d, w = u × v and n the neighbour's normal, histograms of ⟨v, n⟩, ⟨u, d⟩ and
 // atan2(⟨w, n⟩, ⟨u, n⟩) over the neighbours (simplified); then those of the neighbours are added, weighted by 1 / distance.
 

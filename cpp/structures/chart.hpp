@@ -279,7 +279,7 @@ inline double root_value(const ChartGrammar& g, const Sentence& x, const Cells& 
 
 // ---------------------------------------------------------------------------------------------- k best trees
 
-// Lazy enumeration from the root (Huang and Chiang 2005): an item opens its next derivation only when a larger one asks
+// Lazy enumeration from the root [Huang2005]: an item opens its next derivation only when a larger one asks
 // for it.
 class KBest {
  public:

@@ -11,10 +11,7 @@ many positions wash them out. Starts are therefore found in the data, in three w
 - parameters are drawn at random; for vectors, positions follow the nearest of random ones.
 
 Short runs from many starts, then long ones from the best, find higher likelihoods at equal cost than long runs from few
-(em-EM [Biernacki2003]_).
-
-.. [Biernacki2003] C. Biernacki, G. Celeux and G. Govaert, "Choosing starting values for the EM algorithm for getting
-   the highest likelihood in multivariate Gaussian mixture models", Computational Statistics & Data Analysis 41, 2003.
+(em-EM [Biernacki2003]).
 """
 
 from __future__ import annotations
@@ -126,7 +123,7 @@ def clusters(points: np.ndarray, k: int, random: np.random.Generator, weights: n
 
     References
     ----------
-    .. [Arthur2007] D. Arthur and S. Vassilvitskii, "k-means++: the advantages of careful seeding", SODA 2007.
+    .. [Arthur2007] D. Arthur and S. Vassilvitskii. k-means++: the advantages of careful seeding. SODA, 2007.
     """
     n = len(points)
     mass = np.ones(n) if weights is None else weights

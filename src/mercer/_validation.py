@@ -182,7 +182,7 @@ def _check_sparse_indices(name: str, indices: np.ndarray, count: int, size: int)
 
 
 def check_weights(sample_weight: Any, n: int) -> np.ndarray | None:
-    """Return weights of n examples as float64; None where there are none.
+    """Return the weights of n examples as float64; None where there are none.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Errors and warnings that any part of the package may give; a filter on a warning silences it everywhere."""
+"""Errors and warnings of all modules; a filter on a warning silences it everywhere."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class DataScaleWarning(UserWarning):
 
 
 class DataFileError(ValueError):
-    """A file that is not what it should be: says which file, which line, and what is wrong there.
+    """A malformed file: names the file, the line and the error.
 
     Parameters
     ----------

@@ -80,7 +80,7 @@ Path = str | os.PathLike[str]
 
 
 class ModelFileError(ValueError):
-    """A model file that cannot be read: damaged, foreign, of another kind, or from another version of mercer."""
+    """A model file cannot be loaded: corrupted, not a model file, of another kind, or from another version."""
 
 
 @dataclass(frozen=True)

@@ -153,7 +153,7 @@ RUN_SETTINGS = ("n_jobs", "verbose")
 def save(model: Any, path: Path) -> None:
     """Write a fitted model to a file.
 
-    The write is atomic: whatever happens, `path` holds either the whole new model or what it held before.
+    The write is atomic: in all cases `path` holds either the whole new model or its previous content.
 
     Parameters
     ----------
@@ -177,8 +177,8 @@ def save(model: Any, path: Path) -> None:
 def load(path: Path, *, max_bytes: int | None = None, mapped: bool = False) -> Any:
     """Read a model that `save` wrote.
 
-    Loading never runs code from the file. Parameters about the machine rather than the model (``n_jobs``,
-    ``verbose``) have their defaults.
+    Loading never runs code from the file. Parameters of the computation (``n_jobs``, ``verbose``) have
+    their defaults.
 
     Parameters
     ----------
@@ -189,8 +189,8 @@ def load(path: Path, *, max_bytes: int | None = None, mapped: bool = False) -> A
         256 MiB and 16 times the size of the file. A short file can describe a large model, such as a hashed one with
         2^28 weights that are mostly 0.
     mapped : bool, default=False
-        Map the arrays of the file instead of reading them: processes that load the same file share its memory, where
-        the model keeps arrays as they are in the file. The file must not be changed in place while the model lives;
+        Map the arrays of the file instead of reading them: processes that load the same file share its memory, if
+        the model uses the arrays as stored. The file must not be changed in place while the model lives;
         `save` replaces files and never changes them.
 
     Returns

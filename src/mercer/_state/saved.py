@@ -542,17 +542,17 @@ class Saved:
     """Of what is written; raised when files of the last one cannot be read any more."""
 
     def to_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Everything a model file needs: JSON and arrays. See :func:`mercer.save`."""
+        """Return the state for a model file: JSON and arrays. See :func:`mercer.save`."""
         out = Writer()
         return self._write_state(out), out.arrays
 
     @classmethod
     def from_state(cls: type[_Self], meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> _Self:
-        """The inverse of :meth:`to_state`."""
+        """Return the inverse of :meth:`to_state`."""
         return cls._read_state(meta, Reader(arrays))
 
     def encoded_params(self) -> dict[str, Node]:
-        """The parameters as a model file writes them, without the arrays."""
+        """Return the parameters as a model file writes them, without the arrays."""
         return self._write_params(Writer())
 
     # ------------------------------------------------------------------ for subclasses

@@ -1,4 +1,4 @@
-"""Pairwise alignment: which symbols of two sequences belong together, with scores given or learned."""
+"""Pairwise alignment of sequences, with given or learnt scores."""
 
 from mercer.alignment.aligner import Aligner
 from mercer.data.alignments import Alignment

@@ -43,7 +43,7 @@ from mercer.structures.joint import Examples
 
 
 class Aligner(StructuredEstimator):
-    """Align pairs of sequences with scores that are learned from examples, or given.
+    """Align pairs of sequences with scores that are given or learnt from examples.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ class Aligner(StructuredEstimator):
     solver : str or Solver, default="bcfw"
         ``"bcfw"``, ``"cutting-plane"``, ``"bmrm"``, ``"subgradient"``; ``"lbfgs"`` for smooth losses (``"owlqn"`` with
         an ℓ1 penalty), ``"auto"`` to choose by the loss; ``"averaged-perceptron"``, ``"passive-aggressive"`` and, for
-        the log loss, ``"sgd"`` take one pair a step.
+        the log loss, ``"sgd"`` take one pair per step.
     C : float, default=1.0
         Weight of the summed loss against the penalty: ``penalty(w) + C · Σ loss``.
     alphabet : str, sequence of tokens or None
@@ -93,6 +93,11 @@ class Aligner(StructuredEstimator):
     converged_ : bool
     interrupted_ : bool, whether Ctrl-C ended the training
     n_iter_ : int
+
+    References
+    ----------
+    .. [Tsochantaridis2005] I. Tsochantaridis, T. Joachims, T. Hofmann and Y. Altun. Large margin methods for structured
+       and interdependent output variables. Journal of Machine Learning Research 6, 2005.
 
     Examples
     --------
@@ -171,7 +176,7 @@ class Aligner(StructuredEstimator):
         mode: str = "global",
         n_jobs: int | None = None,
     ) -> Aligner:
-        """An aligner with given scores, ready to predict.
+        """Return an aligner with given scores, ready to predict.
 
         Parameters
         ----------
@@ -297,22 +302,22 @@ class Aligner(StructuredEstimator):
     # ------------------------------------------------------------------ prediction
 
     def predict(self, X: Any) -> list[Alignment]:
-        """The best alignment of each pair."""
+        """Return the best alignment of each pair."""
         return [found[0] for found in self._alignments(X, 1)]
 
     def k_best(self, X: Any, k: int) -> list[list[Alignment]]:
-        """The k best alignments of each pair, best first; fewer where there are fewer."""
+        """Return the k best alignments of each pair, best first; fewer if there are fewer."""
         if check_count("k", k) > 16384:
             raise ValueError(f"k must be at most 16384, got {k}")
         return self._alignments(X, k)
 
     def score_pairs(self, X: Any) -> np.ndarray:
-        """The score of the best alignment of each pair, in memory for a few rows: how similar they are."""
+        """Return the score of the best alignment of each pair, in memory for a few rows: how similar they are."""
         batch, _, _ = self._batch(X)
         return _core.alignment.scores(batch, thread_count(self.n_jobs))
 
     def match_probabilities(self, X: Any) -> list[np.ndarray]:
-        """p(s_i and t_j are aligned) under p(y) ∝ exp score(y), an array (len(s), len(t)) for each pair.
+        """Return p(s_i and t_j are aligned) under p(y) ∝ exp score(y), an array (len(s), len(t)) for each pair.
 
         Probabilities in earnest only with ``loss="log"``: nothing calibrates margins.
         """
@@ -320,16 +325,16 @@ class Aligner(StructuredEstimator):
         return match_probabilities(batch, coded, len(self.alphabet_), thread_count(self.n_jobs))
 
     def log_partition(self, X: Any) -> np.ndarray:
-        """log Σ_y exp score(y) of each pair: similarity over all alignments instead of the best one."""
+        """Return log Σ_y exp score(y) of each pair: similarity over all alignments instead of the best one."""
         batch, _, _ = self._batch(X)
         return _core.alignment.log_partition(batch, thread_count(self.n_jobs))
 
     def score(self, X: Any, y: Sequence[Any]) -> float:
-        """F1 of the aligned pairs of symbols, over all pairs of sequences together."""
+        """Return the F1 of the aligned pairs of symbols, over all pairs of sequences together."""
         return super().score(X, y)
 
     def normalized_scores(self) -> tuple[np.ndarray, float, float]:
-        """``(substitution, gap_open, gap_extend)`` without the freedom that global alignment leaves.
+        """Return ``(substitution, gap_open, gap_extend)``, made unique for global alignment.
 
         Global scores are shifted so that extending a gap scores 0: S − 2 e, gap_open − e, 0 for gap_extend = e. They
         align every pair as before. Local scores have no such freedom and come back as they are.

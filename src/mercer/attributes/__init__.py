@@ -1,4 +1,4 @@
-"""Attributes: descriptions of classes and rows that are shared by many of them, for retrieval and for new classes."""
+"""Attributes that many classes and rows share, for retrieval and for classes without training rows."""
 
 from mercer.attributes.category import CategoryAttributes, attribute_table
 from mercer.attributes.design import design_attributes, visual_proximity

@@ -30,7 +30,7 @@ DECODINGS = ("cosine", "euclidean", "hamming")
 
 
 def attribute_table(kind: str, n_classes: int, n_attributes: int | None = None, random_state: Any = None) -> np.ndarray:
-    """Return a table of attributes that looks at no data.
+    """Return a table of attributes that does not depend on data.
 
     Parameters
     ----------
@@ -149,8 +149,8 @@ class CategoryAttributes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clas
     ----------
     A : {"designed", "one-vs-all", "random", "ecoc"} or array of shape (n_classes, n_attributes), default="designed"
         The table of attributes, rows in the sorted order of the classes (or of ``classes``; the index of a data frame
-        names them, too). "designed": by `design_attributes` from the `visual_proximity` of the classes. The others are
-        made by `attribute_table`. A given table of 0 and 1 is taken as one of −1 and 1.
+        also names them). "designed": by `design_attributes` from the `visual_proximity` of the classes. The others are
+        made by `attribute_table`. A given table of 0 and 1 is converted to −1 and 1.
     n_attributes : int, optional
         Number of attributes, where the table is made. By default twice the number of classes, or as many as there are
         different ones, if those are fewer.
@@ -159,16 +159,16 @@ class CategoryAttributes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clas
     C : float, default=1.0
         Weight of the losses; smaller values regularise more.
     loss : {"squared-hinge", "hinge"}, default="squared-hinge"
-        Loss of the machines.
+        Loss of the classifiers.
     decode : {"cosine", "euclidean", "hamming"}, default="cosine"
-        How scores and descriptions are compared. Scores of machines are of another scale than the entries of a table,
-        so that the angle says more than the distance.
+        How scores and descriptions are compared. Scores of classifiers have another scale than the entries of a
+        table, so the angle is more informative than the distance.
     lam, eta, sparsify : float
         See `design_attributes`.
     n_neighbors : int, default=10
         See `visual_proximity`.
     tol : float, default=1e-4
-        Relative distance to the optimum at which a machine is done.
+        Relative optimality gap at which the training of a classifier stops.
     max_iter : int, default=100
         Most Newton steps.
     random_state : int, Generator or None
@@ -194,10 +194,10 @@ class CategoryAttributes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clas
 
     References
     ----------
-    .. [1] F. X. Yu, L. Cao, R. S. Feris, J. R. Smith and S.-F. Chang. Designing category-level attributes for
+    .. [Yu2013b] F. X. Yu, L. Cao, R. S. Feris, J. R. Smith and S.-F. Chang. Designing category-level attributes for
        discriminative visual recognition. CVPR, 2013.
-    .. [2] T. G. Dietterich and G. Bakiri. Solving multiclass learning problems via error-correcting output codes.
-       Journal of Artificial Intelligence Research, 1995.
+    .. [Dietterich1995] T. G. Dietterich and G. Bakiri. Solving multiclass learning problems via error-correcting output
+       codes. Journal of Artificial Intelligence Research 2, 1995.
 
     Examples
     --------

@@ -4,7 +4,7 @@
     P = M I − 11ᵀ,      L = diag(S1) − S                      A: classes × attributes, unit columns
 
 Attributes are found one by one: a is the leading eigenvector of R, and R ← R − η aaᵀ keeps the next ones away from it
-[Yu2013]. Entries of a below a share of its largest one are set to 0; without that step every a is an eigenvector of Q,
+[Yu2013b]. Entries of a below a share of its largest one are set to 0; without that step every a is an eigenvector of Q,
 and there are no more different ones than classes. An attribute that is there already is passed over. For new classes
 whose similarities S' to the known ones are given (`adaptive`), their rows S'A are kept apart instead:
 Q = S'ᵀP'S' − λL.
@@ -46,7 +46,7 @@ def design_attributes(
     n_attributes : int
         Number of attributes; more than classes are possible with ``sparsify``.
     lam : float, default=3.0
-        λ: how much near classes should be alike. Larger values make attributes easier to learn and classes closer.
+        λ: how similar near classes should be. Larger values make attributes easier to learn and classes closer.
     eta : float, default=15.0
         η: how much redundancy is avoided.
     sparsify : float, default=0.1
@@ -66,7 +66,7 @@ def design_attributes(
 
     References
     ----------
-    .. [Yu2013] F. X. Yu, L. Cao, R. S. Feris, J. R. Smith and S.-F. Chang. Designing category-level attributes for
+    .. [Yu2013b] F. X. Yu, L. Cao, R. S. Feris, J. R. Smith and S.-F. Chang. Designing category-level attributes for
        discriminative visual recognition. CVPR, 2013.
 
     Examples
@@ -227,13 +227,13 @@ def visual_proximity(
     metric : {"centers", "svm-margin"}, default="centers"
         D: the distance between the means of two classes, or the margin of the support vector machine between them.
     n_neighbors : int, default=10
-        Classes are near where each is among so many nearest of the other.
+        Classes are near if each is among this number of nearest classes of the other.
     sigma_scale : float, default=0.5
         σ as a share of the mean distance.
     C : float, default=10.0
-        Of the machines of "svm-margin".
+        Of the classifiers of "svm-margin".
     sample_weight : array of shape (n_rows,), optional
-        Weights of rows in the means of classes, and in the losses of machines.
+        Weights of rows in the means of classes, and in the losses of classifiers.
 
     Returns
     -------

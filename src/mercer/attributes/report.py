@@ -23,7 +23,7 @@ __all__ = ["AttributeReport", "attribute_report"]
 
 @dataclass(frozen=True, repr=False)
 class AttributeReport(Displayed):
-    """What `attribute_report` found.
+    """The result of `attribute_report`.
 
     Attributes
     ----------
@@ -42,7 +42,7 @@ class AttributeReport(Displayed):
     error : float or None
         Share of the rows that decoding by distance gets wrong.
     table : ndarray of shape (n_classes, n_attributes)
-        The table, normalised as asked for.
+        The table, normalised as requested.
     classes : ndarray or None
         Names of the classes.
     """

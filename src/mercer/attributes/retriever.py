@@ -43,7 +43,7 @@ class Ranking(NamedTuple):
     Attributes
     ----------
     rows : ndarray of int
-        Places of the rows.
+        Indices of the rows.
     scores : ndarray
         s_Q of these rows.
     """
@@ -63,13 +63,13 @@ class AttributeRetriever(Saved, Estimator):
         of these scores.
     loss : {"balanced", "hamming", "f-beta", "precision"}, default="balanced"
         Cost of a set of rows: the mean of the shares of rows that are missed and of rows that are wrongly there; rows
-        that are wrong; 1 − F_β; or the share of wrong rows in a set of the right size. Where few rows answer a query,
-        "hamming" lets it answer with no row at all and ranks poorly.
+        that are wrong; 1 − F_β; or the share of wrong rows in a set of the right size. If few rows match a query,
+        "hamming" may return no rows and ranks poorly.
     n_weak : int, optional
         ϑ: weak attributes that count for a query, those that say most about it. By default all.
     information : {"empirical", "semi-supervised", "latent"}, default="empirical"
-        How that is measured: by counts in labelled rows; by trees, of which one is learnt from ``unlabelled`` rows,
-        too; or by such trees with hidden variables. For "structured" with ``n_weak``.
+        How that is measured: by counts in labelled rows; by trees, one of which is also learnt from ``unlabelled``
+        rows; or by such trees with hidden variables. For "structured" with ``n_weak``.
     C : float, default=0.1
         Weight of the mean loss over rows, for each attribute; smaller values regularise more.
     beta : float, default=1.0
@@ -80,7 +80,7 @@ class AttributeRetriever(Saved, Estimator):
     max_queries : int, default=300
         Most queries of training; single attributes are all there, larger ones are drawn.
     min_rows : int, default=5
-        Rows that must answer a query of training with two attributes or more.
+        Minimum number of rows that match a training query with two attributes or more.
     folds : int, default=5
         Parts of the rows for "marr": the scores of a part come from classifiers that did not see it.
     solver : str, default="auto"
@@ -109,10 +109,10 @@ class AttributeRetriever(Saved, Estimator):
 
     References
     ----------
-    .. [1] F. X. Yu, R. Ji, M.-H. Tsai, G. Ye and S.-F. Chang. Weak attributes for large-scale image retrieval.
+    .. [Yu2012] F. X. Yu, R. Ji, M.-H. Tsai, G. Ye and S.-F. Chang. Weak attributes for large-scale image retrieval.
        CVPR, 2012.
-    .. [2] B. Siddiquie, R. S. Feris and L. S. Davis. Image ranking and retrieval based on multi-attribute queries.
-       CVPR, 2011.
+    .. [Siddiquie2011] B. Siddiquie, R. S. Feris and L. S. Davis. Image ranking and retrieval based on multi-attribute
+       queries. CVPR, 2011.
 
     Examples
     --------

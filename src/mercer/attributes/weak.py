@@ -26,28 +26,28 @@ __all__ = ["WeakAttributes"]
 
 
 class WeakAttributes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Encoder):
-    """Make many weak attributes of rows.
+    """Compute many weak attributes of rows.
 
     Parameters
     ----------
     classifiers : bool or list of fitted models, default=True
-        Scores of a linear machine for each label of training. Models of your own are added by their
+        Scores of a linear classifier for each label of training. Models of your own are added by their
         ``decision_function``, ``predict_proba`` or ``transform``.
     n_splits : int, default=100
-        Machines for random splits of labels, one to three of them against one to three others.
+        Classifiers for random splits of labels, one to three of them against one to three others.
     n_references : int, default=100
-        Distances to so many rows of training.
+        Number of training rows to which distances are computed.
     latent : bool, default=False
         Add the hidden variables of a `LatentTree` over the others.
     C : float, default=1.0
         Weight of the losses; smaller values regularise more.
     loss : {"squared-hinge", "hinge"}, default="squared-hinge"
-        Loss of the machines.
+        Loss of the classifiers.
     folds : int, default=5
-        `fit_transform` scores each of so many parts of the rows by machines that did not see it, so that what learns
-        from these scores is not misled by the training of the machines; 1 scores all rows by the machines of all rows.
+        `fit_transform` scores the rows in this number of folds, each by classifiers trained on the other folds, so
+        the scores of training rows are not too optimistic; 1 scores all rows by classifiers trained on all rows.
     tol, max_iter
-        Of the machines.
+        Of the classifiers.
     random_state : int, Generator or None
         Of splits, references and folds.
 
@@ -56,7 +56,7 @@ class WeakAttributes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Encoder)
     classes_ : ndarray
         Labels of training.
     coef_, intercept_ : ndarrays of shape (n_machines, n_features) and (n_machines,)
-        Machines of labels, then of splits.
+        Classifiers of labels, then of splits.
     references_ : ndarray of shape (n_references, n_features)
         The rows that distances are measured to.
     mean_, scale_ : ndarrays
@@ -66,7 +66,7 @@ class WeakAttributes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Encoder)
 
     References
     ----------
-    .. [1] F. X. Yu, R. Ji, M.-H. Tsai, G. Ye and S.-F. Chang. Weak attributes for large-scale image retrieval.
+    .. [Yu2012] F. X. Yu, R. Ji, M.-H. Tsai, G. Ye and S.-F. Chang. Weak attributes for large-scale image retrieval.
        CVPR, 2012.
 
     Examples

@@ -2,7 +2,7 @@
 
     designed     f(x) predicts attributes A that were designed for the known classes; new ones have A' = S'A
     attributes   the same with a given table, whose rows for the new classes are A'
-    eszsl        scores x V s_k,   V = (XᵀX + γI)⁻¹ Xᵀ Y S (SᵀS + λI)⁻¹,   rows s_k of a table S        [Romera2015]
+    eszsl        scores x V s_k,   V = (XᵀX + γI)⁻¹ Xᵀ Y S (SᵀS + λI)⁻¹,   rows s_k of a table S  [RomeraParedes2015]
     dap          Π_m p(a_m^k | x) / p(a_m^k),   calibrated machines for the attributes of a binary table [Lampert2009]
 
 S' has a row for each new class and a column for each known one: how similar they look; people who say so are averaged.
@@ -138,11 +138,11 @@ class ZeroShotClassifier(ClassifierMixin, Encoder):
         Bonus of new classes, where known ones may occur too. By default chosen for the harmonic mean of both
         accuracies, on known classes that play new ones.
     C : float, default=1.0
-        Weight of the losses of machines; 1/γ of "eszsl". Smaller values regularise more.
+        Weight of the losses of classifiers; 1/γ of "eszsl". Smaller values regularise more.
     table_penalty : float, default=1.0
         λ of "eszsl".
     loss : {"squared-hinge", "hinge"}, default="squared-hinge"
-        Loss of the machines.
+        Loss of the classifiers.
     decode : {"cosine", "euclidean", "hamming"}, default="cosine"
         How scores and descriptions are compared.
     n_similar : int, default=5
@@ -152,7 +152,7 @@ class ZeroShotClassifier(ClassifierMixin, Encoder):
     n_neighbors : int, default=10
         See `visual_proximity`.
     tol, max_iter
-        Of the machines.
+        Of the classifiers.
     random_state : int or None, default=0
         Of the known classes that play new ones.
 
@@ -173,13 +173,14 @@ class ZeroShotClassifier(ClassifierMixin, Encoder):
 
     References
     ----------
-    .. [1] F. X. Yu, L. Cao, R. S. Feris, J. R. Smith and S.-F. Chang. Designing category-level attributes for
+    .. [Yu2013b] F. X. Yu, L. Cao, R. S. Feris, J. R. Smith and S.-F. Chang. Designing category-level attributes for
        discriminative visual recognition. CVPR, 2013.
-    .. [2] B. Romera-Paredes and P. H. S. Torr. An embarrassingly simple approach to zero-shot learning. ICML, 2015.
-    .. [3] C. H. Lampert, H. Nickisch and S. Harmeling. Learning to detect unseen object classes by between-class
-       attribute transfer. CVPR, 2009.
-    .. [4] W.-L. Chao, S. Changpinyo, B. Gong and F. Sha. An empirical study and analysis of generalized zero-shot
-       learning for object recognition in the wild. ECCV, 2016.
+    .. [RomeraParedes2015] B. Romera-Paredes and P. H. S. Torr. An embarrassingly simple approach to zero-shot learning.
+       ICML, 2015.
+    .. [Lampert2009] C. H. Lampert, H. Nickisch and S. Harmeling. Learning to detect unseen object classes by
+       between-class attribute transfer. CVPR, 2009.
+    .. [Chao2016] W.-L. Chao, S. Changpinyo, B. Gong and F. Sha. An empirical study and analysis of generalized
+       zero-shot learning for object recognition in the wild. ECCV, 2016.
 
     Examples
     --------

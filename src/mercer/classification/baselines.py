@@ -129,7 +129,7 @@ class SampledKNN(_SampledBaseline):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any) -> SampledKNN:
-        """Draws the sample.
+        """Draw the sample.
 
         Parameters
         ----------
@@ -154,7 +154,7 @@ class SampledKNN(_SampledBaseline):
         ).fit(rows)
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """The most frequent label among the nearest rows."""
+        """Return the most frequent label among the nearest rows."""
         rows = self._check_rows(X)
         votes = self._labels[self._index.kneighbors(rows, return_distance=False)]  # the nearest first
         count = (votes[:, :, None] == votes[:, None, :]).sum(axis=2)
@@ -179,7 +179,7 @@ class KMeansMajority(_SampledBaseline):
     """Clusters that predict the most frequent label of their members.
 
     There are as many clusters as the smallest number of classes that together hold a share ``coverage`` of the training
-    rows: rare classes get no cluster of their own.
+    rows: rare classes get no cluster.
 
     Parameters
     ----------
@@ -225,7 +225,7 @@ class KMeansMajority(_SampledBaseline):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> KMeansMajority:
-        """Clusters the sample and lets the members of each cluster vote.
+        """Cluster the sample and let the members of each cluster vote.
 
         Parameters
         ----------
@@ -254,7 +254,7 @@ class KMeansMajority(_SampledBaseline):
         return self
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """The label of the nearest cluster."""
+        """Return the label of the nearest cluster."""
         rows = self._check_rows(X)
         return self.cluster_labels_[pairwise_distances_argmin(rows, self.cluster_centers_)]
 

@@ -23,7 +23,7 @@ __all__ = ["CompactClassifier"]
 
 
 class CompactClassifier(Saved, ClassifierMixin, ScoreModel, Estimator):
-    """Classify with a few learnt cosine features: near the accuracy of a kernel machine at the price of a linear one.
+    """Classify with a few learnt cosine features: nearly as accurate as a kernel machine at the cost of a linear one.
 
     A model has (d + n_classes + 1) · n_components numbers, or about (n_classes + 2) · n_components if circulant.
 
@@ -46,6 +46,11 @@ class CompactClassifier(Saved, ClassifierMixin, ScoreModel, Estimator):
         The labels.
     coef_, intercept_ : ndarray
         Weights over the features of `map_`.
+
+    References
+    ----------
+    .. [Yu2015b] F. X. Yu, S. Kumar, H. Rowley and S.-F. Chang. Compact nonlinear maps and circulant extensions.
+       arXiv:1503.03893, 2015.
 
     Examples
     --------
@@ -147,14 +152,14 @@ class CompactClassifier(Saved, ClassifierMixin, ScoreModel, Estimator):
         return self.map_.intercept_
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Scores: a column for each class, or one vector for two classes."""
+        """Return the scores: a column for each class, or one vector for two classes."""
         check_is_fitted(self)
         X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
         scores = self.map_.transform(X) @ self.coef_.T + self.intercept_
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
     def predict(self, X: Any) -> np.ndarray:
-        """The label of each row."""
+        """Return the label of each row."""
         scores = self.decision_function(X)
         chosen = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
         return self.classes_[chosen]

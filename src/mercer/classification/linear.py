@@ -2,7 +2,7 @@
 
     minimise  penalty(W) + C Σ_i weight_i loss(θ_i, y_i),   θ_i = W x_i (+ b),   predict  argmax_c θ_ic
 
-With the hinge and 0/1 cost this is the multiclass machine of Crammer and Singer. With two classes only
+With the hinge and 0/1 cost this is the multiclass machine of Crammer and Singer [Crammer2001]. With two classes only
 v = w_1 − w_0 matters; at the optimum w_1 = −w_0 = v / 2, so that
 
     ½‖w_0‖² + ½‖w_1‖² + C Σ max(0, 1 − s_i ⟨v, x_i⟩) = ½ (½‖v‖² + 2 C Σ max(0, 1 − s_i ⟨v, x_i⟩)),   s_i = ±1:
@@ -65,7 +65,7 @@ class LinearClassifier(ClassifierMixin, ScoreModel, StructuredEstimator):
     loss : str or Loss, default="hinge"
         ``"hinge"``, ``"squared-hinge"``, ``"slack"``, ``"softmax-margin"``, ``"hybrid"``, ``"adaptive-hybrid"``,
         ``"relative-margin"``, ``"circle"`` or ``"log"``; see :mod:`mercer.learning`. Hinge with 0/1 cost is the
-        multiclass machine of Crammer and Singer.
+        multiclass support vector machine of Crammer and Singer.
     solver : str or Solver, default="auto"
         ``"auto"``: ``"dual"`` (compiled dual ascent with a certified gap) for the hinge and its square, ``"newton"``
         for log, ``"lbfgs"`` for softmax-margin (``"owlqn"`` for both with an ℓ1 penalty), ``"bcfw"`` for slack,
@@ -92,7 +92,7 @@ class LinearClassifier(ClassifierMixin, ScoreModel, StructuredEstimator):
     patience : int, default=10
         With ``fit(…, dev=…)``: iterations without a better held-out score before training stops.
     warm_start : bool, default=False
-        Begin from the weights of the last fit; labels may be new, features not. ``"dual"`` begins from dual variables
+        Begin from the weights of the last fit; labels may be new, features not. ``"dual"`` starts from dual variables
         and does not use them.
     n_jobs : int or None
         Threads; -1 for all cores. The result does not depend on it.
@@ -113,6 +113,11 @@ class LinearClassifier(ClassifierMixin, ScoreModel, StructuredEstimator):
     interrupted_ : bool, whether Ctrl-C ended the training
     n_iter_ : int
         Iterations of the solver, in the unit of ``max_iter``: epochs for ``"dual"``.
+
+    References
+    ----------
+    .. [Crammer2001] K. Crammer and Y. Singer. On the algorithmic implementation of multiclass kernel-based vector
+       machines. Journal of Machine Learning Research 2, 2001.
 
     Examples
     --------
@@ -422,13 +427,13 @@ class LinearClassifier(ClassifierMixin, ScoreModel, StructuredEstimator):
     # ------------------------------------------------------------------ prediction
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Scores: (n_samples, n_classes), or (n_samples,) with two classes, above 0 for ``classes_[1]``."""
+        """Return the scores (n_samples, n_classes), or (n_samples,) with two classes, above 0 for ``classes_[1]``."""
         check_is_fitted(self, "coef_")
         scores = np.asarray(self._rows(X) @ self.coef_.T) + self.intercept_
         return scores.ravel() if len(self.coef_) == 1 else scores
 
     def predict(self, X: Any) -> np.ndarray:
-        """The label with the highest score."""
+        """Return the label with the highest score."""
         scores = self.decision_function(X)
         if scores.ndim == 1:
             return self.classes_[(scores > 0).astype(np.intp)]

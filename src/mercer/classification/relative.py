@@ -93,8 +93,8 @@ class RelativeMarginSVC(Saved, ClassifierMixin, ScoreModel, Estimator):
     coef0 : float, default=0.0
         Of ``"poly"`` and ``"sigmoid"``.
     multiclass : {"one-vs-one", "one-vs-rest"}, default="one-vs-one"
-        With more than two classes: a machine for each pair of classes, whose votes are counted (ties go to the larger
-        sum of outputs), or a machine for each class against all others.
+        With more than two classes: a classifier for each pair of classes, which vote (ties go to the larger sum of
+        outputs), or one for each class against all others.
     tol : float, default=1e-3
         Training stops when the optimality conditions are violated by at most this much, measured in outputs f.
     max_iter : int or None
@@ -135,8 +135,13 @@ class RelativeMarginSVC(Saved, ClassifierMixin, ScoreModel, Estimator):
 
     Notes
     -----
-    What is kept is the feasible primal point that the last ``primal`` value belongs to, so the bounds hold on all
-    training points, whatever the tolerance.
+    The model keeps the feasible primal point of the last ``primal`` value, so the bounds hold on all training
+    points, for any tolerance.
+
+    References
+    ----------
+    .. [Shivaswamy2010] P. Shivaswamy and T. Jebara. Maximum relative margin and data-dependent regularization. Journal
+       of Machine Learning Research 11, 2010.
 
     Examples
     --------
@@ -411,7 +416,7 @@ class RelativeMarginSVC(Saved, ClassifierMixin, ScoreModel, Estimator):
     # ------------------------------------------------------------------ prediction
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """The output f of each row, or one value for each row and class.
+        """Return the output f of each row, or one value for each row and class.
 
         Parameters
         ----------
@@ -438,7 +443,7 @@ class RelativeMarginSVC(Saved, ClassifierMixin, ScoreModel, Estimator):
         return votes + sums / (3 * (np.abs(sums) + 1))
 
     def predict(self, X: Any) -> np.ndarray:
-        """The label of each row.
+        """Return the label of each row.
 
         Parameters
         ----------

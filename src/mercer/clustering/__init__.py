@@ -1,4 +1,4 @@
-"""Clustering that is learnt: from sets of items with known clusters to an affinity between items."""
+"""Supervised clustering: learn an affinity between items from sets with known clusters."""
 
 from mercer.clustering.supervised import Certificate, SupervisedClusterer
 from mercer.structures.correlation import Clustering, correlation_clustering

@@ -64,7 +64,7 @@ class SupervisedClusterer(RiskEstimator):
         ``"hinge"``, ``"squared-hinge"``, ``"slack"`` or ``"relative-margin"``.
     solver : str or Solver, default="auto"
         ``"auto"`` (chosen by the loss), ``"bcfw"``, ``"cutting-plane"``, ``"bmrm"`` or ``"subgradient"``;
-        ``"averaged-perceptron"`` and ``"passive-aggressive"`` take one set a step.
+        ``"averaged-perceptron"`` and ``"passive-aggressive"`` take one set per step.
     C : float, default=1.0
         Weight of the summed loss: ``½‖w‖² + C · Σ loss``, one term a set.
     pair_features : {"difference", "product"} or callable, default="difference"
@@ -102,13 +102,17 @@ class SupervisedClusterer(RiskEstimator):
         Weight of the constant: the affinity of a pair without features.
     n_features_in_ : int
         p, the number of features of a pair.
-    history_ : dict of lists: primal, dual, gap, seconds, …, one value an iteration
+    history_ : dict of lists: primal, dual, gap, seconds, …, one value per iteration
     certified_ : bool
         Whether the gap is a certificate: not with ``decode="greedy"``.
     solver_ : str, the solver that ran
     converged_ : bool
     interrupted_ : bool, whether Ctrl-C ended the training
     n_iter_ : int
+
+    References
+    ----------
+    .. [Finley2005] T. Finley and T. Joachims. Supervised clustering with support vector machines. ICML, 2005.
 
     Examples
     --------
@@ -372,7 +376,7 @@ class SupervisedClusterer(RiskEstimator):
     # ------------------------------------------------------------------ prediction
 
     def predict(self, X: Sequence[Any]) -> list[np.ndarray]:
-        """The clusters of each set.
+        """Return the clusters of each set.
 
         Parameters
         ----------
@@ -386,7 +390,7 @@ class SupervisedClusterer(RiskEstimator):
         return [found.labels for found in self._decoded(X, self.decode)]
 
     def bound(self, x: Any) -> Clustering:
-        """The predicted clusters of one set, with a bound on the score of every other partition.
+        """Return the predicted clusters of one set, with a bound on the score of every other partition.
 
         Parameters
         ----------
@@ -404,7 +408,7 @@ class SupervisedClusterer(RiskEstimator):
         return Clustering(found.labels, found.value, max(bound, found.value))
 
     def affinity(self, x: Any) -> np.ndarray:
-        """The learnt affinities between the items of one set: positive attracts.
+        """Return the learnt affinities between the items of one set: positive attracts.
 
         Parameters
         ----------
@@ -417,7 +421,7 @@ class SupervisedClusterer(RiskEstimator):
         return correlation.square(self._affinities([x])[0], len(x))
 
     def score(self, X: Sequence[Any], y: Sequence[Any]) -> float:
-        """F1 over pairs of items that are together: ``mercer.metrics.pairwise_score(y, predict(X)).f1``.
+        """Return the F1 over pairs of items that are together: ``mercer.metrics.pairwise_score(y, predict(X)).f1``.
 
         Parameters
         ----------
@@ -432,7 +436,7 @@ class SupervisedClusterer(RiskEstimator):
         return self._quality(self._flat(self), *self._read(X, y))
 
     def certify(self, X: Sequence[Any], y: Sequence[Any]) -> Certificate:
-        """Bounds on the training objective that hold for any ``decode``.
+        """Return bounds on the training objective that hold for any ``decode``.
 
         The linear relaxation bounds every set's loss from above, and the dual value of training bounds the
         optimum from below (its planes are those of real partitions, whether or not they were the worst ones). With

@@ -62,7 +62,7 @@ class Alignment:
     def from_rows(
         cls, top: Sequence[Any], bottom: Sequence[Any], gap: Any = GAP, score: float | None = None, local: bool = False
     ) -> Alignment:
-        """The alignment that two gapped rows of one length show.
+        """Return the alignment that two gapped rows of one length show.
 
         Parameters
         ----------
@@ -117,7 +117,7 @@ class Alignment:
         return (a, c + 1), (b, d + 1)
 
     def rows(self, gap: Any = GAP) -> tuple[Any, Any]:
-        """The two gapped rows: strings for strings, otherwise lists of tokens.
+        """Return the two gapped rows: strings for strings, otherwise lists of tokens.
 
         A local alignment has rows for the part that it covers.
         """
@@ -129,7 +129,7 @@ class Alignment:
         return top, bottom
 
     def format(self, width: int | None = 80) -> str:
-        """The two rows with markers between: ``|`` under equal symbols, ``.`` under unequal ones.
+        """Return the two rows with markers between: ``|`` under equal symbols, ``.`` under unequal ones.
 
         Parameters
         ----------

@@ -25,7 +25,7 @@ _SUM = 1e-6  # how far the shares of a bag may be from summing to 1
 
 
 class Bags(Displayed):
-    """Which rows are in which bag, and the share of each class in every bag.
+    """The assignment of rows to bags, and the share of each class in every bag.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ class Bags(Displayed):
     def from_frame(
         cls, frame: Any, group: str, proportions: Any = None, *, weight: str | None = None, **options: Any
     ) -> Bags:
-        """Bags from a column of a data frame.
+        """Return bags from a column of a data frame.
 
         Parameters
         ----------
@@ -379,7 +379,7 @@ class Bags(Displayed):
         return self.shares[:, 1] if self.shares.shape[1] == 2 else self.shares
 
     def select(self, chosen: Any) -> tuple[Bags, np.ndarray]:
-        """Some bags with their rows renumbered, and those rows.
+        """Return some bags with their rows renumbered, and those rows.
 
         Parameters
         ----------
@@ -417,7 +417,7 @@ class Bags(Displayed):
         return made, rows.astype(np.int64)
 
     def mean(self, values: np.ndarray) -> np.ndarray:
-        """Means over the members of each bag, by `row_weight`.
+        """Return means over the members of each bag, by `row_weight`.
 
         Parameters
         ----------
@@ -435,7 +435,7 @@ class Bags(Displayed):
 
 
 def bag_proportions(y: Any, bags: Any, classes: Any = None) -> np.ndarray:
-    """The share of each class in each bag, from labels.
+    """Return the share of each class in each bag, from labels.
 
     Parameters
     ----------
@@ -490,7 +490,7 @@ def make_bags(
     size : int
         Rows in a bag. With ``"random"`` the last bag takes what is left. Not used by ``"groups"``.
     scheme : {"random", "iid", "hierarchical", "groups"}, default="random"
-        ``"random"`` cuts a permutation of the rows. ``"iid"`` draws ``n_bags`` bags of rows with replacement.
+        ``"random"`` splits a permutation of the rows. ``"iid"`` draws ``n_bags`` bags of rows with replacement.
         ``"hierarchical"`` draws a group for each bag, all equally likely, then rows of it with replacement.
         ``"groups"`` makes every group a bag. A row drawn twice into a bag counts twice there.
     groups : array of n values, optional
@@ -550,7 +550,7 @@ def make_bags(
 def sample_mixture_bags(
     components: Any, size: int, n_bags: int, *, weights: Any = None, random_state: Any = None
 ) -> tuple[np.ndarray, np.ndarray, Bags]:
-    """Bags from a mixture: a component for each bag, then independent rows of it.
+    """Return bags from a mixture: a component for each bag, then independent rows of it.
 
     Parameters
     ----------
@@ -569,7 +569,7 @@ def sample_mixture_bags(
     X : ndarray of n_bags · size rows
     y : ndarray of labels
     bags : Bags
-        With the proportions of ``y``, numbered as they were drawn.
+        With the proportions of ``y``, numbered in the order of drawing.
 
     Examples
     --------

@@ -54,7 +54,7 @@ def check_points(name: str, points: Any, *, least: int = 1) -> np.ndarray:
 
 
 class PointCloud:
-    """Hold points, and normals and faces where they are known.
+    """Points, with optional normals and faces.
 
     Parameters
     ----------

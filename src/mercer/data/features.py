@@ -66,28 +66,28 @@ class FeatureIndex(Saved):
     __hash__ = None  # type: ignore[assignment]
 
     def find(self, name: str) -> int:
-        """The column of a name, -1 if it has none."""
+        """Return the column of a name, -1 if it has none."""
         return self._core.find(name)
 
     def name(self, column: int) -> str:
-        """The name of a column; a hashed one is called ``hash[column]``."""
+        """Return the name of a column; a hashed one is called ``hash[column]``."""
         return f"hash[{column}]" if self.n_bits else self._core.name(int(column))
 
     def names(self) -> list[str]:
-        """The names of all columns."""
+        """Return the names of all columns."""
         return [self.name(column) for column in range(len(self))]
 
     # ------------------------------------------------------------------ reading
 
     def learn(self, X: Any, template: Template | None = None, dtype: Any = np.float64) -> Sequences:
-        """Reads X and takes its features into the vocabulary, which is sorted afterwards if it was empty before.
+        """Read X and add its features to the vocabulary, which is then sorted if it was empty before.
 
         Columns that exist keep their place: later calls append.
         """
         return self._read(X, template, grow=True, dtype=dtype)
 
     def encode(self, X: Any, template: Template | None = None, dtype: Any = np.float64) -> Sequences:
-        """Reads X with the features known; others are left out."""
+        """Read X with the known features and leave out others."""
         return self._read(X, template, grow=False, dtype=dtype)
 
     def _read(self, X: Any, template: Template | None, grow: bool, dtype: Any) -> Sequences:
@@ -104,7 +104,7 @@ class FeatureIndex(Saved):
         return Sequences(rows, offsets, index=self)
 
     def edge_rows(self, X: Any, template: Template, grow: bool, dtype: Any = np.float64) -> Rows:
-        """The rows of a template's bigram features (features of the transition into each position)."""
+        """Return the rows of a template's bigram features (features of the transition into each position)."""
         fresh = len(self) == 0
         _, indptr, indices, values = self._core.encode_columns(
             *reader_columns(template, template.edge_patterns, X), grow
@@ -150,7 +150,7 @@ class FeatureIndex(Saved):
         return offsets - offsets[0], indptr, indices, values
 
     def places(self, names: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
-        """The columns of names in Arrow's layout (bytes, offsets), -1 for those it does not know."""
+        """Return the columns of names in Arrow's layout (bytes, offsets), -1 for those it does not know."""
         data, offsets = (np.ascontiguousarray(part) for part in names)
         alone = np.arange(len(offsets), dtype=np.int64)
         _, indptr, indices, _ = self._core.encode_utf8(data, offsets, alone, False)
@@ -161,12 +161,12 @@ class FeatureIndex(Saved):
     # ------------------------------------------------------------------ keeping
 
     def to_arrays(self) -> dict[str, np.ndarray]:
-        """The names as bytes and offsets, for a model file."""
+        """Return the names as bytes and offsets, for a model file."""
         return dict(zip(("bytes", "offsets"), self._core.state(), strict=True))
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, np.ndarray], n_bits: int = 0) -> FeatureIndex:
-        """The inverse of :meth:`to_arrays`."""
+        """Return the inverse of :meth:`to_arrays`."""
         index = cls(n_bits)
         index._names = None if n_bits else arrays
         return index

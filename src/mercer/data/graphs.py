@@ -70,12 +70,12 @@ class Graph:
         return np.stack([rows[upper], self.indices[upper]], axis=1)
 
     def neighbours(self, node: int) -> np.ndarray:
-        """The neighbours of a node, ascending."""
+        """Return the neighbours of a node, ascending."""
         v = range(self.n_nodes)[node]
         return self.indices[self.indptr[v] : self.indptr[v + 1]]
 
     def adjacency(self) -> Any:
-        """The adjacency matrix in SciPy's CSR form: edge weights, or ones."""
+        """Return the adjacency matrix in SciPy's CSR form: edge weights, or ones."""
         from scipy.sparse import csr_matrix
 
         values = np.ones(len(self.indices)) if self.edge_weights is None else self.edge_weights
@@ -213,7 +213,7 @@ class Graphs:
         names: Sequence[str] | None = None,
         simplify: bool = False,
     ) -> Graphs:
-        """From lists of edges, one list a graph.
+        """Build from lists of edges, one list a graph.
 
         Parameters
         ----------
@@ -272,7 +272,7 @@ class Graphs:
         names: Sequence[str] | None = None,
         simplify: bool = False,
     ) -> Graphs:
-        """From adjacency matrices, sparse or dense: an entry other than 0 is an edge.
+        """Build from adjacency matrices, sparse or dense: an entry other than 0 is an edge.
 
         Parameters
         ----------
@@ -315,7 +315,7 @@ class Graphs:
         weight: str | None = None,
         simplify: bool = False,
     ) -> Graphs:
-        """From networkx graphs. Nodes are numbered in the order of ``graph.nodes``.
+        """Build from networkx graphs. Nodes are numbered in the order of ``graph.nodes``.
 
         Parameters
         ----------
@@ -367,7 +367,7 @@ class Graphs:
 
     @classmethod
     def from_tu(cls, path: str | os.PathLike[str], *, simplify: bool = False) -> Graphs:
-        """From a data set in the TU Dortmund text format; see `read_tu`, which also gives the labels of the graphs.
+        """Build from a data set in the TU Dortmund text format; `read_tu` also returns the labels of the graphs.
 
         Examples
         --------
@@ -390,7 +390,7 @@ class Graphs:
         one_way: bool,
         **others: Any,
     ) -> Graphs:
-        """From entries (row, column) of the stacked adjacency, in any order.
+        """Build from entries (row, column) of the stacked adjacency, in any order.
 
         Parameters
         ----------
@@ -470,7 +470,7 @@ class Graphs:
 
     @classmethod
     def concatenate(cls, parts: Sequence[Graphs]) -> Graphs:
-        """One after the other. Labels, attributes, weights and names: all parts have them, or none.
+        """Concatenate graphs; all parts have labels, attributes, weights and names, or none has.
 
         Examples
         --------
@@ -633,7 +633,7 @@ class Graphs:
         return Graphs.concatenate([self, other])
 
     def to_networkx(self) -> list[Any]:
-        """As networkx graphs, with the attributes ``label``, ``attributes`` (nodes), ``label``, ``weight`` (edges).
+        """Return networkx graphs with the attributes ``label``, ``attributes`` (nodes), ``label``, ``weight`` (edges).
 
         Examples
         --------

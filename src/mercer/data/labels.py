@@ -122,7 +122,7 @@ class LabelLists(Sequence[list[Any]]):
         place = np.array([index._lookup[label] for label in self.classes], np.int32)
         tags, allowed = self.tags, None
         labels = np.where(tags.labels >= 0, place[tags.labels], np.int32(-1)) if len(place) else tags.labels
-        if tags.allowed is not None:
+        if tags.allowed is not None and self.unsaid is not None:
             allowed = np.zeros((len(labels), len(index)), np.uint8)
             allowed[:, place] = tags.allowed
             allowed[(labels >= 0) | self.unsaid] = 1
@@ -175,7 +175,7 @@ class LabelIndex(Saved):
 
     @classmethod
     def from_sequences(cls, y: Sequence[Sequence[Any]]) -> LabelIndex:
-        """All labels that occur, sorted. ``None`` and sets of labels are taken as partly known labels."""
+        """Return all labels that occur, sorted. ``None`` and sets of labels are partly known labels."""
         if isinstance(y, LabelLists):
             return cls(y.classes)
         _check_list(y)
@@ -208,7 +208,7 @@ class LabelIndex(Saved):
         return cls(sorted(found))
 
     def with_unseen(self, y: Sequence[Sequence[Any]]) -> LabelIndex:
-        """The same labels under the same numbers, and after them those of ``y`` that are not among them."""
+        """Return the same labels under the same numbers, and after them those of ``y`` that are not among them."""
         unseen = [label for label in LabelIndex.from_sequences(y).classes if label not in self._lookup]
         return LabelIndex([*self.classes, *unseen]) if unseen else self
 
@@ -269,6 +269,6 @@ class LabelIndex(Saved):
             raise ValueError(f"sequence {i}, position {t}: unknown label {tag!r}; known are {known}") from None
 
     def decode(self, labels: np.ndarray, offsets: np.ndarray) -> list[list[Any]]:
-        """Stacked numbers as lists of labels, one list for each sequence; None for −1."""
+        """Convert stacked indices to lists of labels, one list for each sequence; None for −1."""
         bounds = np.ascontiguousarray(offsets, np.int64)
         return _core.chain.label_lists(self.classes, np.ascontiguousarray(labels, np.int32), bounds)

@@ -92,7 +92,7 @@ def paragraph_spans(text: str) -> list[tuple[int, int]]:
 
 
 def sentence_spans(text: str) -> list[tuple[int, int]]:
-    """Sentences as (start, end) in the text, in order; between them there is only white space.
+    """Return sentences as (start, end) in the text, in order; between them there is only white space.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ def sentence_spans(text: str) -> list[tuple[int, int]]:
     Returns
     -------
     spans : list of (start, end)
-        ``text[start:end]`` is a sentence, line breaks inside it as they were.
+        ``text[start:end]`` is a sentence, with its line breaks.
 
     Examples
     --------
@@ -120,7 +120,7 @@ def sentence_spans(text: str) -> list[tuple[int, int]]:
 
 
 def split_sentences(text: str) -> list[str]:
-    """The sentences of a text, each on one line.
+    """Return the sentences of a text, each on one line.
 
     Rules, not a model: they know titles, initials, abbreviations, decimals, addresses, quotes and brackets after a
     mark, ellipses and list items, for English and languages with its punctuation. Blank lines end a sentence.
@@ -132,7 +132,7 @@ def split_sentences(text: str) -> list[str]:
     Returns
     -------
     sentences : list of str
-        White space inside a sentence is made single spaces; use :func:`sentence_spans` for places in the text.
+        White space inside a sentence is made single spaces; use :func:`sentence_spans` for positions in the text.
 
     Examples
     --------

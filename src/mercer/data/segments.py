@@ -34,9 +34,9 @@ _FORMS = ("auto", "triples", "bio", "boundaries", "frames")
 
 
 def segments_from_frames(labels: Sequence[Any]) -> list[Segment]:
-    """Runs of one label as segments.
+    """Return runs of one label as segments.
 
-    Two neighbouring segments of one label cannot be written with a label a position: they come back as one.
+    A label per position cannot represent two neighbouring segments of one label: they come back as one.
 
     Examples
     --------
@@ -49,7 +49,7 @@ def segments_from_frames(labels: Sequence[Any]) -> list[Segment]:
 
 
 def segments_to_frames(segments: Sequence[Segment]) -> list[Any]:
-    """The label of every position.
+    """Return the label of every position.
 
     Examples
     --------
@@ -62,7 +62,7 @@ def segments_to_frames(segments: Sequence[Segment]) -> list[Any]:
 def segments_from_boundaries(
     boundaries: Sequence[int], length: int, labels: Sequence[Any] | None = None
 ) -> list[Segment]:
-    """Segments that start at the given positions.
+    """Return segments that start at the given positions.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ def segments_from_boundaries(
 
 
 def segments_to_boundaries(segments: Sequence[Segment]) -> list[int]:
-    """Where segments start, 0 included.
+    """Return the positions where segments start, 0 included.
 
     Examples
     --------
@@ -110,9 +110,9 @@ def segments_to_boundaries(segments: Sequence[Segment]) -> list[int]:
 
 
 def segments_from_bio(tags: Sequence[str], outside: str = "O") -> list[Segment]:
-    """Segments of BIO tags (IOB2): ``B-x`` begins a segment ``x``, ``I-x`` goes on with it.
+    """Return segments of BIO tags (IOB2): ``B-x`` begins a segment ``x``, ``I-x`` continues it.
 
-    Every outside position becomes a segment of its own, of length 1 and with the label ``outside``: long stretches of
+    Every outside position becomes a segment of length 1 with the label ``outside``: long stretches of
     them then do not ask for a large ``max_length``.
 
     Examples
@@ -137,7 +137,7 @@ def segments_from_bio(tags: Sequence[str], outside: str = "O") -> list[Segment]:
 
 
 def segments_to_bio(segments: Sequence[Segment], outside: str = "O") -> list[str]:
-    """BIO tags of segments; those labelled ``outside`` are written as that.
+    """Return BIO tags of segments; segments labelled ``outside`` keep this tag.
 
     Examples
     --------
@@ -152,7 +152,7 @@ def segments_to_bio(segments: Sequence[Segment], outside: str = "O") -> list[str
 
 
 def check_segments(segments: Sequence[Segment], length: int) -> list[Segment]:
-    """The triples as tuples, if they cover the sequence without gap or overlap; else ValueError says where not.
+    """Return the triples as tuples, if they cover the sequence without gap or overlap; else ValueError says where not.
 
     Examples
     --------
@@ -183,14 +183,14 @@ def check_segments(segments: Sequence[Segment], length: int) -> list[Segment]:
 
 
 def as_segments(y: Sequence[Any], lengths: Sequence[int] | np.ndarray, form: str = "auto") -> list[list[Segment]]:
-    """Segmentations of many sequences, in any of the four forms, as lists of triples.
+    """Return segmentations of many sequences, in any of the four forms, as lists of triples.
 
     Parameters
     ----------
-    y : list, one item a sequence
+    y : list, one item per sequence
     lengths : numbers of positions of the sequences
     form : {"auto", "triples", "bio", "boundaries", "frames"}, default="auto"
-        How they are written. ``"auto"`` looks at all of them: items of three are triples; strings of which all are
+        How they are written. ``"auto"`` examines all of them: items of three are triples; strings that are all
         ``O``, ``B-…`` or ``I-…`` are BIO tags; as many items as positions in every sequence are frames; what is left
         are boundaries.
 
@@ -316,7 +316,7 @@ class Segmentations:
     def from_segments(
         cls, y: Sequence[Sequence[Segment]], lengths: Sequence[int] | np.ndarray, classes: Sequence[Any] | LabelIndex
     ) -> Segmentations:
-        """From lists of triples that cover their sequences; labels are numbered in the order of ``classes``."""
+        """Build from lists of triples that cover their sequences; labels are numbered in the order of ``classes``."""
         if len(y) != len(lengths):
             raise ValueError(f"{len(lengths)} sequences in X, {len(y)} in y")
         names = list(classes.classes if isinstance(classes, LabelIndex) else classes)
@@ -340,14 +340,14 @@ class Segmentations:
 
     @classmethod
     def from_marks(cls, length: np.ndarray, label: np.ndarray, positions: np.ndarray) -> Segmentations:
-        """From the length and the label of the segment that starts at each position; length 0 where none does."""
+        """Build from the length and the label of the segment that starts at each position; length 0 where none does."""
         starts = np.flatnonzero(length)
         firsts = np.searchsorted(starts, np.asarray(positions) - positions[0])
         return cls(length[starts], label[starts], firsts, positions)
 
     @classmethod
     def from_frames(cls, labels: np.ndarray, positions: np.ndarray) -> Segmentations:
-        """Runs of one label a position, as numbers."""
+        """Return runs of equal labels, given one label index per position."""
         labels, positions = np.asarray(labels), np.asarray(positions, dtype=np.int64)
         begins = positions[:-1] - positions[0]
         new = np.ones(len(labels), bool)
@@ -358,13 +358,13 @@ class Segmentations:
         return cls(lengths, labels[starts], np.searchsorted(starts, positions - positions[0]), positions)
 
     def marks(self) -> tuple[np.ndarray, np.ndarray]:
-        """Length and label of the segment that starts at each position (int32 arrays); 0 where none does."""
+        """Return length and label of the segment that starts at each position (int32 arrays); 0 where none does."""
         length, label = (np.zeros(self.n_positions, np.int32) for _ in range(2))
         length[self.starts], label[self.starts] = self.lengths, self.labels
         return length, label
 
     def frames(self) -> np.ndarray:
-        """The label of every position; −1 in a sequence that has no segmentation."""
+        """Return the label of every position; −1 in a sequence that has no segmentation."""
         if self.complete:
             return np.repeat(self.labels, self.lengths)
         out = np.full(self.n_positions, -1, np.int32)
@@ -373,7 +373,7 @@ class Segmentations:
         return out
 
     def segments(self, classes: Sequence[Any] | LabelIndex) -> list[list[Segment]]:
-        """Lists of (start, end, label) with names of labels."""
+        """Return lists of (start, end, label) with names of labels."""
         names = list(classes.classes if isinstance(classes, LabelIndex) else classes)
         begins = np.repeat(self.positions[:-1] - self.positions[0], np.diff(self.firsts))
         starts = self.starts - begins
@@ -436,11 +436,11 @@ class Segmentations:
 
 
 class SpanSequences(Sequences):
-    """Sequences with features of whole segments, and of two neighbouring ones, written out for every place.
+    """Sequences with explicit features of all segments, and of pairs of neighbouring segments.
 
-    For features that are no sum, mean or variance of features of positions (those :class:`~mercer.structures.Segments`
-    makes itself). They take positions × max_length × features numbers, those of neighbours max_length times as many,
-    so keep ``max_length`` short.
+    For features that are not sums, means or variances of features of positions (those
+    :class:`~mercer.structures.Segments` makes itself). They take positions × max_length × features numbers, those of
+    neighbours max_length times as many, so keep ``max_length`` short.
 
     Parameters
     ----------
@@ -493,7 +493,7 @@ class SpanSequences(Sequences):
         *,
         pairs: Callable[[Any, int, int, int], Any] | None = None,
     ) -> SpanSequences:
-        """Features ``function(x, start, end)`` of all segments up to ``max_length``.
+        """Return features ``function(x, start, end)`` of all segments up to ``max_length``.
 
         x is the matrix of the sequence, or ``inputs[i]`` if given. ``pairs(x, start, boundary, end)`` gives those of
         the neighbouring segments [start, boundary) and [boundary, end).
@@ -535,7 +535,7 @@ class SpanSequences(Sequences):
 
     @classmethod
     def concatenate(cls, parts: Sequence[Sequences]) -> SpanSequences:
-        """One after the other."""
+        """Concatenate several collections."""
         held = [p for p in parts if isinstance(p, SpanSequences)]
         if len(held) < len(parts) or len({p.pair_spans is None for p in held}) > 1:
             raise ValueError("some of the parts have features of segments and some do not")

@@ -214,7 +214,7 @@ class Sequences:
 
     @classmethod
     def from_matrices(cls, matrices: Iterable[Any], dtype: Any = None) -> Sequences:
-        """From a list of 2-D arrays or sparse matrices, one for each sequence.
+        """Build from a list of 2-D arrays or sparse matrices, one for each sequence.
 
         Examples
         --------
@@ -250,7 +250,7 @@ class Sequences:
 
     @classmethod
     def concatenate(cls, parts: Sequence[Sequences]) -> Sequences:
-        """One after the other.
+        """Concatenate several collections.
 
         Examples
         --------
@@ -355,7 +355,7 @@ class Sequences:
     __hash__ = None  # type: ignore[assignment]
 
     def matrix(self) -> Any:
-        """The stacked feature vectors as a NumPy array or a SciPy CSR matrix."""
+        """Return the stacked feature vectors as a NumPy array or a SciPy CSR matrix."""
         return self.rows.matrix(int(self.offsets[0]), int(self.offsets[-1]))
 
     # ------------------------------------------------------------------ parts of it

@@ -43,7 +43,7 @@ KINDS = ("sequences", "rows", "texts", "graphs", "bags", "items")
 
 
 class StoreError(ModelFileError):
-    """A store that cannot be read or written: damaged, cut short, of another kind, or in use by another writer."""
+    """A store cannot be read or written: corrupted, truncated, of another kind, or in use by another writer."""
 
 
 class Store:
@@ -280,7 +280,7 @@ class Store:
         return self.walk()
 
     def walk(self) -> Iterator[Partition]:
-        """The pieces one after the other; the memory of one is given back when the next is asked for."""
+        """Iterate over the pieces; the memory of one is released when the next is requested."""
         for i in range(len(self)):
             try:
                 yield self[i]
@@ -331,7 +331,7 @@ class Store:
         return {"path": self.path, "_manifest": self._manifest, "_places": {}, "_mapped": {}, "_checked": set()}
 
     def distributed(self) -> StoreOnWorkers:
-        """The pieces as parts that the workers of the current Dask cluster read; they must see the folder by this path.
+        """Return the pieces as parts for the workers of the current Dask cluster, which must see this path.
 
         ``Tagger().fit(store.distributed())`` trains there, ``Tagger().fit(store)`` in this process, to equal weights.
         """
@@ -612,7 +612,7 @@ def _write_labels(y: LabelLists, out: Writer) -> Any:
     tags = y.tags
     out.arrays["y.labels"] = np.asarray(tags.labels, np.int32)
     out.arrays["y.offsets"] = np.asarray(tags.offsets - tags.offsets[0], np.int64)
-    if tags.allowed is not None:
+    if tags.allowed is not None and y.unsaid is not None:
         out.arrays["y.allowed"], out.arrays["y.unsaid"] = tags.allowed, y.unsaid
     return out.node(list(y.classes), "classes")
 

@@ -105,8 +105,8 @@ class Template:
     pair of neighbouring labels. ``%x[row,column]`` stands for a cell, ``row`` counted from the current token. Beyond
     CRF++, ``%lower[row,column]`` is the cell in lower case, ``%prefix3[row,column]`` and ``%suffix3[row,column]`` its
     first and last characters (1 to 9 of them; a shorter cell as it is), and ``%shape[row,column]`` its letters as
-    ``A`` and ``a`` and its digits as ``0``, repeats once: ``Aa`` for ``Paris``. The rest of the line is kept as it is,
-    so that the name before the colon keeps templates apart. Beyond the ends of the sentence a cell reads ``_B-1``,
+    ``A`` and ``a`` and its digits as ``0``, repeats once: ``Aa`` for ``Paris``. The rest of the line is kept, so the
+    name before the colon distinguishes templates. Beyond the ends of the sentence a cell reads ``_B-1``,
     ``_B-2``, ... and ``_B+1``, ``_B+2``, ...
 
     Attributes
@@ -175,7 +175,7 @@ class Template:
 
     @classmethod
     def load(cls, name_or_path: FilePath) -> Template:
-        """A built-in template by its name, or one from a file.
+        """Return a built-in template by its name, or one from a file.
 
         Parameters
         ----------
@@ -212,7 +212,7 @@ class Template:
         return max((piece[1] + 1 for piece in cells if isinstance(piece, tuple)), default=0)
 
     def expand(self, sentence: Sequence[Sequence[str]]) -> tuple[list[list[str]], list[list[str]]]:
-        """All features of a sentence as strings, spelled out.
+        """Return all features of a sentence as strings, spelled out.
 
         Parameters
         ----------

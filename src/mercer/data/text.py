@@ -36,8 +36,8 @@ class TextBuffer:
         - an Arrow array or chunked array (string, binary, also dictionary-encoded), without a copy where it is in one
           piece;
         - a pandas or Polars series;
-        - a path (`pathlib.Path`) or an open file, text or binary: one document a line, ``.gz`` unpacked. A line ends
-          with ``\\n``, ``\\r\\n`` or ``\\r``; an end of line at the end of the file begins no further document;
+        - a path (`pathlib.Path`) or an open file, text or binary: one document per line, ``.gz`` is decompressed. A
+          line ends with ``\\n``, ``\\r\\n`` or ``\\r``; a line end at the end of the file begins no further document;
         - a `TextBuffer`, whose memory is shared.
 
         bytes need not be UTF-8: what is not belongs to no word. Missing documents are an error.
@@ -72,7 +72,7 @@ class TextBuffer:
 
     @classmethod
     def from_arrays(cls, data: np.ndarray, offsets: np.ndarray, binary: bool = False) -> TextBuffer:
-        """A buffer over arrays that are there already, without a copy.
+        """Return a buffer over arrays that are there already, without a copy.
 
         Parameters
         ----------

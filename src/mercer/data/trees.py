@@ -23,7 +23,7 @@ _UNESCAPES = {"-LRB-": "(", "-RRB-": ")"}
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A terminal in a rule, so that the word ``"."`` and the label ``"."`` stay apart.
+    """A terminal in a rule, which distinguishes the word ``"."`` from the label ``"."``.
 
     Examples
     --------
@@ -77,7 +77,7 @@ class Tree:
 
     @classmethod
     def parse(cls, text: str) -> Tree:
-        """One tree in bracket notation; an outer pair of brackets without a label is left out, as in the Penn Treebank.
+        """Parse one tree in bracket notation; outer brackets without a label are dropped, as in the Penn Treebank.
 
         ``-LRB-`` and ``-RRB-`` are read as the words ``(`` and ``)``.
         """
@@ -151,7 +151,7 @@ class Tree:
     # ------------------------------------------------------------------ parts
 
     def nodes(self) -> Iterator[Tree]:
-        """All nodes, a node before its children, from left to right."""
+        """Return all nodes, a node before its children, from left to right."""
         todo: list[Tree] = [self]
         while todo:
             node = todo.pop()
@@ -159,7 +159,7 @@ class Tree:
             todo.extend(child for child in reversed(node.children) if isinstance(child, Tree))
 
     def leaves(self) -> list[str]:
-        """The words, from left to right."""
+        """Return the words, from left to right."""
         words = []
         todo: list[Tree | str] = [self]
         while todo:
@@ -171,14 +171,14 @@ class Tree:
         return words
 
     def rules(self) -> list[tuple[str, tuple[str | Word, ...]]]:
-        """The rule (label, children) of every node, in the order of :meth:`nodes`: the leftmost derivation."""
+        """Return the rule (label, children) of every node, in the order of :meth:`nodes`: the leftmost derivation."""
         return [
             (node.label, tuple(Word(c) if isinstance(c, str) else c.label for c in node.children))
             for node in self.nodes()
         ]
 
     def spans(self, preterminals: bool = True) -> list[Bracket]:
-        """The brackets (label, start, end), in the order of :meth:`nodes`.
+        """Return the brackets (label, start, end), in the order of :meth:`nodes`.
 
         Parameters
         ----------
@@ -223,7 +223,7 @@ def _tree_from_lists(cls: type[Tree], names: list[str], counts: list[int]) -> Tr
 
 
 def read_trees(text: str) -> list[Tree]:
-    """All trees in a text in bracket notation.
+    """Return all trees in a text in bracket notation.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Data to learn from: generators that need nothing, and loaders of public corpora, downloaded when asked for."""
+"""Data to learn from: generators of synthetic data, and loaders of public corpora, downloaded on request."""
 
 from mercer.datasets.alignments import AlignmentTask, make_alignments
 from mercer.datasets.chains import ChainTask, make_chain_task

@@ -60,7 +60,7 @@ def make_alignments(
     gap_rate : float, default=0.05
         δ: probability of a run of unpaired letters of either string before each pair.
     gap_extension : float, default=0.5
-        ε: probability that such a run goes on.
+        ε: probability that such a run continues.
     flank : int, default=0
         Unrelated letters put before and after each string, from 0 to this many: for local alignment.
     random_state : int, Generator or None, default=0

@@ -13,7 +13,7 @@ __all__ = ["make_mug"]
 
 
 def make_mug(n_points: int = 1000, *, noise: float = 0.0, random_state: Any = 0) -> np.ndarray:
-    """Points on the surface of a mug: a wall, a bottom, a handle, and a spout that breaks the mirror symmetry.
+    """Generate points on the surface of a mug: a wall, a bottom, a handle, and a spout that breaks the mirror symmetry.
 
     Parameters
     ----------

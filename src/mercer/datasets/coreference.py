@@ -188,7 +188,7 @@ _SYNONYMS = {frozenset(pair) for pairs in _NOUNS.values() for pair in pairs}
 
 
 def coreference_features(a: Mapping[str, Any], b: Mapping[str, Any]) -> NDArray[np.float64]:
-    """What two mentions have in common: the features that :data:`COREFERENCE_FEATURES` names.
+    """Return the features of two mentions that :data:`COREFERENCE_FEATURES` names.
 
     Parameters
     ----------

@@ -11,7 +11,7 @@ __all__ = ["load_basenp", "load_conll2000", "load_conll2002"]
 
 
 def load_conll2000(subset: str = "train", data_home: str | os.PathLike[str] | None = None) -> list[Sentence]:
-    """Chunking, from CoNLL 2000: word, part of speech, chunk tag (``B-NP``, ``I-NP``, ...).
+    """Load chunking data of CoNLL 2000: word, part of speech, chunk tag (``B-NP``, ``I-NP``, ...).
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ def load_conll2000(subset: str = "train", data_home: str | os.PathLike[str] | No
 def load_conll2002(
     language: str = "esp", subset: str = "train", data_home: str | os.PathLike[str] | None = None
 ) -> list[Sentence]:
-    """Named entities, from CoNLL 2002: word, part of speech, entity tag (PER, ORG, LOC, MISC in IOB2).
+    """Load named entities of CoNLL 2002: word, part of speech, entity tag (PER, ORG, LOC, MISC in IOB2).
 
     The Dutch files put a ``-DOCSTART-`` token in front of the first sentence of an article; it is taken out.
 
@@ -70,7 +70,7 @@ def load_conll2002(
 
 
 def load_basenp(subset: str = "train", data_home: str | os.PathLike[str] | None = None) -> list[Sentence]:
-    """Base noun phrases, the small sample that comes with CRF++: word, part of speech, ``B``, ``I`` or ``O``.
+    """Load base noun phrases, the small sample that comes with CRF++: word, part of speech, ``B``, ``I`` or ``O``.
 
     Parameters
     ----------

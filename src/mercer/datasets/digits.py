@@ -46,7 +46,7 @@ class DigitCodes(NamedTuple):
     y_test: list[list[str]]
 
     def images(self, subset: str = "test") -> list[Floats]:
-        """The codes as pictures: for each an array of shape (length, 8, 8), 0 paper and 1 ink.
+        """Return the codes as pictures: for each an array of shape (length, 8, 8), 0 paper and 1 ink.
 
         Examples
         --------
@@ -63,7 +63,7 @@ class DigitCodes(NamedTuple):
 def make_digit_codes(
     n_train: int = 400, n_test: int = 200, random_state: int | np.random.Generator | None = 0
 ) -> DigitCodes:
-    """Handwritten codes of 6 to 10 digits, each a finger's walk over neighbouring keys of a telephone keypad.
+    """Generate handwritten codes of 6 to 10 digits, each a finger's walk over neighbouring keys of a telephone keypad.
 
     The images of each digit in scikit-learn's ``load_digits`` are split at random, three in five for
     training; no image of a training code appears in a test code (within either, an image may come again).

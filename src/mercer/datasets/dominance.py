@@ -25,10 +25,10 @@ def make_nondominant(
     sigma: float = 0.0,
     random_state: int | np.random.Generator | None = 0,
 ) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
-    """Inputs that say nothing about their label, the most frequent of which has less than half.
+    """Generate inputs without information about their label; the most frequent one has less than half.
 
     Labels come in exact proportion: ``p_top · n`` examples of label 0, the others as equal as whole numbers allow. The
-    best that any answer can do is label 0 everywhere, an error of ``1 − p_top``.
+    best prediction is label 0 everywhere, with an error of ``1 − p_top``.
 
     Parameters
     ----------
@@ -80,11 +80,11 @@ def make_mixed_dominance(
     fixed: ArrayLike | None = None,
     random_state: int | np.random.Generator | None = 0,
 ) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
-    """Five labels; a share of the examples lies at one point where none of them dominates.
+    """Generate examples of five labels, a share of them at one point where no label dominates.
 
     An example of the share ``rho`` has the features ``fixed`` and the label 0, …, 4 with probability 0.4, 0.15, 0.15,
     0.15, 0.15. Any other one has a label drawn uniformly, j, and features from a normal distribution with mean 1 + j:
-    it is all but impossible to confuse. No answer can be wrong less often than ``0.6 · rho`` in the mean.
+    it is all but impossible to confuse. The Bayes error is at least ``0.6 · rho``.
 
     The means of the classes lie on one line, so a linear model needs a constant feature to tell five of them apart; it
     is not among the features. The source does not say where the fixed point lies. The default is beside that line: on

@@ -16,7 +16,7 @@ __all__ = ["FaceImages", "load_faces", "make_faces"]
 
 
 class FaceImages(NamedTuple):
-    """Grey images and whose they are."""
+    """Grey images and the people they show."""
 
     images: np.ndarray
     """Of shape (n, height, width), from 0 to 1."""
@@ -34,7 +34,7 @@ def make_faces(
 ) -> FaceImages:
     """Draw faces of several people under changing light.
 
-    A person has a head, eyes, brows, a nose, a mouth and hair of their own, and shades of skin of their own. An image
+    Each person has their own head, eyes, brows, nose, mouth, hair and skin tones. An image
     has a direction of light, which falls on the ellipsoid of the head, a small shift, and noise. Light changes pixels
     more than persons do: nearest neighbours err often.
 

@@ -21,7 +21,7 @@ PAW = ((0, 1), (1, 2), (2, 0), (2, 3))
 
 
 def load_tu(name: str, data_home: str | os.PathLike[str] | None = None) -> tuple[Graphs, np.ndarray]:
-    """A set of labelled graphs in the TU Dortmund text format: MUTAG, PTC_MR, ENZYMES, PROTEINS, Mutagenicity, ...
+    """Load a set of labelled graphs in the TU Dortmund text format: MUTAG, PTC_MR, ENZYMES, PROTEINS, Mutagenicity, ...
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def make_motif_graphs(
     n_labels: int = 0,
     random_state: int | np.random.Generator | None = 0,
 ) -> tuple[Graphs, np.ndarray]:
-    """Two families of random graphs that differ in the motif that was planted into them.
+    """Generate two families of random graphs that differ in the motif that was planted into them.
 
     A graph has random edges, and ``n_motifs`` copies of its family's motif on random nodes. The default motifs, a
     square and a triangle with a tail, have equally many nodes and edges, so that the sizes of the graphs tell nothing.

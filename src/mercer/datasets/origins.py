@@ -20,7 +20,7 @@ __all__ = ["ORIGINS", "FetchError", "Origin", "cache_folder", "fetch", "fetch_fi
 
 
 class FetchError(OSError):
-    """A data set could not be downloaded, or what arrived is not what it should be.
+    """A data set could not be downloaded, or its checksum is wrong.
 
     Examples
     --------

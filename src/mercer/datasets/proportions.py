@@ -31,11 +31,11 @@ Home = str | os.PathLike[str] | None
 
 
 def make_proportion_toy(random_state: Any = None) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """200 points of the plane in two bags whose means lie on the wrong sides.
+    """Generate 200 points of the plane in two bags whose means are on the wrong sides.
 
     Bag 0 holds 60 % positive points, yet its mean lies among the negative ones; bag 1 holds 40 % and has its mean among
-    the positive ones. A learner that looks at the means of bags gets every point wrong; a large margin between points
-    that agree with both shares gets every point right.
+    the positive ones. A learner that uses only the means of bags misclassifies every point; a large margin between
+    points that agree with both shares classifies every point correctly.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ _CUTS: dict[str, tuple[int, ...]] = {
 
 
 def load_adult(subset: str = "train", data_home: Home = None) -> AdultData:
-    """The Adult census data (UCI) as 123 binary features, with all its groups.
+    """Load the Adult census data (UCI) as 123 binary features, with all its groups.
 
     The features are those of the well-known a9a encoding in another order of columns: one for each category (none where
     it is not known), five bins for age, final weight, years of education and hours a week, and two for capital gain and
@@ -185,7 +185,7 @@ def _adult_rows(path: Path) -> list[list[str]]:
 def load_proportion_set(
     name: str, data_home: Home = None, random_state: Any = 0
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """A small public set of two classes, attributes scaled to [−1, 1].
+    """Load a small public set of two classes, attributes scaled to [−1, 1].
 
     Parameters
     ----------
@@ -209,8 +209,8 @@ def load_proportion_set(
 
     Notes
     -----
-    The file of ``"australian"`` has lost the decimal points of three columns. The second, an age, is put right (two
-    digits stand before the point); the third and the seventh are taken as they are.
+    The file of ``"australian"`` has lost the decimal points of three columns. The second, an age, is corrected (two
+    digits before the point); the third and the seventh are used unchanged.
 
     Examples
     --------

@@ -48,7 +48,7 @@ def make_regions(
     n_features: int = 10,
     random_state: Any = 0,
 ) -> RegionTask:
-    """Pictures as graphs of regions with seven labels, in the shape of joint image categorisation.
+    """Generate pictures as graphs of regions with seven labels, in the shape of joint image categorisation.
 
     Regions are random points, joined where a Delaunay triangulation joins them. Labels are drawn by Gibbs sampling
     from a Markov field in which some labels are readily neighbours (a hippo and water) and others are not; features are

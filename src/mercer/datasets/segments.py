@@ -34,7 +34,7 @@ class ActionTask:
     y : list of int arrays of length n_frames
         The action of each frame, from 0.
     segments : list of lists of (start, end, action)
-        With these, neighbouring segments of one action can be told apart.
+        These separate neighbouring segments of one action.
     persons : int array
         Who each sequence is of.
     """
@@ -64,7 +64,7 @@ def make_actions(
     drift: float = 0.0,
     random_state: int | np.random.Generator | None = 0,
 ) -> ActionTask:
-    """Draw sequences of actions with durations of their own: the semi-Markov task with its five levels of difficulty.
+    """Draw sequences of actions with typical durations: the semi-Markov task with its five levels of difficulty.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def make_actions(
     stay : float, default=0.0
         Probability that a segment is followed by another of the same action, as in gait cycles.
     drift : float, default=0.0
-        How far the mean moves in the course of a segment, in units of the distance of means, along a direction of the
+        Drift of the mean in the course of a segment, in units of the distance of means, along a direction of the
         action. It jumps back at the next segment, so with ``stay=1`` it is what shows the boundaries.
     random_state : int, Generator or None, default=0
         Seed; the same seed gives the same task. The actions, persons and labels are the same at every difficulty.
@@ -190,7 +190,7 @@ class _Histogram:
 
 @dataclass(frozen=True)
 class ParagraphTask:
-    """Documents as sentences, with the places where paragraphs start; see :func:`make_paragraphs`.
+    """Documents as sentences, with the positions where paragraphs start; see :func:`make_paragraphs`.
 
     Attributes
     ----------
@@ -234,7 +234,7 @@ def make_paragraphs(
 
     A single sentence says little about where it stands: with a small ``topic_share`` two neighbours may share no word
     of their topic, and the cues are those of whole paragraphs, which are all about one thing and of similar length.
-    ``cue_share`` adds what a classifier of sentences can see: first sentences that begin with a word of their own.
+    ``cue_share`` adds what a classifier of sentences can see: first sentences that begin with a special word.
 
     Parameters
     ----------
@@ -243,7 +243,7 @@ def make_paragraphs(
         Paragraphs in a document, sentences in a paragraph, words in a sentence; with a pair uniform, both ends
         included.
     n_topics : int, default=8
-        Topics, each with 30 words of its own.
+        Topics, each with 30 own words.
     topic_share : float, default=0.5
         Probability that a word is one of the topic.
     cue_share : float, default=0.0
@@ -339,7 +339,7 @@ _PROSE = re.compile(r"[\w\s,.;:'’‘“”\"()*?!—–-]")
 
 
 def load_topics_prose(min_sentences: int = 8) -> ParagraphTask:
-    """English prose that comes with every Python: the reference texts of ``pydoc_data.topics``, with their paragraphs.
+    """Load English prose that comes with Python: the texts of ``pydoc_data.topics``, with their paragraphs.
 
     Paragraphs are what blank lines separate. Kept are those that read as prose: of at least eight words, beginning
     with a capital or a quotation and ending with a full stop, question mark, exclamation mark or colon, with few signs

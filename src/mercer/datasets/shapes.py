@@ -46,9 +46,9 @@ def make_shapes(
     n_shapes: tuple[int, int] = (2, 5),
     random_state: Any = 0,
 ) -> ShapeTask:
-    """Images of overlapping shapes in noise, with a label for every pixel.
+    """Generate images of overlapping shapes in noise, with a label for every pixel.
 
-    Shapes are painted one after another at random places, in random sizes and turned at random; later ones cover
+    Shapes are painted one after another at random positions, in random sizes and orientations; later ones cover
     earlier ones. Every kind has a colour; the noise is independent for each pixel and channel.
 
     Parameters
@@ -59,7 +59,7 @@ def make_shapes(
     noise : float, default=0.5
         Standard deviation of the noise, where colours of two kinds differ by about 0.4.
     n_kinds : int, default=2
-        Kinds of shapes beside the ground: discs, boxes and, with 3, wedges.
+        Kinds of shapes besides the background: discs, boxes and, with 3, wedges.
     n_shapes : (low, high), default=(2, 5)
         Shapes of an image, uniform from ``low`` to ``high``, both included.
     random_state : int, Generator or None, default=0

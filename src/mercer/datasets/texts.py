@@ -88,7 +88,7 @@ class TextData:
     def split(
         self, test_size: float = 0.25, random_state: int | None = 0
     ) -> tuple[list[str], list[str], NDArray[Any], NDArray[Any]]:
-        """Training and test documents, then their labels, in the order of scikit-learn's ``train_test_split``.
+        """Return training and test documents, then their labels, in the order of scikit-learn's ``train_test_split``.
 
         Parameters
         ----------
@@ -119,7 +119,7 @@ class TextData:
 
 @dataclass(frozen=True)
 class SparseData:
-    """Rows of features with labels, and the file that they stand in.
+    """Rows of features with labels, and their file.
 
     Examples
     --------
@@ -147,7 +147,7 @@ def load_reuters21578(
     n_categories: int | None = None,
     data_home: Home = None,
 ) -> TextData:
-    """News wires of 1987, Reuters-21578, in the ModApte division: 9,603 training and 3,299 test documents.
+    """Load news wires of 1987, Reuters-21578, in the ModApte split: 9,603 training and 3,299 test documents.
 
     A document is its title, its dateline and its body; it has any number of topics, also none.
 
@@ -255,7 +255,7 @@ def _tuples(values: Sequence[tuple[str, ...]]) -> NDArray[Any]:
 
 
 def load_20newsgroups(headers: bool = True, data_home: Home = None) -> TextData:
-    """Posts to twenty newsgroups, divided by date: 11,314 training and 7,532 test posts.
+    """Load posts to twenty newsgroups, split by date: 11,314 training and 7,532 test posts.
 
     Parameters
     ----------
@@ -290,7 +290,7 @@ def load_20newsgroups(headers: bool = True, data_home: Home = None) -> TextData:
 
 
 def load_movie_reviews(data_home: Home = None) -> TextData:
-    """Reviews of films, 1,000 against (``"neg"``) and 1,000 in favour (``"pos"``); not divided.
+    """Load film reviews, 1,000 negative (``"neg"``) and 1,000 positive (``"pos"``); not split.
 
     Parameters
     ----------
@@ -355,7 +355,7 @@ def _without_header(text: str) -> str:
 
 
 def load_sms_spam(data_home: Home = None) -> TextData:
-    """Short messages, 4,827 wanted (``"ham"``) and 747 unwanted (``"spam"``); not divided.
+    """Load text messages (SMS), 4,827 wanted (``"ham"``) and 747 unwanted (``"spam"``); not split.
 
     Parameters
     ----------
@@ -382,7 +382,7 @@ def load_sms_spam(data_home: Home = None) -> TextData:
 
 
 def load_ag_news(data_home: Home = None) -> TextData:
-    """News of four kinds, World, Sports, Business and Sci/Tech: the 7,600 test documents of AG's corpus; not divided.
+    """Load news of four kinds, World, Sports, Business and Sci/Tech: 7,600 test documents of AG's corpus; not split.
 
     Parameters
     ----------
@@ -408,7 +408,7 @@ def load_ag_news(data_home: Home = None) -> TextData:
 
 
 def load_trec_questions(fine: bool = False, data_home: Home = None) -> TextData:
-    """Questions by what they ask for (a person, a number, a place, ...): 5,452 for training and 500 for testing.
+    """Load questions by what they ask for (a person, a number, a place, ...): 5,452 for training and 500 for testing.
 
     Parameters
     ----------
@@ -441,7 +441,7 @@ def load_trec_questions(fine: bool = False, data_home: Home = None) -> TextData:
 
 
 def load_r8(data_home: Home = None) -> TextData:
-    """Reuters documents of eight topics, cleaned (no punctuation, digits, stop words): 5,485 and 2,189 documents.
+    """Load Reuters documents of eight topics, cleaned (no punctuation, digits, stop words): 5,485 and 2,189 documents.
 
     The raw documents of the same division are ``load_reuters21578(single_label=True, n_categories=10)``.
 
@@ -465,7 +465,7 @@ def load_r8(data_home: Home = None) -> TextData:
 
 
 def load_webkb(data_home: Home = None) -> TextData:
-    """Web pages of universities by students, faculty, courses and projects, stemmed: 2,803 and 1,396 documents.
+    """Load web pages of universities by students, faculty, courses and projects, stemmed: 2,803 and 1,396 documents.
 
     Parameters
     ----------
@@ -507,7 +507,7 @@ def _index_and_lines(dataset: str, stem: str, home: Home) -> TextData:
 
 
 def load_news20(data_home: Home = None) -> SparseData:
-    """Counts of words in 15,935 posts to twenty newsgroups, 62,061 words; not divided.
+    """Load counts of words in 15,935 posts to twenty newsgroups, 62,061 words; not split.
 
     Parameters
     ----------
@@ -537,7 +537,7 @@ def load_news20(data_home: Home = None) -> SparseData:
 
 
 def load_rcv1_small(labels: str = "binary", data_home: Home = None) -> SparseData:
-    """A thousand documents of RCV1 as tf-idf values, in the format of Vowpal Wabbit.
+    """Load a thousand documents of RCV1 as tf-idf values, in the format of Vowpal Wabbit.
 
     Parameters
     ----------

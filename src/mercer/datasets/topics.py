@@ -76,7 +76,7 @@ def make_topic_tree(
 
     Below the root ``Top`` stand up to 15 topics, below these the topics of the second level, one to twelve leaves, and
     below most of these the leaves; a fifth of the second level are leaves themselves. Below ``World``, topics of the
-    second level are languages with words of their own, which makes their documents easy to place.
+    second level are languages with their own words, so their documents are easy to classify.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ def make_topic_tree(
     length : int or (low, high), default=(10, 30)
         Words in a document; with a pair, uniform from ``low`` to ``high``, both included.
     signal : tuple of floats, optional
-        Share of the words that speak of the topic of each level; the rest is the language. By default
+        Share of the words from the topic of each level; the rest is the language. By default
         ``(0.1, 0.2, 0.3)``, or ``(0.2, 0.4)`` with two levels.
     zipf : float, default=1.0
         The k-th largest class has a share ∝ k^−zipf of the documents; 0 makes classes equally large.
@@ -248,7 +248,7 @@ def _texts(words: Ints, lengths: Ints, n_words: int) -> list[str]:
 
 
 def path_features(label_path: str, separator: str = "/") -> list[str]:
-    """The features of a path: each topic on the way to the leaf, by its whole path.
+    """Return the features of a path: each topic on the way to the leaf, by its whole path.
 
     With features of words i and features p of paths, joint features (i, p) let classes share what they have in common
     in the tree: the score of a class is a sum over the topics on its way. A learner that takes labels
@@ -308,7 +308,7 @@ def make_zipf_corpus(
     separation : float, default=1.0
         How different the classes are.
     mixing : float from 0 to 1, default=0.5
-        How far a document may stray from its class.
+        Variation of a document around its class.
     random_state : int, Generator or None, default=0
         Seed; the same seed gives the same documents.
 

@@ -70,7 +70,7 @@ def make_videos(
     distractors : float, default=0.4
         Share of other frames, of all videos, that show one of five other things, in runs too.
     separation : float, default=2.5
-        How far events and distractors move a frame, in standard deviations of the noise.
+        Shift of a frame by events and distractors, in standard deviations of the noise.
     scene : float, default=0.3
         Standard deviation of the features of scenes.
     random_state : int, Generator or None, default=0
@@ -184,7 +184,7 @@ def make_attribute_categories(
     scatter: float = 0.5,
     random_state: int | np.random.Generator | None = 0,
 ) -> AttributeTask:
-    """Draw images of categories, each of which has every attribute with a probability of its own.
+    """Draw images of categories; each category has its own probability of every attribute.
 
     Parameters
     ----------
@@ -192,7 +192,7 @@ def make_attribute_categories(
     low, high : float, default=0.2 and 0.8
         Probabilities of attributes are uniform between these.
     separation : float, default=2.5
-        How far an attribute moves an image, in standard deviations of the noise.
+        Shift of an image by an attribute, in standard deviations of the noise.
     scatter : float, default=0.5
         Standard deviation of the features of category means.
     random_state : int, Generator or None, default=0

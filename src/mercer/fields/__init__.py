@@ -1,6 +1,6 @@
-"""Random fields learned by sampling: Boltzmann machines, their partition functions, and parts of shapes.
+"""Random fields learnt by sampling: Boltzmann machines, their partition functions, and parts of shapes.
 
-A field gives every state x the probability exp(θ·φ(x)) / Z(θ), where Z sums over all states and is out of reach. Its
+A field gives every state x the probability exp(θ·φ(x)) / Z(θ), where Z sums over all states and is intractable. Its
 gradient needs an expectation under the model, which :mod:`~mercer.fields.learners` estimate in ten ways.
 """
 

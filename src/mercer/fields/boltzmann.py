@@ -18,7 +18,7 @@ __all__ = ["BoltzmannMachine"]
 
 
 class BoltzmannMachine(FieldEstimator):
-    """Learn a Boltzmann machine without hidden units: which pairs of binary columns pull together.
+    """Learn a Boltzmann machine without hidden units: pairwise couplings of binary columns.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ class BoltzmannMachine(FieldEstimator):
     ess : float, default=0.9
         Effective sample size of a step of ``"smc"`` and ``"psmc"``, as a share.
     refresh : float, default=0.5
-        Share of the particles that ``"psmc"`` draws anew at each step.
+        Share of the particles that ``"psmc"`` replaces in each step.
     batch_size : int, default=200
         Rows of a step.
     max_iter : int, optional
@@ -40,7 +40,7 @@ class BoltzmannMachine(FieldEstimator):
     learning_rate : float or (rate, decay), default=(0.05, 0.01)
         Steps η_t = rate / (1 + decay · t) after t steps; a number is constant.
     weight_decay : float, default=0.0
-        λ of the term −½ λ ‖w‖² beside the mean log-likelihood.
+        λ of the term −½ λ ‖w‖² added to the mean log-likelihood.
     momentum : float, default=0.0
         Share of the last step that is added to the next.
     likelihood_every : int, default=0
@@ -61,17 +61,17 @@ class BoltzmannMachine(FieldEstimator):
     intercept_ : array (n_features,)
     values_ : (lo, hi)
         The two values of a column: (0, 1) or (−1, 1), whichever the rows hold.
-    history_ : dict of lists, one value an epoch
+    history_ : dict of lists, one value per epoch
         ``log_likelihood`` where it is known, and figures of the learner: ``n_temperatures``, ``ess``, ``acceptance``.
     n_iter_ : int
     interrupted_ : bool
 
     References
     ----------
-    .. [1] D. Ackley, G. Hinton and T. Sejnowski, "A learning algorithm for Boltzmann machines", Cognitive Science 9,
-       1985.
-    .. [2] H. Xiong, S. Szedmak and J. Piater, "Towards maximum likelihood: learning undirected graphical models using
-       persistent sequential Monte Carlo", ACML 2014.
+    .. [Ackley1985] D. Ackley, G. Hinton and T. Sejnowski. A learning algorithm for Boltzmann machines. Cognitive
+       Science 9, 1985.
+    .. [Xiong2014] H. Xiong, S. Szedmak and J. Piater. Towards maximum likelihood: learning undirected graphical models
+       using persistent sequential Monte Carlo. ACML, 2014.
 
     Examples
     --------

@@ -3,13 +3,8 @@
     log Z ≈ log Z₀ + log mean_s Π_k p̃_{β_{k+1}}(x_k) / p̃_{β_k}(x_k),   β_0 = 0 … β_K = 1
 
 The logarithm of the mean falls below log Z on average (lower bound in expectation); the same run backwards, from draws
-of the model, ends above it [Burda2015]_. With few chains that count, the mean is the luck of one of them: every result
+of the model, ends above it [Burda2015]. With few chains that count, the mean is the luck of one of them: every result
 tells its effective sample size, and one below ten chains has no value.
-
-.. [Burda2015] Y. Burda, R. Grosse and R. Salakhutdinov, "Accurate and conservative estimates of MRF log-likelihood
-   using reverse annealing", AISTATS 2015.
-.. [Salakhutdinov2008] R. Salakhutdinov and I. Murray, "On the quantitative analysis of deep belief networks", ICML
-   2008.
 """
 
 from __future__ import annotations
@@ -34,7 +29,7 @@ _BURN_IN = 200  # sweeps before a run backwards where the model cannot be drawn 
 
 
 class UnreliableEstimateError(ValueError):
-    """Too few chains of an annealing count for a point value.
+    """The effective sample size of annealing is too small for a point estimate.
 
     Examples
     --------
@@ -56,7 +51,7 @@ class LogPartition:
     error : float
         Standard error of the value.
     lower, upper : float
-        What annealing ends below and above on average; −∞ and ∞ where that side was not asked for.
+        What annealing ends below and above on average; −∞ and ∞ if that side was not requested.
     n_temperatures, n_chains : int
     exact_start : bool
         Whether a run backwards began with exact draws of the model; otherwise with sweeps from the particles of
@@ -127,9 +122,9 @@ def log_partition(
     ----------
     model : RBM or BoltzmannMachine
     method : {"exact", "ais", "reverse-ais", "smc"}, default="ais"
-        ``"exact"`` sums over all states (of the smaller layer), ``"ais"`` is annealed importance sampling [1]_,
-        ``"reverse-ais"`` runs it from both ends and gives a bracket [2]_, ``"smc"`` resamples on the way through
-        temperatures that the effective sample size chooses.
+        ``"exact"`` sums over all states (of the smaller layer), ``"ais"`` is annealed importance sampling
+        [Salakhutdinov2008]_, ``"reverse-ais"`` runs it from both ends and gives a bracket [Burda2015]_, ``"smc"``
+        resamples on the way through temperatures that the effective sample size chooses.
     n_temperatures : int, default=1000
         Of annealing; ``"smc"`` finds its own.
     n_chains : int, default=100
@@ -149,9 +144,10 @@ def log_partition(
 
     References
     ----------
-    .. [1] R. Salakhutdinov and I. Murray, "On the quantitative analysis of deep belief networks", ICML 2008.
-    .. [2] Y. Burda, R. Grosse and R. Salakhutdinov, "Accurate and conservative estimates of MRF log-likelihood using
-       reverse annealing", AISTATS 2015.
+    .. [Salakhutdinov2008] R. Salakhutdinov and I. Murray. On the quantitative analysis of deep belief networks. ICML,
+       2008.
+    .. [Burda2015] Y. Burda, R. Grosse and R. Salakhutdinov. Accurate and conservative estimates of MRF log-likelihood
+       using reverse annealing. AISTATS, 2015.
 
     Examples
     --------

@@ -1,7 +1,7 @@
 """Parts of shapes: aligned point clouds of one class, cut into the parts that they have in common.
 
-Cells of a grid are words, clouds are documents, parts are topics [Blei2003]_. Gibbs sampling draws the part of each
-point from the product of three terms [Xiong2013]_:
+Cells of a grid are words, clouds are documents, parts are topics [Blei2003]. Gibbs sampling draws the part of each
+point from the product of three terms [Xiong2013c]:
 
     co-occurrence   (n_wk + β) / (n_k + β W) · (n_mk + α)
     smoothness      exp(Σ_j exp|⟨o_i, o_j⟩| 1[z_j = k]) over neighbours, in the cloud and in other clouds
@@ -10,10 +10,6 @@ point from the product of three terms [Xiong2013]_:
 As printed, the smoothness term does not look at labels and cancels; here neighbours pull towards their own label. The
 printed position term has the variance v_k of the mean alone, which shrinks with every point and silences the other
 two: it is ``position="posterior"``.
-
-.. [Blei2003] D. Blei, A. Ng and M. Jordan, "Latent Dirichlet allocation", JMLR 3, 2003.
-.. [Xiong2013] H. Xiong, S. Szedmak and J. Piater, "3D object class geometry modeling with spatial latent Dirichlet
-   Markov random fields", GCPR 2013.
 """
 
 from __future__ import annotations
@@ -151,7 +147,7 @@ class _PartModel(Saved, Estimator):
 
 
 class SpatialLDA(_PartModel):
-    """Cut aligned point clouds into parts by which cells of a grid occur together (latent Dirichlet allocation).
+    """Divide aligned point clouds into parts by co-occurring cells of a grid (latent Dirichlet allocation).
 
     Parameters
     ----------
@@ -167,7 +163,7 @@ class SpatialLDA(_PartModel):
     Attributes
     ----------
     labels_ : list of int arrays, the part of each point
-    part_words_ : array (n_parts, n_cells + 1), the cells of each part; the last stands for all outside
+    part_words_ : array (n_parts, n_cells + 1), the cells of each part; the last represents all outside
     mixtures_ : array (n_clouds, n_parts), the parts of each cloud
     weights_ : array (n_parts,), the shares of parts
     centres_, variances_ : arrays (n_parts, dimension)
@@ -175,8 +171,10 @@ class SpatialLDA(_PartModel):
 
     References
     ----------
-    .. [1] D. Blei, A. Ng and M. Jordan, "Latent Dirichlet allocation", JMLR 3, 2003.
-    .. [2] T. Griffiths and M. Steyvers, "Finding scientific topics", PNAS 101, 2004.
+    .. [Blei2003] D. Blei, A. Ng and M. Jordan. Latent Dirichlet allocation. Journal of Machine Learning Research 3,
+       2003.
+    .. [Griffiths2004] T. Griffiths and M. Steyvers. Finding scientific topics. Proceedings of the National Academy of
+       Sciences 101, 2004.
 
     Examples
     --------
@@ -230,7 +228,7 @@ class SpatialLDA(_PartModel):
 
 
 class ShapePartModel(_PartModel):
-    """Cut aligned point clouds into parts by co-occurrence, smoothness and position (SLDMRF).
+    """Divide aligned point clouds into parts by co-occurrence, smoothness and position (SLDMRF).
 
     Parameters
     ----------
@@ -253,7 +251,7 @@ class ShapePartModel(_PartModel):
     Attributes
     ----------
     labels_ : list of int arrays, the part of each point
-    part_words_ : array (n_parts, n_cells + 1), the cells of each part; the last stands for all outside
+    part_words_ : array (n_parts, n_cells + 1), the cells of each part; the last represents all outside
     mixtures_ : array (n_clouds, n_parts), the parts of each cloud
     weights_ : array (n_parts,), the shares of parts
     centres_, variances_ : arrays (n_parts, dimension)
@@ -261,8 +259,8 @@ class ShapePartModel(_PartModel):
 
     References
     ----------
-    .. [1] H. Xiong, S. Szedmak and J. Piater, "3D object class geometry modeling with spatial latent Dirichlet Markov
-       random fields", GCPR 2013.
+    .. [Xiong2013c] H. Xiong, S. Szedmak and J. Piater. 3D object class geometry modeling with spatial latent Dirichlet
+       Markov random fields. GCPR, 2013.
 
     Examples
     --------
@@ -392,8 +390,8 @@ class ShapeClassifier(ClassifierMixin, Saved, Estimator):
 
     References
     ----------
-    .. [1] H. Xiong, S. Szedmak and J. Piater, "3D object class geometry modeling with spatial latent Dirichlet Markov
-       random fields", GCPR 2013.
+    .. [Xiong2013c] H. Xiong, S. Szedmak and J. Piater. 3D object class geometry modeling with spatial latent Dirichlet
+       Markov random fields. GCPR, 2013.
 
     Examples
     --------

@@ -25,7 +25,7 @@ VISIBLE = ("binary", "gaussian")
 
 
 class RBM(TransformerMixin, FieldEstimator):
-    """Learn a restricted Boltzmann machine: a density of rows of bits, and features of them.
+    """Learn a restricted Boltzmann machine: a density of binary rows, and features of them.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ class RBM(TransformerMixin, FieldEstimator):
     ess : float, default=0.9
         Effective sample size of a step of ``"smc"`` and ``"psmc"``, as a share.
     refresh : float, default=0.5
-        Share of the particles that ``"psmc"`` draws anew at each step.
+        Share of the particles that ``"psmc"`` replaces in each step.
     batch_size : int, default=100
         Rows of a step.
     max_iter : int, optional
@@ -47,7 +47,7 @@ class RBM(TransformerMixin, FieldEstimator):
     learning_rate : float or (rate, decay), default=(0.2, 0.001)
         Steps η_t = rate / (1 + decay · t) after t steps; a number is constant.
     weight_decay : float, default=0.0
-        λ of the term −½ λ ‖W‖² beside the mean log-likelihood.
+        λ of the term −½ λ ‖W‖² added to the mean log-likelihood.
     momentum : float, default=0.0
         Share of the last step that is added to the next.
     visible : {"binary", "gaussian"}, default="binary"
@@ -69,7 +69,7 @@ class RBM(TransformerMixin, FieldEstimator):
         W, transposed.
     intercept_hidden_, intercept_visible_ : arrays
         b and c.
-    history_ : dict of lists, one value an epoch
+    history_ : dict of lists, one value per epoch
         ``log_likelihood`` where it is known, and figures of the learner: ``n_temperatures``, ``ess``, ``acceptance``.
     particles_ : array (n_particles, n_features)
         Where the particles ended; None for learners without.
@@ -82,11 +82,12 @@ class RBM(TransformerMixin, FieldEstimator):
 
     References
     ----------
-    .. [1] P. Smolensky, "Information processing in dynamical systems: foundations of harmony theory", 1986.
-    .. [2] T. Tieleman, "Training restricted Boltzmann machines using approximations to the likelihood gradient",
-       ICML 2008.
-    .. [3] H. Xiong, S. Szedmak and J. Piater, "Towards maximum likelihood: learning undirected graphical models using
-       persistent sequential Monte Carlo", ACML 2014.
+    .. [Smolensky1986] P. Smolensky. Information processing in dynamical systems: foundations of harmony theory. In
+       Parallel Distributed Processing, MIT Press, 1986.
+    .. [Tieleman2008] T. Tieleman. Training restricted Boltzmann machines using approximations to the likelihood
+       gradient. ICML, 2008.
+    .. [Xiong2014] H. Xiong, S. Szedmak and J. Piater. Towards maximum likelihood: learning undirected graphical models
+       using persistent sequential Monte Carlo. ACML, 2014.
 
     Examples
     --------
@@ -306,7 +307,7 @@ class RBM(TransformerMixin, FieldEstimator):
         return self._sample(n_samples, n_sweeps, random_state)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Return names of the hidden units.
+        """Return the names of the hidden units.
 
         Parameters
         ----------

@@ -24,7 +24,7 @@ __all__ = ["DivergedError", "Schedule", "approximate", "check_rate"]
 
 
 class DivergedError(FloatingPointError):
-    """Training left the range of numbers. ``weights`` are the last good ones, by name."""
+    """Training overflowed. ``weights`` are the last finite ones, by name."""
 
     weights: dict[str, np.ndarray]
 

@@ -1,4 +1,4 @@
-"""Graphical models over discrete variables and inference in them: exact, by messages, variational.
+"""Graphical models over discrete variables, and inference: exact, message passing, variational, sampling.
 
 `infer` is the one door to all methods; models are `FactorGraph`, `BayesianNetwork` and `MarkovNetwork`.
 """

@@ -4,12 +4,9 @@ Whatever the rest of a graph does, a marginal is a mean of conditional probabili
 
     p(x_i) = Σ_z p(z) p(x_i | z)    ⇒    min_z p(x_i | z) ≤ p(x_i) ≤ max_z p(x_i | z)
 
-and the extremes are bounded factor by factor (a first step of [Mooij2008]_). Where that says little, the marginals of
+and the extremes are bounded factor by factor (a first step of [Mooij2008]). Where that says little, the marginals of
 some variables are computed exactly within a region around each, whose surroundings are replaced by the approximate
 marginals.
-
-.. [Mooij2008] J. Mooij and B. Kappen. Bounds on marginal probability distributions. Advances in Neural Information
-   Processing Systems 21, 2008.
 """
 
 from __future__ import annotations

@@ -141,7 +141,7 @@ class BayesianNetwork(Displayed):
         return FactorGraph({name: list(states) for name, states in self.states.items()}, factors=self.factors)
 
     def log_probability(self, assignment: Any) -> float:
-        """log p(x) of one assignment, which gives every variable a state."""
+        """Return log p(x) of one assignment, which gives every variable a state."""
         return self.factor_graph.log_score(assignment)
 
     def _ancestral_factors(self, variables: set[Hashable]) -> list[Factor]:
@@ -162,7 +162,7 @@ class BayesianNetwork(Displayed):
     # ------------------------------------------------------------------ the graph
 
     def moralised(self) -> MarkovNetwork:
-        """The Markov network with the same distribution: parents of a common child are joined, arrows dropped.
+        """Return the Markov network with the same distribution: parents of a common child are joined, arrows dropped.
 
         Examples
         --------
@@ -175,7 +175,7 @@ class BayesianNetwork(Displayed):
         return MarkovNetwork(self.factors, states=self.states)
 
     def d_separated(self, a: Iterable[Hashable], b: Iterable[Hashable], given: Iterable[Hashable] = ()) -> bool:
-        """Whether the graph makes the variables ``a`` and ``b`` independent given others.
+        """Return whether the graph makes the variables ``a`` and ``b`` independent given others.
 
         All paths between them are blocked: at a node of ``given`` where arrows do not meet, or where arrows meet at a
         node that neither is in ``given`` nor has a descendant there. Equivalent: ``given`` separates them in the moral
@@ -216,7 +216,7 @@ class BayesianNetwork(Displayed):
         return listed
 
     def to_networkx(self) -> Any:
-        """The graph as a networkx DiGraph, with arcs from parents to children."""
+        """Return the graph as a networkx DiGraph, with arcs from parents to children."""
         import networkx
 
         graph = networkx.DiGraph()
@@ -227,7 +227,7 @@ class BayesianNetwork(Displayed):
     # ------------------------------------------------------------------ samples and data
 
     def sample(self, n_samples: int, *, random_state: Any = None) -> np.ndarray:
-        """Draws assignments, parents before children.
+        """Draw assignments, parents before children.
 
         Parameters
         ----------
@@ -260,7 +260,7 @@ class BayesianNetwork(Displayed):
         *,
         pseudo_count: float = 0.0,
     ) -> BayesianNetwork:
-        """Tables from complete data: counts, divided by their sum for each combination of parents.
+        """Return tables from complete data: counts, divided by their sum for each combination of parents.
 
         Parameters
         ----------
@@ -299,7 +299,7 @@ class BayesianNetwork(Displayed):
 
     @classmethod
     def from_markov(cls, network: MarkovNetwork) -> BayesianNetwork:
-        """A Bayesian network with the same distribution, along the elimination order of a triangulated graph.
+        """Return a Bayesian network with the same distribution, along the elimination order of a triangulated graph.
 
         The parents of a variable are its neighbours when it is eliminated, so exact inference must be affordable.
         """
@@ -316,13 +316,13 @@ class BayesianNetwork(Displayed):
 
     @classmethod
     def read(cls, path: str | Path) -> BayesianNetwork:
-        """Reads a network in the BIF format; an error names the line."""
+        """Read a network in the BIF format; an error names the line."""
         from mercer.inference.bif import read_bif
 
         return read_bif(path)
 
     def write(self, path: str | Path) -> None:
-        """Writes the network in the BIF format."""
+        """Write the network in the BIF format."""
         from mercer.inference.bif import write_bif
 
         write_bif(self, path)

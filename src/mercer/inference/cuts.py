@@ -28,7 +28,7 @@ TOLERANCE = 1e-9  # by which a table may miss submodularity, relative to its lar
 
 
 def minimum_cut(source: Any, sink: Any, edges: Any, forward: Any, backward: Any = None) -> tuple[float, np.ndarray]:
-    """The cheapest way to cut all paths from a source to a sink.
+    """Return the cheapest way to cut all paths from a source to a sink.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ def _capacities(name: str, values: Any, m: int) -> np.ndarray:
 
 
 def is_submodular(graph: FactorGraph | CompiledGraph) -> bool:
-    """Whether all variables have two states and all factors at most two variables that rather agree: cuts are exact.
+    """Return whether cuts are exact: two states each, and factors of at most two variables that attract each other.
 
     Examples
     --------

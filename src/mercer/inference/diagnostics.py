@@ -37,7 +37,7 @@ def _halves(chains: np.ndarray) -> np.ndarray:
 
 
 def r_hat(values: Any) -> float:
-    """Return the split R-hat of a quantity: near 1 where all halves of all chains look alike, larger where they do not.
+    """Return the split R-hat of a quantity: near 1 if all halves of all chains agree, larger if they do not.
 
     It is infinite for chains that are constant at different values, and NaN where the quantity never changes: this is
     no evidence of convergence.

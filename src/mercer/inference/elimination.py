@@ -158,8 +158,8 @@ def variable_elimination(
 ) -> Factor:
     """Compute the joint distribution p(query | evidence) of some variables.
 
-    Evidence is put in first, and barren nodes of a Bayesian network (neither asked for, nor observed, nor ancestors of
-    such variables) are left out. The rest is summed out over a tree of cliques of which one holds the query.
+    Evidence is applied first, and barren nodes of a Bayesian network (neither queried, nor observed, nor ancestors of
+    such variables) are removed. The rest is summed out over a tree of cliques of which one holds the query.
 
     Parameters
     ----------

@@ -112,12 +112,12 @@ class Factor:
     # ------------------------------------------------------------------ products
 
     def product(self, other: Factor) -> Factor:
-        """φ ψ, over the variables of both; ``*`` does the same."""
+        """Return φ ψ, over the variables of both; ``*`` does the same."""
         mine, theirs, names = _aligned(self, other)
         return Factor(names, mine + theirs, log=True)
 
     def divide(self, other: Factor) -> Factor:
-        """φ / ψ with 0 / 0 = 0; ``/`` does the same. ψ must be over variables of φ."""
+        """Return φ / ψ with 0 / 0 = 0; ``/`` does the same. ψ must be over variables of φ."""
         unknown = [v for v in other.variables if v not in self.variables]
         if unknown:
             raise ValueError(f"the divisor has variables that the factor has not: {unknown}")
@@ -133,17 +133,17 @@ class Factor:
     # ------------------------------------------------------------------ fewer variables
 
     def sum_out(self, variables: Iterable[Hashable]) -> Factor:
-        """Σ over all states of these variables."""
+        """Return Σ over all states of these variables."""
         axes, left = self._split(variables)
         return Factor(left, log_sum_exp(self.log_table, axes), log=True)
 
     def max_out(self, variables: Iterable[Hashable]) -> Factor:
-        """The maximum over all states of these variables."""
+        """Return the maximum over all states of these variables."""
         axes, left = self._split(variables)
         return Factor(left, self.log_table.max(axis=axes) if axes else self.log_table, log=True)
 
     def reduce(self, evidence: Mapping[Hashable, int]) -> Factor:
-        """The slice where variables have the given states (numbers); variables it has not are passed over."""
+        """Return the slice where variables have the given states (numbers); variables it has not are passed over."""
         place: list[Any] = [slice(None)] * len(self.variables)
         for axis, variable in enumerate(self.variables):
             if variable in evidence:
@@ -156,14 +156,14 @@ class Factor:
         return Factor([v for v in self.variables if v not in evidence], self.log_table[tuple(place)], log=True)
 
     def normalized(self) -> Factor:
-        """The factor divided by the sum of its potentials."""
+        """Return the factor divided by the sum of its potentials."""
         total = log_sum_exp(self.log_table, tuple(range(self.log_table.ndim)))
         if np.isneginf(total):
             raise ValueError("all potentials are 0: there is nothing to normalise")
         return Factor(self.variables, self.log_table - total, log=True)
 
     def transposed(self, variables: Sequence[Hashable]) -> Factor:
-        """The same factor with its variables in another order."""
+        """Return the same factor with its variables in another order."""
         if sorted(map(repr, variables)) != sorted(map(repr, self.variables)):
             raise ValueError(f"variables must be those of the factor, {list(self.variables)}, got {list(variables)}")
         return Factor(variables, self.log_table.transpose([self.variables.index(v) for v in variables]), log=True)

@@ -129,18 +129,18 @@ class CompiledGraph:
         return np.concatenate([[0], np.cumsum(self.table_sizes)]).astype(np.int64)
 
     def table(self, factor: int) -> np.ndarray:
-        """Log-potentials of one factor, with an axis for each of its variables."""
+        """Return the log-potentials of one factor, with an axis for each of its variables."""
         shape = self.cardinalities[self.scopes[self.scope_starts[factor] : self.scope_starts[factor + 1]]]
         start = int(self.table_starts[factor])
         return self.tables[start : start + int(self.table_sizes[factor])].reshape(shape)
 
     def stacked(self, group: Group) -> np.ndarray:
-        """Log-potentials of a group (factors × shape); shared tables are repeated."""
+        """Return the log-potentials of a group (factors × shape); shared tables are repeated."""
         places = group.table_starts[:, None] + np.arange(group.size)
         return self.tables[places].reshape(-1, *group.shape)
 
     def score(self, states: Any) -> np.ndarray:
-        """Σ log-potentials of assignments (… × variables), without −log Z."""
+        """Return Σ log-potentials of assignments (… × variables), without −log Z."""
         x = np.asarray(states)
         if x.shape[-1:] != (self.n_variables,) or x.dtype.kind not in "iu":
             raise ValueError(f"states must hold an integer for each of the {self.n_variables} variables")
@@ -167,7 +167,7 @@ class CompiledGraph:
     def with_potentials(
         self, unary: np.ndarray | None = None, tables: np.ndarray | None = None, constant: float | None = None
     ) -> CompiledGraph:
-        """The same graph with other log-potentials, without checking and sorting its structure again."""
+        """Return the same graph with other log-potentials, without checking and sorting its structure again."""
         new_unary = self.unary if unary is None else np.ascontiguousarray(unary, np.float64)
         new_tables = self.tables if tables is None else np.ascontiguousarray(tables, np.float64)
         new_constant = self.constant if constant is None else float(constant)
@@ -244,7 +244,7 @@ class FactorGraph(Displayed):
     Parameters
     ----------
     cardinalities : array-like of int, or mapping
-        Number of states of each variable. A mapping gives names, too: ``{name: number of states or list of states}``.
+        Number of states of each variable. A mapping also gives names: ``{name: number of states or list of states}``.
     unary : array-like, mapping or None
         Potentials of single variables: an array (variables × states) if all have equally many states, a list of arrays,
         or ``{variable: potentials}``.
@@ -323,7 +323,7 @@ class FactorGraph(Displayed):
     # ------------------------------------------------------------------ adding factors
 
     def add_factors(self, scopes: Any, tables: Any, *, log: bool = False) -> FactorGraph:
-        """Adds factors of one shape: as many tables as scopes, or one table for all.
+        """Add factors of one shape: as many tables as scopes, or one table for all.
 
         Parameters
         ----------
@@ -351,7 +351,7 @@ class FactorGraph(Displayed):
         return self
 
     def add(self, factor: Factor) -> FactorGraph:
-        """Adds one `Factor`, whose variables are numbers or names of this graph."""
+        """Add one `Factor`, whose variables are numbers or names of this graph."""
         if not isinstance(factor, Factor):
             raise TypeError(f"factors must be of class Factor, got {type(factor).__name__}")
         scope = np.array([[self.number(v) for v in factor.variables]], np.int32).reshape(1, -1)
@@ -442,7 +442,7 @@ class FactorGraph(Displayed):
         return int(variable) if self.names is None else self.names[variable]
 
     def number(self, variable: Hashable) -> int:
-        """Number of a variable that is given by its name, or by its number unless integers are names here."""
+        """Return the index of a variable, given by its name, or by its index unless integers are names."""
         if self._index is not None and variable in self._index:
             return self._index[variable]
         if not self._integer_names and _is_number(variable, self.n_variables):
@@ -451,7 +451,7 @@ class FactorGraph(Displayed):
         raise ValueError(f"there is no variable {variable!r}: {known}")
 
     def state(self, variable: int, state: Hashable) -> int:
-        """Number of a state of a variable that is given by its name, or by its number unless integers are names."""
+        """Return the index of a state, given by its name, or by its index unless integers are names."""
         named = False
         if self.states is not None:
             index = self._state_index.get(variable)
@@ -467,7 +467,7 @@ class FactorGraph(Displayed):
         raise ValueError(f"variable {self.name(variable)!r} has no state {state!r}: {known}")
 
     def evidence(self, evidence: Any) -> np.ndarray:
-        """Observed states as numbers, −1 where a variable is not observed.
+        """Return observed states as numbers, −1 where a variable is not observed.
 
         Parameters
         ----------
@@ -515,7 +515,7 @@ class FactorGraph(Displayed):
         return [(block.scopes, block.tables) for block in self._blocks]
 
     def log_score(self, assignment: Any) -> float:
-        """Σ log-potentials of one assignment: a state for every variable, as a mapping or an array of numbers."""
+        """Return Σ log-potentials of one assignment: a mapping, or an array with a state for every variable."""
         states = self.evidence(assignment)
         if (states < 0).any():
             missing = [self.name(int(i)) for i in np.flatnonzero(states < 0)]
@@ -530,7 +530,7 @@ class FactorGraph(Displayed):
         return self._compiled
 
     def reduced(self, evidence: Any) -> tuple[FactorGraph, np.ndarray]:
-        """The graph over the variables that are not observed, where tables are cut at the evidence.
+        """Return the graph over the variables that are not observed, where tables are cut at the evidence.
 
         Returns
         -------
@@ -564,7 +564,7 @@ class FactorGraph(Displayed):
     def from_factors(
         cls, factors: Iterable[Factor], *, states: Mapping[Hashable, Sequence[Hashable]] | None = None
     ) -> FactorGraph:
-        """A graph over all variables of some factors, in the order in which they appear.
+        """Return a graph over all variables of some factors, in the order in which they appear.
 
         Examples
         --------
@@ -591,7 +591,7 @@ class FactorGraph(Displayed):
     def from_networkx(
         cls, graph: Any, *, node: str = "potential", edge: str = "potential", log: bool = False
     ) -> FactorGraph:
-        """A pairwise graph from an undirected networkx graph.
+        """Return a pairwise graph from an undirected networkx graph.
 
         Parameters
         ----------
@@ -627,7 +627,7 @@ class FactorGraph(Displayed):
         return made
 
     def to_networkx(self) -> Any:
-        """The networkx graph whose edges join variables that share a factor."""
+        """Return the networkx graph whose edges join variables that share a factor."""
         import networkx
 
         graph = networkx.Graph()
@@ -640,13 +640,13 @@ class FactorGraph(Displayed):
 
     @classmethod
     def read_uai(cls, path: str | Path) -> FactorGraph:
-        """Reads a model in the UAI format (``MARKOV`` or ``BAYES``); an error names the line."""
+        """Read a model in the UAI format (``MARKOV`` or ``BAYES``); an error names the line."""
         from mercer.inference.uai import read_uai
 
         return read_uai(path)
 
     def write_uai(self, path: str | Path) -> None:
-        """Writes the model in the UAI format, as a Markov network."""
+        """Write the model in the UAI format, as a Markov network."""
         from mercer.inference.uai import write_uai
 
         write_uai(self, path)
@@ -831,13 +831,13 @@ def _cut(block: _Block, observed: np.ndarray) -> Iterable[tuple[np.ndarray, _Blo
 
 
 def grid_edges(shape: tuple[int, int], connectivity: int = 4) -> np.ndarray:
-    """Neighbouring pixels of a grid, as pairs of numbers in C order.
+    """Return neighbouring pixels of a grid, as pairs of numbers in C order.
 
     Parameters
     ----------
     shape : (rows, columns)
     connectivity : {4, 8}, default=4
-        8 joins diagonal neighbours, too.
+        8 also joins diagonal neighbours.
 
     Returns
     -------

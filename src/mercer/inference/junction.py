@@ -152,6 +152,11 @@ class JunctionTree:
     size : int
         Entries of all tables.
 
+    References
+    ----------
+    .. [Lauritzen1988] S. Lauritzen and D. Spiegelhalter. Local computations with probabilities on graphical structures
+       and their application to expert systems. Journal of the Royal Statistical Society B 50, 1988.
+
     Examples
     --------
     >>> import numpy as np
@@ -222,7 +227,7 @@ class JunctionTree:
         return [self._clique_marginal(c) for c in range(len(self.cliques))]
 
     def marginal(self, variables: Iterable[Hashable]) -> Factor:
-        """p(variables | evidence); by variable elimination if no clique holds them all."""
+        """Return p(variables | evidence); by variable elimination if no clique holds them all."""
         if isinstance(variables, str):
             raise ValueError(f"variables must be a collection of names, got the string {variables!r}")
         names = list(variables)
@@ -242,7 +247,7 @@ class JunctionTree:
     # ------------------------------------------------------------------ maxima and samples
 
     def k_best(self, k: int = 1) -> list[tuple[Any, float]]:
-        """The k most probable assignments with the sums of their log-potentials, best first.
+        """Return the k most probable assignments with the sums of their log-potentials, best first.
 
         There are fewer if the model has not so many. Each is {name: state}, or an array where there are no names.
         """
@@ -253,7 +258,7 @@ class JunctionTree:
         return result.k_best
 
     def map(self) -> tuple[Any, float]:
-        """The most probable assignment and the sum of its log-potentials."""
+        """Return the most probable assignment and the sum of its log-potentials."""
         return self.k_best(1)[0]
 
     def _best(self, k: int) -> Outcome:
@@ -263,7 +268,7 @@ class JunctionTree:
         return outcome
 
     def sample(self, n_samples: int, *, random_state: Any = None) -> np.ndarray:
-        """Independent assignments from p(x | evidence): numbers of states (n_samples × variables of the model)."""
+        """Draw independent assignments from p(x | evidence): indices of states (n_samples × variables)."""
         check_count("n_samples", n_samples, 0)
         seed = int(np.random.default_rng(random_state).integers(1 << 63))
         drawn, total = self._tree.sample(self._graph.core, n_samples, seed)
@@ -500,7 +505,7 @@ def triangulate(
 
 
 def maximum_spanning_tree(cliques: Sequence[Iterable[Hashable]]) -> list[tuple[int, int]]:
-    """Links cliques to a tree by Kruskal's rule: always the pair with the largest separator that closes no loop.
+    """Link cliques to a tree by Kruskal's rule: always the pair with the largest separator that closes no loop.
 
     Pairs that share nothing are linked last, so the tree is one even if the graph is not connected.
 
@@ -529,7 +534,7 @@ def maximum_spanning_tree(cliques: Sequence[Iterable[Hashable]]) -> list[tuple[i
 
 
 def has_running_intersection(cliques: Sequence[Iterable[Hashable]], edges: Iterable[tuple[int, int]]) -> bool:
-    """Whether the cliques that hold a variable are connected, for every variable: what makes a tree a junction tree.
+    """Return whether the cliques of every variable are connected (the running intersection property).
 
     Examples
     --------

@@ -52,7 +52,7 @@ class Limits:
             object.__setattr__(self, name, float(value))
 
     def allow(self, n_bytes: float, operations: float) -> bool:
-        """Whether a cost is within the limits."""
+        """Return whether a cost is within the limits."""
         return n_bytes <= self.max_bytes and operations <= self.max_operations
 
 

@@ -69,7 +69,7 @@ class MarkovNetwork(Displayed):
 
     @classmethod
     def from_factor_graph(cls, graph: FactorGraph) -> MarkovNetwork:
-        """The network of a factor graph; numbers are its names where there are none."""
+        """Return the network of a factor graph; numbers are its names where there are none."""
         states = {
             graph.name(i): tuple(range(int(card))) if graph.states is None else graph.states[i]
             for i, card in enumerate(graph.cardinalities)
@@ -94,13 +94,13 @@ class MarkovNetwork(Displayed):
         return [(self.names[a], self.names[b]) for a, b in sorted(pairs)]
 
     def markov_blanket(self, variable: Hashable) -> set[Hashable]:
-        """The variables that make it independent of all others: its neighbours."""
+        """Return the variables that make it independent of all others: its neighbours."""
         if variable not in self.neighbours:
             raise ValueError(f"there is no variable {variable!r}: names are {_some(self.names)}")
         return set(self.neighbours[variable])
 
     def separated(self, a: Iterable[Hashable], b: Iterable[Hashable], given: Iterable[Hashable] = ()) -> bool:
-        """Whether every path from ``a`` to ``b`` meets ``given``: then they are independent given it."""
+        """Return whether every path from ``a`` to ``b`` meets ``given``: then they are independent given it."""
         sets = []
         for name, values in (("a", a), ("b", b), ("given", given)):
             if isinstance(values, str):
@@ -119,11 +119,11 @@ class MarkovNetwork(Displayed):
         return not reached & sets[1]
 
     def log_score(self, assignment: Any) -> float:
-        """Σ log-potentials of one assignment, which gives every variable a state."""
+        """Return Σ log-potentials of one assignment, which gives every variable a state."""
         return self.factor_graph.log_score(assignment)
 
     def log_partition(self) -> float:
-        """log Z, exactly."""
+        """Return log Z, exactly."""
         from mercer.inference.registry import infer
 
         return float(infer(self, "junction-tree").log_partition)

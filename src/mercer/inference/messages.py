@@ -121,7 +121,7 @@ def _add_bound(graph: CompiledGraph, outcome: Outcome, passes: int) -> None:
 def appearance_probabilities(
     graph: CompiledGraph, *, n_forests: int | None = None, random_state: Any = None
 ) -> np.ndarray:
-    """How often each factor lies in a random spanning forest: weights of tree-reweighted messages.
+    """Return how often each factor is in a random spanning forest: weights of tree-reweighted messages.
 
     A forest is grown from factors in random order: one is taken if it joins variables that are not joined yet. Each of
     the first forests begins with a factor that no forest has had, until all have been in one.

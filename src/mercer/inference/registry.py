@@ -68,11 +68,11 @@ def register(
     name : str
         Not taken yet.
     run : callable
-        ``run(graph, task, **options)`` → `Outcome`, where ``graph`` is a `CompiledGraph` in which evidence is already
-        put and ``task`` is one of ``tasks``. The options are the keyword arguments that it names: `infer` refuses
+        ``run(graph, task, **options)`` → `Outcome`, where ``graph`` is a `CompiledGraph` with the evidence applied
+        and ``task`` is one of ``tasks``. The options are the keyword arguments that it names: `infer` refuses
         others. Where all assignments turn out to be impossible it raises `ZeroProbabilityError`.
     tasks : tuple of {"marginals", "map"}
-        What it can be asked for.
+        The supported tasks.
     exact : bool, default=False
         Whether its results are always exact. A method that is exact for some graphs sets ``Outcome.exact``.
     rank : int, default=100
@@ -139,14 +139,15 @@ def infer(
     graph : FactorGraph, BayesianNetwork or MarkovNetwork
         The model.
     method : str, default="auto"
-        One of the methods below (underscores are accepted, too), or "auto": an exact method unless its estimated cost
-        is above the limits below; then messages, with an `ApproximateInferenceWarning`. The result says what was
-        picked and why (``method``, ``reason``), whether it is exact (``exact``), and how far off it may be (``error``).
+        One of the methods below (underscores are also accepted), or "auto": an exact method unless its estimated cost
+        is above the limits below; then messages, with an `ApproximateInferenceWarning`. The result names the
+        method and the reason (``method``, ``reason``), and tells whether it is exact (``exact``) and its error
+        (``error``).
     evidence : mapping or array, optional
         Observed states, ``{variable: state}``, or a number for each variable with −1 for those that are not observed.
     task : {"marginals", "map"}, default="marginals"
-        What to compute at once: sums (marginals and log Z), or the best assignment. The other is there, too, when it
-        is asked for.
+        What to compute at once: sums (marginals and log Z), or the best assignment. The other is computed on first
+        access.
     max_bytes : float, optional
         Memory that the tables of an exact method may take; default a quarter of the memory of the machine. Where a
         junction tree needs more, variables are conditioned on until it fits, if ``max_operations`` allows that.
@@ -164,7 +165,7 @@ def infer(
     ZeroProbabilityError
         The evidence (or every assignment of the model) has probability 0.
     TreewidthError
-        An exact method that was asked for would exceed the limits.
+        The requested exact method would exceed the limits.
 
     Warns
     -----
@@ -233,7 +234,7 @@ class Inference(Displayed):
     method : str, default="auto"
         As for `infer`.
     **options
-        Of the method. A wrong one is refused at once; with "auto", when the method has been chosen.
+        Of the method. A wrong one raises an error at once; with "auto", when the method has been chosen.
 
     Examples
     --------

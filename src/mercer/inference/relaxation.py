@@ -29,7 +29,7 @@ WHOLE = 1e-6  # how near to 0 or 1 pseudo-marginals count as whole
 
 
 def relaxed_marginals(model: Any, *, evidence: Any = None) -> np.ndarray:
-    """Pseudo-marginals of single variables at the optimum of the linear program: 0/1 where the relaxation is tight.
+    """Return pseudo-marginals of single variables at the optimum of the linear program: 0/1 if it is tight.
 
     Parameters
     ----------

@@ -28,7 +28,7 @@ ERROR_KINDS = ("exact", "bound", "estimate")
 
 
 class ApproximateInferenceWarning(UserWarning):
-    """``infer(method="auto")`` took an approximate method, because an exact one would exceed its limits.
+    """``infer(method="auto")`` used an approximate method, because an exact one would exceed its limits.
 
     Examples
     --------
@@ -58,7 +58,7 @@ class ZeroProbabilityError(ValueError):
 
 
 class LogPartition(float):
-    """log Z, or log p(evidence) of a normalised model, that says what it is.
+    """log Z, or log p(evidence) of a normalised model, with its kind (exact, bound or estimate).
 
     Attributes
     ----------
@@ -88,7 +88,7 @@ class LogPartition(float):
 
 
 class ErrorEstimate(float):
-    """How far off a result may be, and what the number is.
+    """The error of a result: exact, a bound or an estimate.
 
     Attributes
     ----------
@@ -119,7 +119,7 @@ class ErrorEstimate(float):
 
 @dataclass
 class Outcome:
-    """What a method of inference returns for a `CompiledGraph`; what it does not compute stays None.
+    """The result of a method of inference for a `CompiledGraph`; other fields stay None.
 
     A method that registers itself (see `register`) fills in what it has; `infer` adds evidence and names.
 
@@ -174,7 +174,7 @@ class Outcome:
 class Marginals(Mapping[Hashable, np.ndarray]):
     """Probabilities of the states of each variable, by name: a mapping in the order of the variables.
 
-    Variables without names are numbered; where there are names, numbers are accepted as keys, too. ``np.asarray`` makes
+    Variables without names are numbered; if there are names, indices are also accepted as keys. ``np.asarray`` makes
     a matrix (variables × states) where all variables have equally many states.
 
     Examples
@@ -330,10 +330,10 @@ def _pieces(graph: FactorGraph, flat: np.ndarray, beliefs: np.ndarray) -> list[n
 
 
 class InferenceResult(Displayed):
-    """What `infer` found out.
+    """The result of `infer`.
 
-    What was asked for is there at once; the other of marginals and best assignment is computed when it is first looked
-    at, by the same method, or by the marginals' best states where the method has no search of its own.
+    The requested task is computed at once; the other of marginals and best assignment is computed on first access, by
+    the same method, or from the best states of the marginals if the method has no search.
 
     Examples
     --------
@@ -396,7 +396,7 @@ class InferenceResult(Displayed):
         return LogPartition(outcome.log_partition, outcome.kind)
 
     def probabilities(self, variable: Hashable) -> dict[Hashable, float]:
-        """Probabilities of the states of one variable, by the names of its states."""
+        """Return the probabilities of the states of one variable, by the names of its states."""
         graph = self._whole.graph
         names = range(len(self.marginals[variable])) if graph.states is None else graph.states[graph.number(variable)]
         return dict(zip(names, self.marginals[variable].tolist(), strict=True))

@@ -331,7 +331,7 @@ def metropolis_hastings(
     start: Any = None,
     random_state: Any = None,
 ) -> dict[str, Any]:
-    """Samples of a model by a proposal of your own.
+    """Sample a model with your own proposal.
 
     Parameters
     ----------

@@ -26,7 +26,7 @@ __all__ = ["ChainState", "Cycle", "MarkovChain", "Metropolis", "MixedKernel", "T
 
 @dataclass(frozen=True)
 class ChainState:
-    """Where a chain is.
+    """The state of a chain.
 
     Attributes
     ----------
@@ -45,7 +45,7 @@ class ChainState:
 
 
 class TransitionKernel(ABC):
-    """A Markov kernel: ``state = kernel.init(x)``, then ``state = kernel.step(state, generator)`` again and again.
+    """A Markov kernel: ``state = kernel.init(x)``, then ``state = kernel.step(state, generator)`` repeatedly.
 
     A kernel of your own has a ``target`` and a ``step`` that leaves it invariant.
 
@@ -93,6 +93,11 @@ class Metropolis(TransitionKernel):
         log q(x | y) − log q(y | x). Default: x plus normal noise.
     scale : float or array, default=1.0
         Standard deviation of the noise of the default proposal, for each coordinate.
+
+    References
+    ----------
+    .. [Hastings1970] W. K. Hastings. Monte Carlo sampling methods using Markov chains and their applications.
+       Biometrika 57, 1970.
 
     Examples
     --------
@@ -195,7 +200,7 @@ class MixedKernel(TransitionKernel):
 
 @dataclass(frozen=True)
 class MarkovChain:
-    """What :func:`run_chain` returns.
+    """The result of :func:`run_chain`.
 
     Attributes
     ----------
@@ -206,7 +211,7 @@ class MarkovChain:
     effective_sample_size : float
         Of the log-density; NaN where it never changes.
     state : ChainState
-        The last state: another run can go on from ``state.x``.
+        The last state: another run can continue from ``state.x``.
     """
 
     samples: Any

@@ -480,8 +480,8 @@ class ChowLiuTree(BinaryTree):
 
     References
     ----------
-    .. [1] C. K. Chow and C. N. Liu. Approximating discrete probability distributions with dependence trees. IEEE
-       Transactions on Information Theory, 1968.
+    .. [Chow1968] C. K. Chow and C. N. Liu. Approximating discrete probability distributions with dependence trees. IEEE
+       Transactions on Information Theory 14, 1968.
 
     Examples
     --------
@@ -573,9 +573,9 @@ def _spanning(weights: np.ndarray) -> list[tuple[int, int]]:
 class LatentTree(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BinaryTree):
     """Learn a tree of binary variables with hidden ones.
 
-    The tree starts as that of Chow and Liu. Each variable and its neighbours are then joined anew by their distances
-    −log |correlation| (neighbour joining), which adds hidden variables where these distances call for them; those on
-    branches shorter than a limit are dropped. Trees with several limits, and the one without hidden variables, have
+    The tree starts as that of Chow and Liu. Each variable and its neighbours are then joined again by their distances
+    ``−log |correlation|`` (neighbour joining), which adds hidden variables where these distances require them; those
+    on branches shorter than a limit are dropped. Trees with several limits, and the one without hidden variables, have
     their tables found by expectation maximisation, and the one with the highest BIC is kept. Where the BIC gains by it,
     hidden variables that repeat a neighbour, or join two variables only, are contracted into a neighbour, and columns
     that lie between others become leaves of a hidden variable. As a transformer the tree gives the posterior of the
@@ -607,9 +607,10 @@ class LatentTree(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BinaryTree):
 
     References
     ----------
-    .. [1] M. J. Choi, V. Y. F. Tan, A. Anandkumar and A. S. Willsky. Learning latent tree graphical models. Journal of
-       Machine Learning Research, 2011.
-    .. [2] N. Saitou and M. Nei. The neighbor-joining method. Molecular Biology and Evolution, 1987.
+    .. [Choi2011] M. J. Choi, V. Y. F. Tan, A. Anandkumar and A. S. Willsky. Learning latent tree graphical models.
+       Journal of Machine Learning Research 12, 2011.
+    .. [Saitou1987] N. Saitou and M. Nei. The neighbor-joining method: a new method for reconstructing phylogenetic
+       trees. Molecular Biology and Evolution 4, 1987.
 
     Examples
     --------

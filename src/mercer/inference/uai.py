@@ -72,7 +72,7 @@ class _Tokens:
 
 
 def read_uai(path: str | Path) -> FactorGraph:
-    """Reads a model in the UAI format.
+    """Read a model in the UAI format.
 
     Examples
     --------
@@ -114,7 +114,7 @@ def read_uai(path: str | Path) -> FactorGraph:
 
 
 def write_uai(graph: FactorGraph, path: str | Path) -> None:
-    """Writes a model in the UAI format, as a Markov network.
+    """Write a model in the UAI format, as a Markov network.
 
     Examples
     --------
@@ -138,7 +138,7 @@ def write_uai(graph: FactorGraph, path: str | Path) -> None:
 
 
 def read_uai_evidence(path: str | Path) -> dict[int, int]:
-    """Reads a file of evidence: the number of observed variables, then pairs of a variable and its state.
+    """Read a file of evidence: the number of observed variables, then pairs of a variable and its state.
 
     A 1 may stand before that, as the number of sets of evidence.
 
@@ -170,7 +170,7 @@ def read_uai_evidence(path: str | Path) -> dict[int, int]:
 
 
 def write_uai_evidence(evidence: dict[int, int], path: str | Path) -> None:
-    """Writes a file of evidence.
+    """Write a file of evidence.
 
     Examples
     --------

@@ -132,9 +132,9 @@ def _completed(graph: CompiledGraph, chains: Iterable[Sequence[int]]) -> list[li
 
 
 def find_chains(graph: CompiledGraph) -> list[list[int]]:
-    """Chains of variables, each once, such that no factor joins two variables of a chain that are not neighbours in it.
+    """Return disjoint chains of variables in which factors join only neighbours of a chain.
 
-    Each begins at the first variable that is left and goes on, to both sides, to the first neighbour that it may.
+    Each starts at the first remaining variable and extends to both sides by the first allowed neighbour.
 
     Examples
     --------

@@ -13,7 +13,7 @@ __all__ = ["KernelTestResult"]
 
 @dataclass(frozen=True)
 class KernelTestResult:
-    """What a kernel test finds: the statistic, how probable one as large is without an effect, and from what.
+    """The result of a kernel test: the statistic, its p-value, and the null distribution.
 
     Examples
     --------

@@ -5,19 +5,13 @@ In centred coordinates F_v of each view (features; F_v F_vᵀ = K_v), weights W_
     max Σ_{u ≠ v} tr(W_uᵀ F_uᵀ F_v W_v)   subject to   W_vᵀ (F_vᵀ F_v + κ I) W_v = n I   for every view v
 
 Every view has its own constraint; without κ, the projections of each view are uncorrelated and have variance 1. Two
-views give the eigenproblem [[0, K₁K₂], [K₂K₁, 0]] α = λ diag(K_v² + κ K_v) α in α_v, w_v = F_vᵀ α_v [Har2004]_. Without
-κ and with invertible K every correlation is 1, whatever the data: κ is not an option but what makes it learn.
+views give the eigenproblem [[0, K₁K₂], [K₂K₁, 0]] α = λ diag(K_v² + κ K_v) α in α_v, w_v = F_vᵀ α_v [Hardoon2004].
+Without κ and with invertible K every correlation is 1, whatever the data: κ is not an option but what makes it learn.
 
 With G_v = F_v T_v, T_vᵀ (F_vᵀ F_v + κ I) T_v = I, the weights are T_v B_v with B_vᵀ B_v = I. Two views: singular
-vectors of G₁ᵀ G₂ [Bjo1973]_. More views: B_v ← the polar factor of Σ_{u≠v} G_vᵀ G_u B_u, view after view, which never
-lowers the sum [Hor1961]_, [Ket1971]_. G_v comes from a QR decomposition of columns that were scaled to length 1: the
-correlations of vectors do not depend on the units of their columns.
-
-.. [Bjo1973] Å. Björck, G. Golub, Numerical methods for computing angles between linear subspaces, Math. Comp. 27, 1973.
-.. [Har2004] D. Hardoon, S. Szedmak, J. Shawe-Taylor, Canonical correlation analysis: an overview with application to
-   learning methods, Neural Computation 16, 2004.
-.. [Hor1961] P. Horst, Relations among m sets of measures, Psychometrika 26, 1961.
-.. [Ket1971] J. Kettenring, Canonical analysis of several sets of variables, Biometrika 58, 1971.
+vectors of G₁ᵀ G₂ [Bjorck1973]. More views: B_v ← the polar factor of Σ_{u≠v} G_vᵀ G_u B_u, view after view, which
+never lowers the sum [Horst1961], [Kettenring1971]. G_v comes from a QR decomposition of columns that were scaled to
+length 1: the correlations of vectors do not depend on the units of their columns.
 """
 
 from __future__ import annotations
@@ -272,8 +266,8 @@ class MultiSetCCA(_Views):
 
     References
     ----------
-    P. Horst, Relations among m sets of measures, Psychometrika 26, 1961.
-    J. Kettenring, Canonical analysis of several sets of variables, Biometrika 58, 1971 (SUMCOR).
+    .. [Horst1961] P. Horst. Relations among m sets of measures. Psychometrika 26, 1961.
+    .. [Kettenring1971] J. Kettenring. Canonical analysis of several sets of variables. Biometrika 58, 1971.
 
     Examples
     --------
@@ -327,11 +321,11 @@ class MultiSetCCA(_Views):
         return self
 
     def transform(self, views: Sequence[Any]) -> list[np.ndarray]:
-        """The projections of each view, shape (n_objects, n_components)."""
+        """Return the projections of each view, shape (n_objects, n_components)."""
         return self._project(views)
 
     def score(self, views: Sequence[Any], y: Any = None) -> float:
-        """Mean correlation of the projections of these objects, over components and pairs of views."""
+        """Return the mean correlation of the projections of these objects, over components and pairs of views."""
         return float(self._held_out(views).mean())
 
     def _arrays(self, views: Any) -> list[np.ndarray]:
@@ -411,12 +405,12 @@ class CCA(MultiSetCCA):
         return self
 
     def transform(self, X: Any, Y: Any) -> tuple[np.ndarray, np.ndarray]:  # type: ignore[override]
-        """The projections of both views, shape (n_objects, n_components) each."""
+        """Return the projections of both views, shape (n_objects, n_components) each."""
         left, right = self._project([X, Y])
         return left, right
 
     def score(self, X: Any, Y: Any = None) -> float:
-        """Mean correlation of the projections of these objects, over the components."""
+        """Return the mean correlation of the projections of these objects, over the components."""
         return float(self._held_out([X, Y]).mean())
 
 
@@ -446,10 +440,15 @@ class KernelCCA(_Views):
     Attributes
     ----------
     correlations_ : ndarray of shape (n_components,)
-        The mean over the pairs of views, largest first, as in `MultiSetCCA`. What κ leaves of them on the training
-        objects: `score` of other objects tells what was found.
+        The mean over the pairs of views, largest first, as in `MultiSetCCA`. Their values on the training objects
+        with the regularisation κ: `score` of other objects tells what was found.
     weights_ : list of ndarray
         Of the coordinates of each view.
+
+    References
+    ----------
+    .. [Hardoon2004] D. Hardoon, S. Szedmak and J. Shawe-Taylor. Canonical correlation analysis: an overview with
+       application to learning methods. Neural Computation 16, 2004.
 
     Examples
     --------
@@ -532,11 +531,11 @@ class KernelCCA(_Views):
         return self
 
     def transform(self, views: Sequence[Any]) -> list[np.ndarray]:
-        """The projections of each view, shape (n_objects, n_components)."""
+        """Return the projections of each view, shape (n_objects, n_components)."""
         return self._project(views)
 
     def score(self, views: Sequence[Any], y: Any = None) -> float:
-        """Mean correlation of the projections of these objects, over components and pairs of views."""
+        """Return the mean correlation of the projections of these objects, over components and pairs of views."""
         return float(self._held_out(views).mean())
 
     def _collections(self, views: Any) -> list[Any]:
@@ -588,7 +587,7 @@ def choose_regularization(
     cv: int = 5,
     random_state: Any = None,
 ) -> tuple[float, np.ndarray]:
-    """The κ with the largest correlation of held-out objects, and the mean score of every value.
+    """Return the κ with the largest correlation of held-out objects, and the mean score of every value.
 
     Parameters
     ----------

@@ -39,10 +39,10 @@ def _to_tolerance(
 
 
 class IncompleteCholesky(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelMethod):
-    """Vectors for objects of any kind, whose inner products approximate a kernel: Cholesky with pivots.
+    """Low-rank features of objects of any kind, whose inner products approximate a kernel: pivoted Cholesky.
 
-    Unlike `mercer.kernels.NystroemMap`, which draws its landmarks, it takes the object that is met worst so far as the
-    next one. On the pivots themselves the kernel is met exactly.
+    Unlike `mercer.kernels.NystroemMap`, which draws its landmarks at random, each step takes the object with the
+    largest error. On the pivots the kernel is exact.
 
     Parameters
     ----------
@@ -65,6 +65,11 @@ class IncompleteCholesky(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kern
         L on the pivots, lower triangular.
     residuals_ : array of shape (n_pivots + 1,)
         Sum of the residuals (the trace of K − L Lᵀ) before each pivot and after the last.
+
+    References
+    ----------
+    .. [Fine2001] S. Fine and K. Scheinberg. Efficient SVM training using low-rank kernel representations. Journal of
+       Machine Learning Research 2, 2001.
 
     Examples
     --------
@@ -91,11 +96,11 @@ class IncompleteCholesky(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kern
         return self
 
     def fit_transform(self, X: Any, y: Any = None, **params: Any) -> np.ndarray:
-        """The rows of L of the objects that it is fitted to."""
+        """Return the rows of L of the objects that it is fitted to."""
         return self._factor(X)
 
     def transform(self, X: Any) -> np.ndarray:
-        """Vectors of objects: L_PP⁻¹ k(P, x) on the pivots P."""
+        """Return vectors of objects: L_PP⁻¹ k(P, x) on the pivots P."""
         self._check_fitted()
         values = self._expanded(X, np.eye(len(self.support_)))
         return np.ascontiguousarray(solve_triangular(self.factor_, values.T, lower=True).T)

@@ -38,7 +38,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelMethod)
     n_jobs : int or None
         Threads for kernel values.
     verbose : int, default=0
-        1 shows how far a long Gram matrix is.
+        1 shows the progress of a large Gram matrix.
 
     Attributes
     ----------
@@ -49,13 +49,18 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelMethod)
     intercept_ : array of shape (n_components,)
         What centring adds to the expansion.
     support_ : array of int
-        Places of the training objects: all of them.
+        Indices of the training objects: all of them.
     support_objects_ : collection
         The training objects; None with ``kernel="precomputed"``.
 
     Notes
     -----
     The sign of a component is such that its largest coefficient (the first of them) is positive.
+
+    References
+    ----------
+    .. [Scholkopf1998] B. Schölkopf, A. Smola and K.-R. Müller. Nonlinear component analysis as a kernel eigenvalue
+       problem. Neural Computation 10, 1998.
 
     Examples
     --------
@@ -109,12 +114,12 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelMethod)
         return self
 
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None, **params: Any) -> np.ndarray:
-        """The coordinates of the objects that it is fitted to: V √Λ."""
+        """Return the coordinates of the objects that it is fitted to: V √Λ."""
         coordinates = self._decompose(X, sample_weight)
         return coordinates if sample_weight is None else self.transform(X)
 
     def transform(self, X: Any) -> np.ndarray:
-        """The coordinates of objects on the components.
+        """Return the coordinates of objects on the components.
 
         Parameters
         ----------
@@ -169,6 +174,6 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelMethod)
         return len(self.eigenvalues_)
 
     def as_function(self) -> Any:
-        """The unit vectors v_j as `mercer.kernels.RKHSFunction`, in the space of the kernel that is not centred."""
+        """Return the unit vectors v_j as `mercer.kernels.RKHSFunction`, in the space of the uncentred kernel."""
         self._check_fitted()
         return self._as_function(self.dual_coef_)

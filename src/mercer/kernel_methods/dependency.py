@@ -26,7 +26,7 @@ __all__ = ["KernelDependencyEstimation"]
 
 
 class KernelDependencyEstimation(Saved, Estimator):
-    """Learn from pairs (x, y) to predict y, where both may be strings, sets, vectors or anything with a kernel.
+    """Learn from pairs (x, y) to predict y, where both may be strings, sets, vectors or other objects with a kernel.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ class KernelDependencyEstimation(Saved, Estimator):
     alpha : float, default=1e-3
         Ridge α of the regression, relative to the mean of k_x(x, x): the same value serves kernels of any scale.
     pre_image : PreImage, str or callable, default="candidates"
-        How outputs are found: a `PreImage` or its ``method``.
+        The decoder of outputs: a `PreImage` or its ``method``.
     n_jobs : int, optional
         Threads for the Gram matrices.
 
@@ -51,6 +51,11 @@ class KernelDependencyEstimation(Saved, Estimator):
         The training inputs X; None where their matrix was given.
     pre_image_ : PreImage
         Fitted to the training outputs; None where their matrix was given.
+
+    References
+    ----------
+    .. [Weston2002] J. Weston, O. Chapelle, A. Elisseeff, B. Schölkopf and V. Vapnik. Kernel dependency estimation.
+       NIPS, 2002.
 
     Examples
     --------
@@ -155,14 +160,14 @@ class KernelDependencyEstimation(Saved, Estimator):
         return PreImage(check_kernel("output_kernel", self.output_kernel), self.pre_image)
 
     def predict_coordinates(self, X: Any) -> np.ndarray:
-        """Predicted coordinates of the outputs in their principal components, shape (n_objects, n_components)."""
+        """Predict the coordinates of the outputs in their principal components, shape (n_objects, n_components)."""
         check_is_fitted(self)
         if is_precomputed(self.input_kernel):
             return check_rows("input_kernel", "X", X, len(self.coef_)) @ self.coef_
         return self.input_kernel(X, self.inputs_, n_jobs=self.n_jobs) @ self.coef_  # type: ignore[operator]
 
     def predict(self, X: Any, candidates: Any = None) -> Any:
-        """The outputs for inputs X.
+        """Return the outputs for inputs X.
 
         Parameters
         ----------

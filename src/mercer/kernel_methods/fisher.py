@@ -31,7 +31,7 @@ __all__ = ["KernelFisher"]
 
 
 class KernelFisher(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, ScoreModel, Estimator):
-    """Fisher's discriminant with a kernel: a few directions that tell classes apart, and a classifier on them.
+    """Fisher's discriminant with a kernel: a few directions that separate classes, and a classifier on them.
 
     With a linear kernel and a small regularization it is linear discriminant analysis.
 
@@ -65,6 +65,11 @@ class KernelFisher(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cla
         Of the classes, on the directions.
     explained_variance_ratio_ : ndarray
         Of the variance between classes, by direction.
+
+    References
+    ----------
+    .. [Mika1999] S. Mika, G. Rätsch, J. Weston, B. Schölkopf and K.-R. Müller. Fisher discriminant analysis with
+       kernels. Neural Networks for Signal Processing, 1999.
 
     Examples
     --------
@@ -165,7 +170,7 @@ class KernelFisher(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cla
         self.explained_variance_ratio_ = values[kept] / values[kept].sum()
 
     def transform(self, X: Any) -> np.ndarray:
-        """Objects on the directions, in which classes have covariance about I."""
+        """Project objects onto the directions, in which classes have a covariance of about I."""
         return self._directions(X)[:, : self.n_components]
 
     @property
@@ -182,17 +187,17 @@ class KernelFisher(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cla
         return np.log(self.priors_)[None, :] - 0.5 * squares
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """log π_c − ½ ‖Wᵀ(f − μ_c)‖² of every class; for two classes the second less the first."""
+        """Return log π_c − ½ ‖Wᵀ(f − μ_c)‖² of every class; for two classes the second less the first."""
         scores = self._log_posteriors(X)
         return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
 
     def predict(self, X: Any) -> np.ndarray:
-        """The class of each object."""
+        """Return the class of each object."""
         check_is_fitted(self)
         return self.classes_[self._log_posteriors(X).argmax(axis=1)]
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Probabilities of the classes, if they are normal with one covariance in feature space."""
+        """Return the probabilities of the classes, if they are normal with one covariance in feature space."""
         return softmax(self._log_posteriors(X), axis=1)
 
     def _score_rows(self) -> ScoreRows:

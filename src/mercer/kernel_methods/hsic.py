@@ -68,9 +68,12 @@ class HSIC(BaseEstimator):
 
     References
     ----------
-    Gretton, Bousquet, Smola, Schölkopf (2005), *Measuring statistical dependence with Hilbert-Schmidt norms*.
-    Song, Smola, Gretton, Bedo, Borgwardt (2012), *Feature selection via dependence maximization*: the unbiased form.
-    Kazi-Aoual, Hitier, Sabatier, Lebreton (1995): moments over all permutations.
+    .. [Gretton2005] A. Gretton, O. Bousquet, A. Smola and B. Schölkopf. Measuring statistical dependence with
+       Hilbert-Schmidt norms. ALT, 2005.
+    .. [Song2012] L. Song, A. Smola, A. Gretton, J. Bedo and K. Borgwardt. Feature selection via dependence
+       maximization. Journal of Machine Learning Research 13, 2012.
+    .. [KaziAoual1995] F. Kazi-Aoual, S. Hitier, R. Sabatier and J.-D. Lebreton. Refined approximations to permutation
+       tests for multivariate inference. Computational Statistics & Data Analysis 20, 1995.
 
     Examples
     --------
@@ -105,7 +108,7 @@ class HSIC(BaseEstimator):
         self.n_components = n_components
 
     def statistic(self, X: Any, Y: Any, random_state: Any = None, n_jobs: int | None = None) -> float:
-        """The criterion for objects X and Y that belong together, one by one.
+        """Return the criterion for objects X and Y that belong together, one by one.
 
         Parameters
         ----------

@@ -50,13 +50,13 @@ class LinearProgramSVC(ClassifierMixin, KernelMethod):
     n_jobs : int or None
         Threads for kernel values.
     verbose : int, default=0
-        1 shows how far a long Gram matrix is.
+        1 shows the progress of a large Gram matrix.
 
     Attributes
     ----------
     classes_ : array of labels, sorted
     support_ : array of int
-        Places of the training objects with a coefficient in some function.
+        Indices of the training objects with a coefficient in some function.
     support_objects_ : collection
         These objects; None with ``kernel="precomputed"``.
     dual_coef_ : array of shape (n_functions, n_support)
@@ -177,7 +177,7 @@ class LinearProgramSVC(ClassifierMixin, KernelMethod):
         return (found.x[:d] - found.x[d : 2 * d]) / size, float(found.x[2 * d]), float(found.fun)
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """f(x) + b: positive for ``classes_[1]``, or with more than two classes a value for each.
+        """Return f(x) + b: positive for ``classes_[1]``, or with more than two classes a value for each.
 
         Parameters
         ----------
@@ -215,7 +215,7 @@ class LinearProgramSVC(ClassifierMixin, KernelMethod):
         return ScoreModel._feature_name(self, column) if hasattr(self, "coef_") else super()._feature_name(column)
 
     def predict(self, X: Any) -> np.ndarray:
-        """The label of every object.
+        """Return the label of every object.
 
         Parameters
         ----------

@@ -50,7 +50,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class ScoreLoss:
-    """What losses of scores share; subclass it for a loss of your own.
+    """Base class of losses of scores; subclass it for your own loss.
 
     A subclass says its ``task`` and has ``value`` and ``gradient``; ``curvature``, the second derivative, lets Newton's
     method be used; ``smoothed`` gives a loss with a curvature that is near a loss with kinks.
@@ -67,23 +67,23 @@ class ScoreLoss:
     """``"binary"``: y = ±1; ``"multiclass"``: y numbers a class, f has rows; ``"real"``; ``"novelty"``: no y."""
 
     def value(self, f: Any, y: Any) -> np.ndarray:
-        """The loss of every object."""
+        """Return the loss of every object."""
         raise NotImplementedError
 
     def gradient(self, f: Any, y: Any) -> np.ndarray:
-        """Its derivative in the scores f, in their shape."""
+        """Return the derivative in the scores f, in their shape."""
         raise NotImplementedError
 
     def curvature(self, f: Any, y: Any) -> np.ndarray:
-        """The second derivative in the score."""
+        """Return the second derivative in the score."""
         raise NotImplementedError(f"{self!r} has no second derivative")
 
     def smoothed(self, width: float) -> ScoreLoss:
-        """The loss itself where it is smooth; else one with kinks rounded off over this width."""
+        """Return the loss itself where it is smooth; else one with kinks rounded off over this width."""
         return self
 
     def coefficients(self, f: Any, y: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The gradient in H as terms (object, class, coefficient); those that are 0 are left out.
+        """Return the gradient in H as terms (object, class, coefficient); those that are 0 are left out.
 
         The gradient of the i-th loss is the sum of coefficient · k((x_i, class), ·); the class is 0 where there is one
         function only.
@@ -94,7 +94,7 @@ class ScoreLoss:
         return rows, classes, columns[rows, classes]
 
     def for_classes(self, classes: Sequence[Any]) -> ScoreLoss:
-        """The loss for these labels, numbered in this order."""
+        """Return the loss for these labels, numbered in this order."""
         return self
 
 
@@ -117,12 +117,12 @@ class PerceptronLoss(ScoreLoss):
     """
 
     def value(self, f: Any, y: Any) -> np.ndarray:
-        """max(0, −y f)."""
+        """Return max(0, −y f)."""
         f, y = _pair(f, y)
         return np.maximum(0.0, -y * f)
 
     def gradient(self, f: Any, y: Any) -> np.ndarray:
-        """−y where y f ≤ 0."""
+        """Return −y where y f ≤ 0."""
         f, y = _pair(f, y)
         return np.where(y * f <= 0, -y, 0.0)
 
@@ -134,7 +134,7 @@ class HingeLoss(ScoreLoss):
     Parameters
     ----------
     rho : float, default=1.0
-        The margin asked for.
+        The required margin.
 
     Examples
     --------
@@ -149,17 +149,17 @@ class HingeLoss(ScoreLoss):
         check_positive("rho", self.rho)
 
     def value(self, f: Any, y: Any) -> np.ndarray:
-        """max(0, ρ − y f)."""
+        """Return max(0, ρ − y f)."""
         f, y = _pair(f, y)
         return np.maximum(0.0, self.rho - y * f)
 
     def gradient(self, f: Any, y: Any) -> np.ndarray:
-        """−y where y f < ρ."""
+        """Return −y where y f < ρ."""
         f, y = _pair(f, y)
         return np.where(y * f < self.rho, -y, 0.0)
 
     def smoothed(self, width: float) -> ScoreLoss:
-        """A parabola over this width, then a line."""
+        """Return a parabola over this width, then a line."""
         return _RoundedHinge(self.rho, width)
 
 
@@ -195,17 +195,17 @@ class LogisticLoss(ScoreLoss):
     """
 
     def value(self, f: Any, y: Any) -> np.ndarray:
-        """log(1 + exp(−y f)), without overflow."""
+        """Return log(1 + exp(−y f)), without overflow."""
         f, y = _pair(f, y)
         return np.logaddexp(0.0, -y * f)
 
     def gradient(self, f: Any, y: Any) -> np.ndarray:
-        """−y / (1 + exp(y f))."""
+        """Return −y / (1 + exp(y f))."""
         f, y = _pair(f, y)
         return -y * _sigmoid(-y * f)
 
     def curvature(self, f: Any, y: Any) -> np.ndarray:
-        """p (1 − p)."""
+        """Return p (1 − p)."""
         p = _sigmoid(np.asarray(f, dtype=np.float64))
         return p * (1.0 - p)
 
@@ -222,17 +222,17 @@ class ExponentialLoss(ScoreLoss):
     """
 
     def value(self, f: Any, y: Any) -> np.ndarray:
-        """exp(−y f)."""
+        """Return exp(−y f)."""
         f, y = _pair(f, y)
         with np.errstate(over="ignore"):
             return np.exp(-y * f)
 
     def gradient(self, f: Any, y: Any) -> np.ndarray:
-        """−y exp(−y f)."""
+        """Return −y exp(−y f)."""
         return -np.asarray(y, dtype=np.float64) * self.value(f, y)
 
     def curvature(self, f: Any, y: Any) -> np.ndarray:
-        """exp(−y f)."""
+        """Return exp(−y f)."""
         return self.value(f, y)
 
 
@@ -259,11 +259,11 @@ class NoveltyLoss(ScoreLoss):
         check_positive("rho", self.rho)
 
     def value(self, f: Any, y: Any = None) -> np.ndarray:
-        """max(0, ρ − f)."""
+        """Return max(0, ρ − f)."""
         return np.maximum(0.0, self.rho - np.asarray(f, dtype=np.float64))
 
     def gradient(self, f: Any, y: Any = None) -> np.ndarray:
-        """−1 where f < ρ."""
+        """Return −1 where f < ρ."""
         return np.where(np.asarray(f, dtype=np.float64) < self.rho, -1.0, 0.0)
 
 
@@ -290,11 +290,11 @@ class _Multiclass(ScoreLoss):
         return ahead[rows, worst] - f[rows, y], worst, y
 
     def value(self, f: Any, y: Any) -> np.ndarray:
-        """max(0, max_{z≠y} [Δ(y, z) + f_z] − f_y)."""
+        """Return max(0, max_{z≠y} [Δ(y, z) + f_z] − f_y)."""
         return np.maximum(0.0, self._violation(f, y)[0])
 
     def gradient(self, f: Any, y: Any) -> np.ndarray:
-        """1 at the worst class, −1 at the true one, where the margin is violated."""
+        """Return 1 at the worst class, −1 at the true one, where the margin is violated."""
         violation, worst, y = self._violation(f, y)
         gradient = np.zeros(np.shape(f))
         rows = np.flatnonzero(violation >= 0 if self._at_zero else violation > 0)
@@ -327,7 +327,7 @@ class MulticlassHingeLoss(_Multiclass):
     Parameters
     ----------
     rho : float, default=1.0
-        The margin asked for.
+        The required margin.
 
     Examples
     --------
@@ -352,7 +352,7 @@ class TaxonomyLoss(_Multiclass):
     Parameters
     ----------
     edges : iterable of (node, node) or (node, node, length)
-        A connected graph whose nodes are the labels and whatever lies between them; lengths are 1 where left out.
+        A connected graph whose nodes are the labels and inner nodes; lengths are 1 where left out.
     labels : sequence of labels, optional
         What the numbers of classes mean; estimators put in their ``classes_``.
 
@@ -378,11 +378,11 @@ class TaxonomyLoss(_Multiclass):
         object.__setattr__(self, "_distances", distances)
 
     def delta(self, y: Any, z: Any) -> float:
-        """The length of the shortest path between two labels."""
+        """Return the length of the shortest path between two labels."""
         return float(Taxonomy(self.edges).bind([y, z]).matrix[0, 1])
 
     def for_classes(self, classes: Sequence[Any]) -> TaxonomyLoss:
-        """The loss with classes numbered in this order."""
+        """Return the loss with classes numbered in this order."""
         return replace(self, labels=tuple(c.item() if isinstance(c, np.generic) else c for c in classes))
 
     def _margins(self, y: np.ndarray, k: int) -> np.ndarray:
@@ -407,13 +407,13 @@ class MulticlassLogisticLoss(ScoreLoss):
     task: ClassVar[str] = "multiclass"
 
     def value(self, f: Any, y: Any) -> np.ndarray:
-        """−f_y + log Σ_z exp f_z, without overflow."""
+        """Return −f_y + log Σ_z exp f_z, without overflow."""
         f, y = _scores(f, y)
         top = f.max(axis=1, keepdims=True)
         return np.log(np.exp(f - top).sum(axis=1)) + top[:, 0] - f[np.arange(len(f)), y]
 
     def gradient(self, f: Any, y: Any) -> np.ndarray:
-        """softmax(f) − 1_y."""
+        """Return softmax(f) − 1_y."""
         f, y = _scores(f, y)
         p = np.exp(f - f.max(axis=1, keepdims=True))
         p /= p.sum(axis=1, keepdims=True)
@@ -447,17 +447,17 @@ class SquaredLoss(ScoreLoss):
     task: ClassVar[str] = "real"
 
     def value(self, f: Any, y: Any) -> np.ndarray:
-        """(f − y)²."""
+        """Return (f − y)²."""
         f, y = _pair(f, y)
         return (f - y) ** 2
 
     def gradient(self, f: Any, y: Any) -> np.ndarray:
-        """2 (f − y)."""
+        """Return 2 (f − y)."""
         f, y = _pair(f, y)
         return 2.0 * (f - y)
 
     def curvature(self, f: Any, y: Any) -> np.ndarray:
-        """2."""
+        """Return 2."""
         return np.full(np.shape(f), 2.0)
 
 
@@ -484,18 +484,18 @@ class HuberLoss(ScoreLoss):
         check_positive("epsilon", self.epsilon)
 
     def value(self, f: Any, y: Any) -> np.ndarray:
-        """½ e², or ``ε |e| − ½ ε²``."""
+        """Return ½ e², or ``ε |e| − ½ ε²``."""
         f, y = _pair(f, y)
         e = np.abs(f - y)
         return np.where(e <= self.epsilon, 0.5 * e * e, self.epsilon * e - 0.5 * self.epsilon**2)
 
     def gradient(self, f: Any, y: Any) -> np.ndarray:
-        """e, cut at ±ε."""
+        """Return e, cut at ±ε."""
         f, y = _pair(f, y)
         return np.clip(f - y, -self.epsilon, self.epsilon)
 
     def curvature(self, f: Any, y: Any) -> np.ndarray:
-        """1 for small errors, 0 for large ones."""
+        """Return 1 for small errors, 0 for large ones."""
         f, y = _pair(f, y)
         return (np.abs(f - y) <= self.epsilon).astype(np.float64)
 
@@ -524,17 +524,17 @@ class PinballLoss(ScoreLoss):
             raise ValueError(f"quantile must be a number in (0, 1), got {self.quantile!r}")
 
     def value(self, f: Any, y: Any) -> np.ndarray:
-        """max(q (y − f), (q − 1) (y − f))."""
+        """Return max(q (y − f), (q − 1) (y − f))."""
         f, y = _pair(f, y)
         return np.maximum(self.quantile * (y - f), (self.quantile - 1.0) * (y - f))
 
     def gradient(self, f: Any, y: Any) -> np.ndarray:
-        """−q where y > f, 1 − q where y < f."""
+        """Return −q where y > f, 1 − q where y < f."""
         f, y = _pair(f, y)
         return np.where(y > f, -self.quantile, np.where(y < f, 1.0 - self.quantile, 0.0))
 
     def smoothed(self, width: float) -> ScoreLoss:
-        """A parabola around 0 that meets the two lines."""
+        """Return a parabola around 0 that meets the two lines."""
         return _RoundedPinball(self.quantile, width)
 
 

@@ -21,7 +21,7 @@ _LOOKED_AT = 300  # objects whose kernel values are checked in training; all are
 
 
 class KernelMeanClassifier(ClassifierMixin, KernelMethod):
-    """The class whose mean in feature space is nearest, for objects of any kind.
+    """Classify by the nearest class mean in feature space, for objects of any kind.
 
     There is nothing to tune but the kernel. With two classes the function is
     ``f(x) = mean₊ k(x, x_i) − mean₋ k(x, x_i) + b``.
@@ -38,13 +38,18 @@ class KernelMeanClassifier(ClassifierMixin, KernelMethod):
     ----------
     classes_ : array of labels, sorted
     support_ : array of int
-        Places of the training objects with a positive weight.
+        Indices of the training objects with a positive weight.
     support_objects_ : collection
         These objects; None with ``kernel="precomputed"``.
     dual_coef_ : array of shape (1, n_support) or (n_classes, n_support)
         Coefficients of w = c₊ − c₋ with two classes; of the class means with more.
     intercept_ : array of shape (1,) or (n_classes,)
         b; or −½‖c‖² of each class.
+
+    References
+    ----------
+    .. [Bakir2007] G. Bakır, T. Hofmann, B. Schölkopf, A. Smola, B. Taskar and S. V. N. Vishwanathan (editors).
+       Predicting structured data. MIT Press, 2007.
 
     Examples
     --------
@@ -102,13 +107,13 @@ class KernelMeanClassifier(ClassifierMixin, KernelMethod):
         return self
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """With two classes f(x), positive for ``classes_[1]``; with more, ½‖Φ(x)‖² − ½‖Φ(x) − c‖² of each class."""
+        """Return f(x), positive for ``classes_[1]``; for more than two classes ½‖Φ(x)‖² − ½‖Φ(x) − c‖² of each."""
         self._check_fitted()
         values = self._expanded(X, self.dual_coef_.T) + self.intercept_
         return values[:, 0] if len(self.classes_) == 2 else values
 
     def predict(self, X: Any) -> np.ndarray:
-        """The class with the nearest mean.
+        """Return the class with the nearest mean.
 
         Parameters
         ----------
@@ -122,7 +127,7 @@ class KernelMeanClassifier(ClassifierMixin, KernelMethod):
         return self.classes_[(values > 0).astype(int) if values.ndim == 1 else values.argmax(axis=1)]
 
     def as_function(self) -> Any:
-        """c₊ − c₋, or the list of the class means, as `mercer.kernels.RKHSFunction`."""
+        """Return c₊ − c₋, or the list of the class means, as `mercer.kernels.RKHSFunction`."""
         self._check_fitted()
         return self._as_function(self.dual_coef_.T)
 
@@ -131,7 +136,7 @@ class ParzenWindow(KernelMethod):
     """The mean of kernel values with given objects: Parzen's density where the kernel is one.
 
     Where k(·, x) is a density for every x, so is ``p(x) = (1/n) Σ_i k(x, x_i)``; a Gaussian kernel is one up to a
-    constant, which is not put in. Kernels with negative values, such as the linear one, raise ValueError: their mean is
+    constant, which is omitted. Kernels with negative values, such as the linear one, raise ValueError: their mean is
     no density.
 
     Parameters
@@ -145,7 +150,7 @@ class ParzenWindow(KernelMethod):
     Attributes
     ----------
     support_ : array of int
-        Places of the training objects with a positive weight.
+        Indices of the training objects with a positive weight.
     support_objects_ : collection
         These objects; None with ``kernel="precomputed"``.
     dual_coef_ : array of shape (1, n_support)
@@ -200,7 +205,7 @@ class ParzenWindow(KernelMethod):
         return self
 
     def score_samples(self, X: Any) -> np.ndarray:
-        """The mean kernel value of every object: p(x) itself, not its logarithm.
+        """Return the mean kernel value of every object: p(x) itself, not its logarithm.
 
         Parameters
         ----------
@@ -230,6 +235,6 @@ class ParzenWindow(KernelMethod):
             )
 
     def as_function(self) -> Any:
-        """The mean in feature space as a `mercer.kernels.RKHSFunction`."""
+        """Return the mean in feature space as a `mercer.kernels.RKHSFunction`."""
         self._check_fitted()
         return self._as_function(self.dual_coef_.T)

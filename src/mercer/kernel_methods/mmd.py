@@ -64,8 +64,9 @@ class MMD(BaseEstimator):
 
     References
     ----------
-    Gretton, Borgwardt, Rasch, Schölkopf, Smola (2012), *A kernel two-sample test*.
-    Zaremba, Gretton, Blaschko (2013), *B-tests: low variance kernel two-sample tests*.
+    .. [Gretton2012] A. Gretton, K. Borgwardt, M. Rasch, B. Schölkopf and A. Smola. A kernel two-sample test. Journal of
+       Machine Learning Research 13, 2012.
+    .. [Zaremba2013] W. Zaremba, A. Gretton and M. Blaschko. B-tests: low variance kernel two-sample tests. NIPS, 2013.
 
     Examples
     --------
@@ -98,7 +99,7 @@ class MMD(BaseEstimator):
         self.block_size = block_size
 
     def statistic(self, X: Any, Y: Any, random_state: Any = None, n_jobs: int | None = None) -> float:
-        """The squared discrepancy of two samples.
+        """Return the squared discrepancy of two samples.
 
         Parameters
         ----------

@@ -32,7 +32,7 @@ _TINY = 1e-100  # the common factor below which it is multiplied into the coeffi
 
 
 class OnlineKernelClassifier(ClassifierMixin, KernelMethod):
-    """Perceptrons and NORMA: one object at a time, any kernel, memory that can be bounded.
+    """Online kernel classifiers (perceptrons and NORMA): one object at a time, any kernel, bounded memory.
 
     Parameters
     ----------
@@ -44,8 +44,8 @@ class OnlineKernelClassifier(ClassifierMixin, KernelMethod):
         On data with margin γ and radius R it makes at most (R/γ)² mistakes, for any ``eta``. ``"norma"`` is stochastic
         gradient descent on the regularised risk (1/m) Σ loss + (lam/2) ‖f‖².
     loss : {"hinge", "logistic", "exponential", "perceptron", "novelty"} or ScoreLoss, default="hinge"
-        With more than two classes the names stand for the losses with classes. ``"novelty"`` takes no labels: its
-        answers are 1 where f reaches ρ, and −1 elsewhere. `TaxonomyLoss` takes a graph of labels.
+        With more than two classes the names select the multiclass losses. ``"novelty"`` takes no labels: its
+        predictions are 1 where f reaches ρ, and −1 elsewhere. `TaxonomyLoss` takes a graph of labels.
     lam : float, default=0.01
         λ of ``"norma"``, at least 0.
     eta : float, default=1.0
@@ -60,7 +60,7 @@ class OnlineKernelClassifier(ClassifierMixin, KernelMethod):
     n_epochs : int, default=10
         Passes of :meth:`fit` over the objects; a perceptron stops after one without a mistake.
     average : bool, default=False
-        Predict with the mean of the functions of all steps. An object that left the memory leaves the mean, too.
+        Predict with the mean of the functions of all steps. An object that leaves the memory also leaves the mean.
     shuffle : bool, default=True
         Take the objects of each pass of :meth:`fit` in a random order.
     class_weight : dict, "balanced" or None
@@ -75,7 +75,7 @@ class OnlineKernelClassifier(ClassifierMixin, KernelMethod):
     classes_ : array of labels, sorted
         [−1, 1] with the novelty loss.
     support_ : array of int
-        Numbers of the objects kept: places in X after :meth:`fit`, places in the stream after :meth:`partial_fit`.
+        Numbers of the objects kept: indices in X after :meth:`fit`, positions in the stream after :meth:`partial_fit`.
     support_objects_ : collection
         These objects; None with ``kernel="precomputed"``.
     dual_coef_ : array of shape (n_outputs, n_support)
@@ -90,6 +90,11 @@ class OnlineKernelClassifier(ClassifierMixin, KernelMethod):
         Passes of :meth:`fit`.
     converged_ : bool
         Whether a pass of :meth:`fit` had no mistake.
+
+    References
+    ----------
+    .. [Kivinen2004] J. Kivinen, A. Smola and R. Williamson. Online learning with kernels. IEEE Transactions on Signal
+       Processing 52, 2004.
 
     Examples
     --------
@@ -341,7 +346,7 @@ class OnlineKernelClassifier(ClassifierMixin, KernelMethod):
     # ------------------------------------------------------------------ prediction
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """f of every object (with the novelty loss f − ρ), or f of every object and class.
+        """Return f of every object (with the novelty loss f − ρ), or f of every object and class.
 
         Parameters
         ----------
@@ -365,7 +370,7 @@ class OnlineKernelClassifier(ClassifierMixin, KernelMethod):
         return ScoreRows(rows.weights, np.array([-loss.rho]))  # type: ignore[attr-defined]
 
     def predict(self, X: Any) -> np.ndarray:
-        """The label of every object; with the novelty loss 1 for the known and −1 for the new.
+        """Return the label of every object; with the novelty loss 1 for the known and −1 for the new.
 
         Parameters
         ----------
@@ -381,7 +386,7 @@ class OnlineKernelClassifier(ClassifierMixin, KernelMethod):
         return self.classes_[(values > 0).astype(int) if values.ndim == 1 else values.argmax(axis=1)]
 
     def as_function(self) -> Any:
-        """f as a `mercer.kernels.RKHSFunction`; with more than two classes a list."""
+        """Return f as a `mercer.kernels.RKHSFunction`; with more than two classes a list."""
         self._check_fitted()
         return self._as_function(self.dual_coef_.T)
 

@@ -29,7 +29,7 @@ PATIENCE = 3  # characters that may be added without a gain
 
 
 class PreImage(Saved, Estimator):
-    """From points of feature space back to objects.
+    """Map points of feature space back to objects.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ class PreImage(Saved, Estimator):
         self._longest = longest if self.max_length is None else check_count("max_length", self.max_length)
 
     def decode(self, coef: Any, candidates: Any = None) -> Any:
-        """The pre-images of Σ_i coef[t, i] φ(points_i), one for each row t.
+        """Return the pre-images of Σ_i coef[t, i] φ(points_i), one for each row t.
 
         Parameters
         ----------
@@ -157,7 +157,7 @@ class PreImage(Saved, Estimator):
         return np.array([self._fixed_point(row, self.points_[i]) for row, i in zip(coef, nearest, strict=True)])
 
     def distances(self, coef: Any, Y: Any) -> np.ndarray:
-        """‖φ(y) − t‖² for each target (row) and object y of Y (column)."""
+        """Return ‖φ(y) − t‖² for each target (row) and object y of Y (column)."""
         coef = np.asarray(coef, np.float64)
         own = np.einsum("ti,ij,tj->t", coef, self.kernel(self.points_), coef, optimize=True)
         crossed = coef @ self.kernel(self.points_, Y)

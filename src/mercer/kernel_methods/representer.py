@@ -55,7 +55,7 @@ class RepresenterEstimator(KernelMethod):
     loss : str, ScoreLoss or callable, default="squared"
         ``"squared"``, ``"huber"``, ``"pinball"`` (numbers), ``"logistic"``, ``"hinge"``, ``"exponential"`` (labels), or
         an object such as ``PinballLoss(0.9)``. A callable takes the arrays f and y and gives the values and the
-        derivatives in f, an array each; y are numbers. A loss that is not convex is brought to a local minimum.
+        derivatives in f, an array each; y are numbers. For a loss that is not convex, training finds a local minimum.
     C : float, default=1.0
         Weight of the summed loss.
     offset : bool, default=True
@@ -70,14 +70,14 @@ class RepresenterEstimator(KernelMethod):
     n_jobs : int or None
         Threads for kernel values.
     verbose : int, default=0
-        1 shows how far a long Gram matrix is.
+        1 shows the progress of a large Gram matrix.
 
     Attributes
     ----------
     classes_ : array of labels, sorted
         With a loss of labels.
     support_ : array of int
-        Places of the training objects with a positive weight.
+        Indices of the training objects with a positive weight.
     support_objects_ : collection
         These objects; None with ``kernel="precomputed"``.
     dual_coef_ : array of shape (n_functions, n_support)
@@ -89,6 +89,11 @@ class RepresenterEstimator(KernelMethod):
     n_iter_ : int
         Steps, the most of all functions.
     converged_ : bool
+
+    References
+    ----------
+    .. [Bakir2007] G. Bakır, T. Hofmann, B. Schölkopf, A. Smola, B. Taskar and S. V. N. Vishwanathan (editors).
+       Predicting structured data. MIT Press, 2007.
 
     Examples
     --------
@@ -234,7 +239,7 @@ class RepresenterEstimator(KernelMethod):
         return np.hstack([1.0 - p, p]) if p.shape[1] == 1 else p / p.sum(axis=1, keepdims=True)
 
     def predict(self, X: Any) -> np.ndarray:
-        """The label or the number of every object.
+        """Return the label or the number of every object.
 
         Parameters
         ----------
@@ -251,12 +256,12 @@ class RepresenterEstimator(KernelMethod):
         return self.classes_[chosen]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Accuracy with a loss of labels, R² with a loss of numbers."""
+        """Return the accuracy with a loss of labels, R² with a loss of numbers."""
         measure = r2_score if _resolved(self.loss).task == "real" else accuracy_score
         return float(measure(y, self.predict(X), sample_weight=sample_weight))
 
     def as_function(self) -> Any:
-        """f, without the offset, as a `mercer.kernels.RKHSFunction`; with more than two classes a list."""
+        """Return f, without the offset, as a `mercer.kernels.RKHSFunction`; with more than two classes a list."""
         self._check_fitted()
         return self._as_function(self.dual_coef_.T)
 

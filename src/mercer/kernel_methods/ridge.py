@@ -35,12 +35,12 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelMethod):
     n_jobs : int or None
         Threads for kernel values.
     verbose : int, default=0
-        1 shows how far a long Gram matrix is.
+        1 shows the progress of a large Gram matrix.
 
     Attributes
     ----------
     support_ : array of int
-        Places of the training objects with a positive weight.
+        Indices of the training objects with a positive weight.
     support_objects_ : collection
         These objects; None with ``kernel="precomputed"``.
     dual_coef_ : array of shape (n_support,) or (n_support, n_targets)
@@ -97,7 +97,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelMethod):
         return ScoreRows(coef, np.zeros(len(coef)))
 
     def predict(self, X: Any) -> np.ndarray:
-        """The number, or the row of numbers, of every object.
+        """Return the number, or the row of numbers, of every object.
 
         Parameters
         ----------
@@ -111,7 +111,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelMethod):
         return self._expanded(X, self.dual_coef_)
 
     def as_function(self) -> Any:
-        """f as a `mercer.kernels.RKHSFunction`; with several targets a list."""
+        """Return f as a `mercer.kernels.RKHSFunction`; with several targets a list."""
         self._check_fitted()
         return self._as_function(self.dual_coef_)
 

@@ -171,7 +171,7 @@ class _Pairs(ClassifierMixin, KernelMethod):
         self.n_iter_ = np.array([machine.steps for machine in machines])
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """The output f of every object, or a value for every object and class.
+        """Return the output f of every object, or a value for every object and class.
 
         Parameters
         ----------
@@ -197,7 +197,7 @@ class _Pairs(ClassifierMixin, KernelMethod):
         return votes + sums / (3 * (np.abs(sums) + 1))
 
     def predict(self, X: Any) -> np.ndarray:
-        """The label of every object.
+        """Return the label of every object.
 
         Parameters
         ----------
@@ -211,7 +211,7 @@ class _Pairs(ClassifierMixin, KernelMethod):
         return self.classes_[(values > 0).astype(int) if values.ndim == 1 else values.argmax(axis=1)]
 
     def as_function(self) -> Any:
-        """The expansion Σ_j coef_j k(·, x_j), without the offset, as a `mercer.kernels.RKHSFunction`.
+        """Return the expansion Σ_j coef_j k(·, x_j), without the offset, as a `mercer.kernels.RKHSFunction`.
 
         With more than two classes a list, one for each machine.
         """
@@ -240,24 +240,24 @@ class KernelSVC(_Pairs):
         matrix: of the training objects in :meth:`fit`, of new objects × training objects afterwards.
     C : float or "scale", default="scale"
         Weight of the summed slack. "scale" is 3 / v with v the mean squared distance of the training objects from
-        their mean in feature space, so that a factor of the kernel changes nothing. ``np.inf`` is the hard margin: data
+        their mean in feature space, so that scaling the kernel changes nothing. ``np.inf`` is the hard margin: data
         that no function of the kernel's space separates raise ValueError.
     class_weight : dict, "balanced" or None
         Factors of C by class.
     tol : float, default=1e-3
         Violation of the optimality conditions at which training stops.
     max_iter : int or None
-        Limit on the steps of a machine, with a warning; None for a million, or 100 an object if that is more.
+        Limit on the steps of a machine, with a warning; None for a million, or 100 per object if that is more.
     n_jobs : int or None
         Threads for kernel values.
     verbose : int, default=0
-        1 shows how far a long Gram matrix is.
+        1 shows the progress of a large Gram matrix.
 
     Attributes
     ----------
     classes_ : array of labels, sorted
     support_ : array of int
-        Places of the training objects with a coefficient in some machine.
+        Indices of the training objects with a coefficient in some machine.
     support_objects_ : collection
         These objects: all that is kept for prediction. None with ``kernel="precomputed"``.
     n_support_ : array of int
@@ -266,7 +266,7 @@ class KernelSVC(_Pairs):
         Coefficients. Pairs of classes follow in the order (0, 1), (0, 2), …, (1, 2), …, positive for the second one.
     intercept_ : array of shape (n_machines,)
     duality_gap_ : array of shape (n_machines,)
-        (primal − dual) / primal: how far from the optimum a machine can be at most.
+        (primal − dual) / primal: an upper bound on the relative distance from the optimum.
     n_iter_ : array of int
         Steps of each machine.
     C_ : float
@@ -277,6 +277,12 @@ class KernelSVC(_Pairs):
     See Also
     --------
     mercer.classification.RelativeMarginSVC : outputs within a band.
+
+    References
+    ----------
+    .. [Cortes1995] C. Cortes and V. Vapnik. Support-vector networks. Machine Learning 20, 1995.
+    .. [Fan2005] R.-E. Fan, P.-H. Chen and C.-J. Lin. Working set selection using second order information for training
+       support vector machines. Journal of Machine Learning Research 6, 2005.
 
     Examples
     --------
@@ -389,11 +395,11 @@ class KernelNuSVC(_Pairs):
     tol : float, default=1e-3
         Violation of the optimality conditions at which training stops.
     max_iter : int or None
-        Limit on the steps of a machine, with a warning; None for a million, or 100 an object if that is more.
+        Limit on the steps of a machine, with a warning; None for a million, or 100 per object if that is more.
     n_jobs : int or None
         Threads for kernel values.
     verbose : int, default=0
-        1 shows how far a long Gram matrix is.
+        1 shows the progress of a large Gram matrix.
 
     Attributes
     ----------
@@ -408,8 +414,10 @@ class KernelNuSVC(_Pairs):
 
     References
     ----------
-    .. [1] T. Cover and P. Hart, "Nearest neighbor pattern classification", IEEE Transactions on Information Theory 13,
-       1967 (the error of the nearest neighbour lies between the least possible one and twice that).
+    .. [Cover1967] T. Cover and P. Hart. Nearest neighbor pattern classification. IEEE Transactions on Information
+       Theory 13, 1967.
+    .. [Scholkopf2000] B. Schölkopf, A. Smola, R. Williamson and P. Bartlett. New support vector algorithms. Neural
+       Computation 12, 2000.
 
     Examples
     --------
@@ -526,7 +534,7 @@ class _Single(KernelMethod):
         return self._expanded(X, self.dual_coef_[0])
 
     def as_function(self) -> Any:
-        """The expansion Σ_j coef_j k(·, x_j), without the offset, as a `mercer.kernels.RKHSFunction`."""
+        """Return the expansion Σ_j coef_j k(·, x_j), without the offset, as a `mercer.kernels.RKHSFunction`."""
         self._check_fitted()
         return self._as_function(self.dual_coef_.T)
 
@@ -548,16 +556,16 @@ class KernelSVR(RegressorMixin, _Single):
     tol : float, default=1e-3
         Violation of the optimality conditions at which training stops.
     max_iter : int or None
-        Limit on the steps, with a warning; None for a million, or 100 an object if that is more.
+        Limit on the steps, with a warning; None for a million, or 100 per object if that is more.
     n_jobs : int or None
         Threads for kernel values.
     verbose : int, default=0
-        1 shows how far a long Gram matrix is.
+        1 shows the progress of a large Gram matrix.
 
     Attributes
     ----------
     support_ : array of int
-        Places of the training objects with a coefficient.
+        Indices of the training objects with a coefficient.
     support_objects_ : collection
         These objects; None with ``kernel="precomputed"``.
     dual_coef_ : array of shape (1, n_support)
@@ -629,7 +637,7 @@ class KernelSVR(RegressorMixin, _Single):
         return self
 
     def predict(self, X: Any) -> np.ndarray:
-        """The number of every object.
+        """Return the number of every object.
 
         Parameters
         ----------
@@ -643,7 +651,7 @@ class KernelSVR(RegressorMixin, _Single):
 
 
 class KernelOneClass(OutlierMixin, _Single):
-    """The region where objects of any kind are to be expected: a support vector machine with one class.
+    """One-class support vector machine: the region that contains most objects of any kind.
 
     Minimises ``½‖f‖² + Σ_i ξ_i − n ν ρ`` subject to ``f(x_i) ≥ ρ − ξ_i``. At most the fraction ν of the training
     objects lie outside the region ``f ≥ ρ``, and at least the fraction ν are support objects; those on the boundary are
@@ -652,23 +660,23 @@ class KernelOneClass(OutlierMixin, _Single):
     Parameters
     ----------
     kernel : Kernel, "precomputed" or None
-        A positive definite kernel; None is the Gaussian one of `KernelSVC`. A conditionally positive definite one has
-        no origin to separate the objects from, and is refused. With ``"precomputed"`` X is the kernel matrix.
+        A positive definite kernel; None is the Gaussian one of `KernelSVC`. A conditionally positive definite kernel
+        has no origin to separate the objects from, and raises an error. With ``"precomputed"`` X is the kernel matrix.
     nu : float, default=0.5
         In (0, 1].
     tol : float, default=1e-3
         Violation of the optimality conditions at which training stops.
     max_iter : int or None
-        Limit on the steps, with a warning; None for a million, or 100 an object if that is more.
+        Limit on the steps, with a warning; None for a million, or 100 per object if that is more.
     n_jobs : int or None
         Threads for kernel values.
     verbose : int, default=0
-        1 shows how far a long Gram matrix is.
+        1 shows the progress of a large Gram matrix.
 
     Attributes
     ----------
     support_ : array of int
-        Places of the training objects with a coefficient.
+        Indices of the training objects with a coefficient.
     support_objects_ : collection
         These objects; None with ``kernel="precomputed"``.
     dual_coef_ : array of shape (1, n_support)
@@ -680,6 +688,11 @@ class KernelOneClass(OutlierMixin, _Single):
     n_iter_ : int
     gamma_ : float
         γ of the default kernel; only with ``kernel=None``.
+
+    References
+    ----------
+    .. [Scholkopf2001] B. Schölkopf, J. Platt, J. Shawe-Taylor, A. Smola and R. Williamson. Estimating the support of a
+       high-dimensional distribution. Neural Computation 13, 2001.
 
     Examples
     --------
@@ -760,22 +773,22 @@ class KernelOneClass(OutlierMixin, _Single):
         return min(rho, least) if least >= rho - 2 * self.tol - 1e-6 * abs(rho) else rho
 
     def score_samples(self, X: Any) -> np.ndarray:
-        """f of every object: the higher, the more to be expected."""
+        """Return f of every object: higher values are more typical."""
         return self._outputs(X)
 
     def _score_rows(self) -> ScoreRows:
         return replace(super()._score_rows(), constants=np.array([-float(self.offset_)]))
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """f − ρ of every object: negative outside the region."""
+        """Return f − ρ of every object: negative outside the region."""
         return self._outputs(X) - self.offset_
 
     def predict(self, X: Any) -> np.ndarray:
-        """1 for objects inside the region, −1 for those outside."""
+        """Return 1 for objects inside the region, −1 for those outside."""
         return np.where(self.decision_function(X) >= 0, 1, -1)
 
     def level_set_mass(self, X: Any) -> float:
-        """The fraction of objects inside the region: near 1 − ν for objects from where the training objects came.
+        """Return the fraction of objects inside the region: near 1 − ν for the distribution of the training objects.
 
         This is the mass of the level set {f ≥ ρ} that the machine estimates.
 

@@ -1,4 +1,4 @@
-"""Kernels on vectors, strings, trees, graphs, sets and distributions; one algebra for all of them."""
+"""Kernels on vectors, strings, trees, graphs, sets and distributions, and their sums and products."""
 
 from mercer.kernels.algebra import (
     Centered,

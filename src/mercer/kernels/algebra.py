@@ -737,12 +737,12 @@ class _OnTuples(Kernel):
 
 
 class TensorProduct(_OnTuples):
-    """Π_i k_i(x_i, z_i) on tuples: kernels of different kinds of things, all of which must be alike.
+    """Π_i k_i(x_i, z_i) on tuples: the product of kernels on the components of tuples.
 
     Parameters
     ----------
     *kernels : Kernel
-        One for each place of the tuples; positive definite.
+        One for each component of the tuples; positive definite.
 
     Examples
     --------
@@ -771,12 +771,12 @@ class TensorProduct(_OnTuples):
 
 
 class DirectSum(_OnTuples):
-    """Σ_i k_i(x_i, z_i) on tuples: kernels of different kinds of things, which add up.
+    """Σ_i k_i(x_i, z_i) on tuples: the sum of kernels on the components of tuples.
 
     Parameters
     ----------
     *kernels : Kernel
-        One for each place of the tuples.
+        One for each component of the tuples.
 
     Examples
     --------
@@ -831,6 +831,11 @@ class Convolution(Kernel):
         their values are multiplied.
     *kernels : Kernel
         Positive definite kernels of the parts.
+
+    References
+    ----------
+    .. [Haussler1999] D. Haussler. Convolution kernels on discrete structures. Technical report UCSC-CRL-99-10,
+       University of California, Santa Cruz, 1999.
 
     Examples
     --------

@@ -46,6 +46,10 @@ class NystroemMap(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Esti
     normalization_ : ndarray of shape (n_landmarks, n_landmarks)
         K_LL^{-1/2}.
 
+    References
+    ----------
+    .. [Williams2000] C. Williams and M. Seeger. Using the Nyström method to speed up kernel machines. NIPS, 2000.
+
     Examples
     --------
     >>> import numpy as np
@@ -84,7 +88,7 @@ class NystroemMap(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Esti
         return self
 
     def transform(self, X: Any) -> np.ndarray:
-        """The vectors of objects."""
+        """Return the vectors of objects."""
         check_is_fitted(self)
         return self.kernel(X, self.landmarks_, n_jobs=self.n_jobs) @ self.normalization_
 
@@ -98,7 +102,7 @@ class NystroemMap(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Esti
 
 
 class FourierMap(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
-    """Random Fourier features of a kernel of x − z: cosines and sines of random waves (Rahimi and Recht, 2007).
+    """Random Fourier features of a kernel of x − z: cosines and sines of random waves.
 
     Inner products are unbiased estimates of the kernel with an error of about 1 / √n_components. float32 vectors give
     float32 features.
@@ -118,6 +122,10 @@ class FourierMap(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estim
         ω, a column a wave.
     phase_ : float
         Of the last wave, where it stands alone.
+
+    References
+    ----------
+    .. [Rahimi2007] A. Rahimi and B. Recht. Random features for large-scale kernel machines. NIPS, 2007.
 
     Examples
     --------
@@ -149,7 +157,7 @@ class FourierMap(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estim
         return self
 
     def transform(self, X: Any) -> np.ndarray:
-        """The vectors of objects."""
+        """Return the vectors of objects."""
         check_is_fitted(self)
         rows = _rows_of_width(self.kernel, X, self.n_features_in_)
         X, n = rows.matrix(), self._n_features_out
@@ -180,7 +188,7 @@ class FourierMap(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estim
 
 
 class AdditiveMap(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
-    """Vectors for the additive kernels of histograms, without random numbers (Vedaldi and Zisserman, 2012).
+    """Deterministic feature map of the additive kernels of histograms.
 
     Each coordinate becomes 2 · n_steps + 1 columns: √(x g(0) L), √(2 x g(jL) L) cos(jL log x) and the same with sin,
     where g is the spectrum of the kernel: sech(πλ) for χ², 2 / (π (1 + 4λ²)) for the intersection. For the exponential
@@ -194,6 +202,11 @@ class AdditiveMap(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Esti
         Frequencies besides 0.
     period : float, optional
         L, the distance of the frequencies; by default one that makes errors small for this number of steps.
+
+    References
+    ----------
+    .. [Vedaldi2012] A. Vedaldi and A. Zisserman. Efficient additive kernels via explicit feature maps. IEEE
+       Transactions on Pattern Analysis and Machine Intelligence 34, 2012.
 
     Examples
     --------
@@ -233,7 +246,7 @@ class AdditiveMap(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Esti
         reserve(OUTPUT_ROWS * 8 * self._n_features_out, f"{OUTPUT_ROWS} rows of n_steps={self.n_steps}")
 
     def transform(self, X: Any) -> np.ndarray:
-        """The vectors of histograms: the columns of step 0 first, then cosines and sines of each step."""
+        """Return the vectors of histograms: the columns of step 0 first, then cosines and sines of each step."""
         check_is_fitted(self, "n_features_in_")
         rows = _rows_of_width(self.kernel, X, self.n_features_in_)
         H = rows.matrix().toarray() if rows.sparse else rows.matrix()

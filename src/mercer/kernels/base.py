@@ -46,7 +46,7 @@ class Work:
 
 
 class Kernel(BaseEstimator):
-    """What all kernels have: matrices, closure rules, wrappers. Subclass it for a kernel of your own.
+    """Base class of kernels: matrices, closure rules, wrappers. Subclass it for your own kernel.
 
     A subclass stores its parameters in ``__init__`` (as scikit-learn's estimators do) and has
 
@@ -120,7 +120,7 @@ class Kernel(BaseEstimator):
         n_jobs : int, optional
             Threads; −1 for all cores. The result does not depend on it.
         verbose : int, default=0
-            1 shows how far a long computation is.
+            1 shows the progress of a long computation.
 
         Returns
         -------
@@ -133,16 +133,16 @@ class Kernel(BaseEstimator):
         return self._whole(A, self._prepared("Z", Z), work, verbose)
 
     def diag(self, X: Any, *, dtype: Any = np.float64, n_jobs: int | None = None) -> np.ndarray:
-        """The values k(x, x), without the rest of the matrix."""
+        """Return the values k(x, x), without the rest of the matrix."""
         work = self._work(dtype, n_jobs)
         return np.asarray(self._diag(self._prepared("X", X), work), work.dtype)
 
     def pair(self, x: Any, z: Any) -> float:
-        """k(x, z) of two objects."""
+        """Return k(x, z) of two objects."""
         return float(self([x], [z])[0, 0])
 
     def features(self, X: Any, Z: Any = None) -> Any:
-        """Φ as a matrix, one row an object: ``F @ F.T`` is the Gram matrix.
+        """Return Φ as a matrix, one row per object: ``F @ F.T`` is the Gram matrix.
 
         Columns are those that the objects of the call need. Given Z too, the answer is a pair of matrices with the same
         columns, so that ``F @ G.T`` is ``k(X, Z)``.
@@ -159,7 +159,7 @@ class Kernel(BaseEstimator):
         return F, G
 
     def approximate(self, n_components: int = 100, random_state: Any = None) -> Any:
-        """A transformer of objects into vectors whose inner products approximate the kernel.
+        """Return a transformer of objects into vectors whose inner products approximate the kernel.
 
         By default Nyström's map on ``n_components`` objects drawn from those it is fitted to
         (`mercer.kernels.NystroemMap`).
@@ -239,31 +239,31 @@ class Kernel(BaseEstimator):
         return Power(self, int(exponent))
 
     def normalized(self) -> Kernel:
-        """k(x, z) / √(k(x, x) k(z, z)); 0 where k(x, x) is 0."""
+        """Return k(x, z) / √(k(x, x) k(z, z)); 0 where k(x, x) is 0."""
         from mercer.kernels.algebra import Normalized
 
         return Normalized(self)
 
     def centered(self, X: Any) -> Kernel:
-        """The kernel with the mean of the objects X as the origin of feature space."""
+        """Return the kernel with the mean of the objects X as the origin of feature space."""
         from mercer.kernels.algebra import Centered
 
         return Centered(self, X)
 
     def translated(self, points: Any, coef: Any) -> Kernel:
-        """The kernel of Φ(x) + Σ_i coef_i Φ(points_i)."""
+        """Return the kernel of Φ(x) + Σ_i coef_i Φ(points_i)."""
         from mercer.kernels.algebra import Translated
 
         return Translated(self, points, coef)
 
     def corrected(self, X: Any, method: str = "clip") -> Kernel:
-        """A positive definite kernel from an indefinite one: its matrix on X without the negative eigenvalues."""
+        """Return a positive definite kernel: the matrix on X without its negative eigenvalues."""
         from mercer.kernels.algebra import Corrected
 
         return Corrected(self, X, method)
 
     def on(self, column: Any) -> Kernel:
-        """The kernel of one column (or a list of columns) of a table: data frame, dict of columns, records, array."""
+        """Return the kernel on a column (or a list of columns) of a table: data frame, dict, records, array."""
         from mercer.kernels.algebra import OnColumn
 
         return OnColumn(self, column)

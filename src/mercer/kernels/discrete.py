@@ -15,7 +15,7 @@ __all__ = ["Delta"]
 class Delta(Kernel):
     """1 for equal objects, 0 for others: of categories, symbols, or the parts in a `Convolution`.
 
-    Objects are anything that can be the key of a dict; they are equal where Python's ``==`` says so.
+    Objects are anything that can be the key of a dict; equality is that of Python's ``==``.
 
     Examples
     --------

@@ -31,7 +31,7 @@ class Gram(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     n_jobs : int, optional
         Threads.
     verbose : int, default=0
-        1 shows how far a long computation is.
+        1 shows the progress of a long computation.
 
     Attributes
     ----------
@@ -74,11 +74,11 @@ class Gram(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         return self
 
     def fit_transform(self, X: Any, y: Any = None, **params: Any) -> np.ndarray:
-        """The Gram matrix of the training objects."""
+        """Return the Gram matrix of the training objects."""
         return self._start(X)(self.objects_, dtype=self.dtype, n_jobs=self.n_jobs, verbose=self.verbose)
 
     def transform(self, X: Any) -> np.ndarray:
-        """The matrix of objects with the training objects, one row an object."""
+        """Return the matrix of objects with the training objects, one row per object."""
         check_is_fitted(self)
         return self._kernel(X, self.objects_, dtype=self.dtype, n_jobs=self.n_jobs, verbose=self.verbose)
 

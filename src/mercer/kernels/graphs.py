@@ -233,6 +233,10 @@ class ShortestPath(_Counting):
         The length of a path is the sum of its edge weights instead of their number. Lengths that agree in 34 bits
         (10 digits) are equal.
 
+    References
+    ----------
+    .. [Borgwardt2005] K. Borgwardt and H.-P. Kriegel. Shortest-path kernels on graphs. ICDM, 2005.
+
     Examples
     --------
     >>> from mercer.kernels import ShortestPath
@@ -306,7 +310,7 @@ class ShortestPath(_Counting):
 
 
 class WeisfeilerLehman(_Counting):
-    """Labels refined by the labels of the neighbours, again and again (Weisfeiler-Lehman kernels).
+    """Labels refined repeatedly by the labels of the neighbours (Weisfeiler-Lehman kernels).
 
     k(G, G') = Σ_{t=0}^{h} k_base(G with labels c_t, G' with labels c_t),   c_{t+1}(v) = (c_t(v), {{c_t(u) : u ~ v}})
 
@@ -323,7 +327,12 @@ class WeisfeilerLehman(_Counting):
         What is counted in every round: nodes by label; edges by the labels of their ends; pairs of nodes by their
         labels and their distance, as in `ShortestPath`.
     edge_labels : bool, default=False
-        Refine (and count edges) by the labels of edges, too.
+        Also refine (and count edges) by the labels of edges.
+
+    References
+    ----------
+    .. [Shervashidze2011] N. Shervashidze, P. Schweitzer, E. J. van Leeuwen, K. Mehlhorn and K. Borgwardt.
+       Weisfeiler-Lehman graph kernels. Journal of Machine Learning Research 12, 2011.
 
     Examples
     --------
@@ -376,16 +385,21 @@ class Graphlet(_Counting):
     sizes : int or sequence of int, default=(3, 4, 5)
         Numbers of nodes of the subgraphs, from 1 to 9.
     n_samples : int, optional
-        Estimate the counts from so many random subgraphs for each graph and size; a graph with no more than that is
-        counted. By default all subgraphs of all graphs are counted.
+        Estimate the counts from this number of random subgraphs for each graph and size; a graph with no more than
+        that is counted. By default all subgraphs of all graphs are counted.
     labels : {"auto", True, False}, default=False
-        Distinguish subgraphs by the labels of their nodes, too: if there are any, always, or never.
+        Also distinguish subgraphs by the labels of their nodes: if there are any, always, or never.
     connected : bool, default=True
         Connected subgraphs only.
     normalize : bool, default=True
         Shares instead of counts.
     random_state : int, default=0
         Seed of the samples; samples of a graph depend on the graph and the seed only.
+
+    References
+    ----------
+    .. [Shervashidze2009] N. Shervashidze, S. V. N. Vishwanathan, T. Petri, K. Mehlhorn and K. Borgwardt. Efficient
+       graphlet kernels for large graph comparison. AISTATS, 2009.
 
     Examples
     --------

@@ -36,7 +36,7 @@ FAMILIES = ("gaussian", "mixture", "multinomial")
 class Fisher(Kernel):
     """Fisher's kernel of a generative model: inner products of scores ∇_θ log p(x | θ).
 
-    Two objects are alike when they pull the parameters of the model in the same directions. Normalised by the
+    Two objects are similar if their gradients in the parameters of the model are similar. Normalised by the
     information matrix I = E[U Uᵀ], estimated by the mean over a sample, the kernel does not depend on how the model
     is parametrised; without it, it does (`mercer.kernels.models` says what θ is for each model).
 
@@ -45,7 +45,7 @@ class Fisher(Kernel):
     Parameters
     ----------
     model : object
-        A fitted model with a method ``scores(X)``, the gradients of log p in its parameters, one row an object:
+        A fitted model with a method ``scores(X)``, the gradients of log p in its parameters, one row per object:
         `GaussianModel`, `MultinomialModel`, `GaussianMixtureModel`, `HMMModel` or one of your own.
     information : {"full", "diagonal", None}, default="full"
         What the scores are normalised by: the information matrix, its diagonal only (for models with very many
@@ -55,6 +55,11 @@ class Fisher(Kernel):
         redundant, as those of a softmax are.
     sample : collection of objects, optional
         Those over which the information is averaged; by default those that the model was fitted to (``model.sample_``).
+
+    References
+    ----------
+    .. [Jaakkola1998] T. Jaakkola and D. Haussler. Exploiting generative models in discriminative classifiers. NIPS,
+       1998.
 
     Examples
     --------
@@ -199,7 +204,7 @@ class ProbabilityProduct(Kernel):
     With ρ = 1/2 this is Bhattacharyya's affinity, 1 for equal densities and at most 1; with ρ = 1 the expected
     likelihood of one under the other, E_p[q(x)].
 
-    - ``"gaussian"``: an object is a bag of vectors (an array, one row a vector), and p its normal density;
+    - ``"gaussian"``: an object is a bag of vectors (an array, one row per vector), and p its normal density;
     - ``"mixture"``: p is a mixture of ``n_components`` normal densities; there is a closed form for ρ = 1 only;
     - ``"multinomial"``: an object is a list of symbols or words, a mapping of these to counts, or a row of a sparse
       matrix of counts, and p its shares: Σ_v p_v^ρ q_v^ρ.
@@ -221,6 +226,11 @@ class ProbabilityProduct(Kernel):
         Densities in a mixture; at most as many as a bag has vectors.
     random_state : int, RandomState or None, default=0
         Of the start of the fit of a mixture: an object must get the same density whenever it comes.
+
+    References
+    ----------
+    .. [Jebara2004] T. Jebara, R. Kondor and A. Howard. Probability product kernels. Journal of Machine Learning
+       Research 5, 2004.
 
     Examples
     --------

@@ -49,11 +49,11 @@ class _Model(Saved, Estimator):
         raise NotImplementedError
 
     def log_prob(self, X: Any) -> np.ndarray:
-        """log p(x) of every object."""
+        """Return log p(x) of every object."""
         raise NotImplementedError
 
     def scores(self, X: Any) -> np.ndarray:
-        """∇_θ log p(x) of every object, one row an object."""
+        """Return ∇_θ log p(x) of every object, one row per object."""
         raise NotImplementedError
 
     @property
@@ -62,7 +62,7 @@ class _Model(Saved, Estimator):
         raise NotImplementedError
 
     def at(self, parameters: Any) -> Any:
-        """The model with other parameters θ."""
+        """Return the model with other parameters θ."""
         theta = np.asarray(parameters, np.float64)
         size = self.parameters.shape
         if theta.shape != size or np.isnan(theta).any():
@@ -232,7 +232,7 @@ def _not_negative(name: str, value: Any) -> float:
 
 
 class GaussianModel(_Model):
-    """A normal distribution of vectors; of a bag of vectors, each drawn by itself.
+    """A normal distribution of vectors; the vectors of a bag are independent.
 
     θ are the natural parameters with the fitted mean m as the origin, log p = ⟨x − m, θ₁⟩ + ⟨(x − m)(x − m)ᵀ, θ₂⟩ −
     g(θ), so that the score is the centred sufficient statistic: x − μ, and (x − m)(x − m)ᵀ without its mean.
@@ -300,12 +300,12 @@ class GaussianModel(_Model):
         return self
 
     def log_prob(self, X: Any) -> np.ndarray:
-        """log p(x) of every vector, or the sum over every bag."""
+        """Return log p(x) of every vector, or the sum over every bag."""
         rows, offsets = self._rows(X)
         return _per_object(_log_normal(rows, self.mean_, self.covariance_), offsets)
 
     def scores(self, X: Any) -> np.ndarray:
-        """∇_θ log p(x), one row an object."""
+        """Return ∇_θ log p(x), one row per object."""
         rows, offsets = self._rows(X)
         first = rows - self.mean_
         if self.free == "mean":
@@ -457,7 +457,7 @@ def _sequences(X: Any) -> list[Any]:
 
 
 class MultinomialModel(_Model):
-    """Symbols or words, each drawn by itself: log p(x) = Σ_v count_v log p_v.
+    """Independent symbols or words: log p(x) = Σ_v count_v log p_v.
 
     An object is a string, a list of symbols, or a row of a matrix of counts (dense or sparse). The length of an
     object is not modelled. θ are the logarithms of p, p = softmax θ, and the score is the centred sufficient
@@ -523,14 +523,14 @@ class MultinomialModel(_Model):
         return self
 
     def log_prob(self, X: Any) -> np.ndarray:
-        """log p(x) of every object; −∞ where it has a symbol of probability 0."""
+        """Return log p(x) of every object; −∞ where it has a symbol of probability 0."""
         self._require("probabilities_")
         counts = self._counts(X).tocoo()
         terms = counts.data * _log(self.probabilities_)[counts.col]
         return np.bincount(counts.row, terms, minlength=counts.shape[0])
 
     def scores(self, X: Any) -> np.ndarray:
-        """count_v − length · p_v, one row an object."""
+        """Return count_v − length · p_v, one row per object."""
         self._require("probabilities_")
         counts = self._counts(X)
         lengths = np.asarray(counts.sum(axis=1)).ravel()
@@ -699,7 +699,7 @@ class GaussianMixtureModel(_Model):
 
     @classmethod
     def from_sklearn(cls, mixture: Any, sample: Any = None) -> GaussianMixtureModel:
-        """The model of a fitted ``sklearn.mixture.GaussianMixture``; ``sample`` is what it was fitted to."""
+        """Return the model of a fitted ``sklearn.mixture.GaussianMixture``; ``sample`` is what it was fitted to."""
         kind = getattr(mixture, "covariance_type", None)
         if kind not in ("full", "diag"):
             raise ValueError(f"covariance_type of the mixture must be 'full' or 'diag', got {kind!r}")
@@ -717,16 +717,16 @@ class GaussianMixtureModel(_Model):
         self.covariances_ = np.array(mixture.covariances_, np.float64)
 
     def log_prob(self, X: Any) -> np.ndarray:
-        """log p(x) of every vector, or the sum over every bag."""
+        """Return log p(x) of every vector, or the sum over every bag."""
         rows, offsets = self._rows(X)
         return _per_object(np.logaddexp.reduce(self._joint(rows), axis=1), offsets)
 
     def responsibilities(self, X: Any) -> np.ndarray:
-        """γ: the probabilities of the components given a vector, one row a vector."""
+        """Return γ: the probabilities of the components given a vector, one row per vector."""
         return _softmax(self._joint(self._rows(X)[0]))
 
     def scores(self, X: Any) -> np.ndarray:
-        """∇_θ log p(x), one row an object."""
+        """Return ∇_θ log p(x), one row per object."""
         rows, offsets = self._rows(X)
         gamma = _softmax(self._joint(rows)) if len(rows) else np.zeros((0, len(self.weights_)))
         parts = [gamma - self.weights_]
@@ -781,7 +781,7 @@ class GaussianMixtureModel(_Model):
 
 
 class HMMModel(_Model):
-    """A hidden Markov model of sequences of symbols, given or fitted by Baum's and Welch's algorithm.
+    """A hidden Markov model of sequences of symbols, given or fitted by the Baum-Welch algorithm.
 
     p(x) = Σ_s initial[s₀] Π_t transitions[s_{t−1}, s_t] Π_t emissions[s_t, x_t]; the empty sequence has p = 1. θ are
     the logarithms of all probabilities, each row a softmax, and the score of an entry is its expected number of uses
@@ -791,7 +791,7 @@ class HMMModel(_Model):
     Parameters
     ----------
     initial, transitions, emissions : arrays of shapes (S,), (S, S), (S, V), optional
-        Probabilities, all three or none. Given, the model can be used as it is, and ``fit`` begins with them.
+        Probabilities, all three or none. If given, the model needs no fit, and ``fit`` starts from them.
     alphabet : sequence of V symbols, optional
         By default 0 … V − 1 for given emissions, else the symbols of the sequences that the model is fitted to.
     n_states : int, default=2
@@ -985,11 +985,11 @@ class HMMModel(_Model):
     # ------------------------------------------------------------------ use
 
     def log_prob(self, X: Any) -> np.ndarray:
-        """log p(x) of every sequence; −∞ for one that the model cannot make."""
+        """Return log p(x) of every sequence; −∞ for one that the model cannot make."""
         return self._used(X, each=False)[0].log_prob
 
     def scores(self, X: Any) -> np.ndarray:
-        """∇_θ log p(x), one row a sequence: initial, transitions, emissions."""
+        """Return ∇_θ log p(x), one row per sequence: initial, transitions, emissions."""
         used, offsets, codes = self._used(X, each=True)
         self._no_impossible(used.log_prob)
         n, V = len(offsets) - 1, len(self._symbols)

@@ -85,7 +85,7 @@ class _NodeKernel(Kernel):
         return self._kept_for("matrix", (self.beta, bool(self.normalized_laplacian)), make)
 
     def matrix(self) -> np.ndarray:
-        """The kernel of all nodes with all nodes, in the order of the graph.
+        """Return the kernel of all nodes with all nodes, in the order of the graph.
 
         Returns
         -------
@@ -151,11 +151,11 @@ class _NodeKernel(Kernel):
 
 
 class Diffusion(_NodeKernel):
-    """exp(−β L): heat that begins at one node and arrives at another (the diffusion kernel).
+    """exp(−β L): heat that flows from one node to another (the diffusion kernel).
 
     Rows of the matrix sum to 1 with the plain Laplacian L = D − A: heat is neither made nor lost. Nodes in different
-    components have the value 0. Up to 2,000 nodes L is decomposed once; on larger graphs only the columns that are
-    asked for are computed, by products with the sparse L.
+    components have the value 0. Up to 2,000 nodes L is decomposed once; on larger graphs only the requested
+    columns are computed, by products with the sparse L.
 
     Parameters
     ----------
@@ -170,6 +170,10 @@ class Diffusion(_NodeKernel):
     -----
     Objects are numbers of nodes; or names: the nodes of a networkx graph, the node labels of a `Graph` where they are
     different strings.
+
+    References
+    ----------
+    .. [Kondor2002] R. Kondor and J. Lafferty. Diffusion kernels on graphs and other discrete input spaces. ICML, 2002.
 
     Examples
     --------
@@ -191,10 +195,10 @@ class Diffusion(_NodeKernel):
 
 
 class RegularizedLaplacian(_NodeKernel):
-    """(I + β L)⁻¹: walks of all lengths, each step at a price (the regularised Laplacian kernel).
+    """(I + β L)⁻¹: walks of all lengths, discounted by length (the regularised Laplacian kernel).
 
     Rows of the matrix sum to 1 with the plain Laplacian L = D − A. Nodes in different components have the value 0. On
-    graphs of more than 2,000 nodes only the columns that are asked for are solved, by conjugate gradients.
+    graphs of more than 2,000 nodes only the requested columns are computed, by conjugate gradients.
 
     Parameters
     ----------
@@ -208,6 +212,10 @@ class RegularizedLaplacian(_NodeKernel):
     Notes
     -----
     Objects are nodes, as in `Diffusion`.
+
+    References
+    ----------
+    .. [Smola2003] A. Smola and R. Kondor. Kernels and regularization on graphs. COLT, 2003.
 
     Examples
     --------
@@ -310,15 +318,15 @@ def neighbor_graph(
     *,
     n_jobs: int | None = None,
 ) -> Graph:
-    """The graph that joins items whose distance is at most a threshold.
+    """Return the graph that joins items whose distance is at most a threshold.
 
     Parameters
     ----------
     items : sequence
         Strings for ``distance="edit"``, anything else for a distance of your own.
     distance : "edit" or callable, default="edit"
-        ``"edit"`` counts insertions, deletions and substitutions of characters. A callable gets two items; it is taken
-        for symmetric and called for every pair once.
+        ``"edit"`` counts insertions, deletions and substitutions of characters. A callable gets two items; it is
+        assumed to be symmetric and called once for every pair.
     threshold : float, default=1
         The largest distance of neighbours, at least 0.
     n_jobs : int, optional

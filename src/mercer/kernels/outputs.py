@@ -8,7 +8,7 @@ A label set is a vector y of 0 and 1, and its code v is one of
 
     linear         K(y, y') = v'Ω v                    Ω the identity unless given
     polynomial     K(y, y') = (v'v + c)^d
-    log odds       K(y, y') = v'Q v,   Q_rs = log P(r, s) P(r̄, s̄) / (P(r, s̄) P(r̄, s))  [Xiong2014]
+    log odds       K(y, y') = v'Q v,   Q_rs = log P(r, s) P(r̄, s̄) / (P(r, s̄) P(r̄, s))  [Xiong2015b]
 
 each divided so that K(y, y) = 1. Q needs counts that are not 0 and is not positive semi-definite: counts are raised
 by ``smoothing``, on the diagonal too, and negative eigenvalues are cut off (or Q'Q is taken).
@@ -155,7 +155,7 @@ class OutputKernel(BaseEstimator):
     """Base class of kernels of label sets."""
 
     def for_labels(self, Y: sp.csr_matrix, weights: np.ndarray | None = None) -> LabelSetKernel:
-        """The kernel with what it takes from training labels, of rows that may have weights."""
+        """Return the kernel with what it takes from training labels, of rows that may have weights."""
         raise NotImplementedError
 
 
@@ -171,7 +171,7 @@ class LinearOutput(OutputKernel):
     Parameters
     ----------
     matrix : array of shape (n_labels, n_labels), optional
-        Ω, symmetric and positive semi-definite: how alike two labels are. None: labels are alike only to themselves.
+        Ω, symmetric and positive semi-definite: the similarity of two labels. None: different labels have similarity 0.
     code : {"centred", "signs", "indicator"}, default="centred"
         What a label set is compared by: y less the shares of the labels, 2 y − 1, or y.
 
@@ -189,7 +189,7 @@ class LinearOutput(OutputKernel):
         self.code = code
 
     def for_labels(self, Y: sp.csr_matrix, weights: np.ndarray | None = None) -> LabelSetKernel:
-        """The kernel with what it takes from training labels, of rows that may have weights."""
+        """Return the kernel with what it takes from training labels, of rows that may have weights."""
         check_choice("code", self.code, CODES)
         factor = None
         if self.matrix is not None:
@@ -236,7 +236,7 @@ class PolynomialOutput(OutputKernel):
         self.code = code
 
     def for_labels(self, Y: sp.csr_matrix, weights: np.ndarray | None = None) -> LabelSetKernel:
-        """The kernel with what it takes from training labels, of rows that may have weights."""
+        """Return the kernel with what it takes from training labels, of rows that may have weights."""
         check_choice("code", self.code, CODES)
         check_count("degree", self.degree)
         check_not_negative("coef0", self.coef0)
@@ -265,7 +265,7 @@ class LogOddsOutput(OutputKernel):
 
     References
     ----------
-    .. [Xiong2014] H. Xiong, S. Szedmak, J. Piater. Scalable, accurate image annotation with joint SVMs and output
+    .. [Xiong2015b] H. Xiong, S. Szedmak and J. Piater. Scalable, accurate image annotation with joint SVMs and output
        kernels. Neurocomputing, 2015.
     """
 
@@ -275,7 +275,7 @@ class LogOddsOutput(OutputKernel):
         self.code = code
 
     def matrix(self, Y: Any, weights: np.ndarray | None = None) -> tuple[np.ndarray, float]:
-        """Q as counted, before it is repaired, and its smallest eigenvalue.
+        """Return Q as counted, before it is repaired, and its smallest eigenvalue.
 
         Parameters
         ----------
@@ -299,7 +299,7 @@ class LogOddsOutput(OutputKernel):
         return Q, float(np.linalg.eigvalsh(Q)[0])
 
     def for_labels(self, Y: sp.csr_matrix, weights: np.ndarray | None = None) -> LabelSetKernel:
-        """The kernel with what it takes from training labels, of rows that may have weights."""
+        """Return the kernel with what it takes from training labels, of rows that may have weights."""
         check_choice("code", self.code, CODES)
         check_choice("repair", self.repair, ("clip", "square"))
         Q, _ = self.matrix(Y, weights)

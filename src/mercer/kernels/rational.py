@@ -52,22 +52,27 @@ class Rational(Kernel):
     """The kernel of strings that a transducer defines: k(x, z) = ψ(Σ_y [[T]](x, y) [[T]](z, y)).
 
     With `Transducer.ngram` this is the n-gram kernel, with `Transducer.mismatch` and `Transducer.gappy` the kernels of
-    these names; with a machine of your own it is what you want two strings to have in common.
+    these names; with your own transducer it compares any features of strings.
 
     Parameters
     ----------
     transducer : Transducer
         T, over the real semiring unless ``make_pd=False``.
     psi : callable, optional
-        ψ, applied to matrices; by default the values are taken as they are. The kernel counts as positive definite with
+        ψ, applied to matrices; by default the values are unchanged. The kernel counts as positive definite with
         ``np.exp``, ``np.expm1``, ``np.sinh``, ``np.cosh`` and ``np.square``, and as indefinite with all others.
     make_pd : bool, default=True
-        T ∘ T⁻¹, which is positive definite whatever T is. With False the kernel is ψ([[T]](x, z)) itself: [[T]] must be
+        T ∘ T⁻¹, which is positive definite for any T. With False the kernel is ψ([[T]](x, z)) itself: [[T]] must be
         symmetric, and the kernel counts as indefinite.
     method : {"auto", "features", "pairs"}, default="auto"
         ``"features"`` lists the outputs of every string with their weights, where they are finitely many;
         ``"pairs"`` runs T ∘ T⁻¹ on every pair, in time ``|x| |z|`` times the number of its arcs; ``"auto"`` takes
         the first where a string has at most 65,536 prefixes of outputs.
+
+    References
+    ----------
+    .. [Cortes2004] C. Cortes, P. Haffner and M. Mohri. Rational kernels: theory and algorithms. Journal of Machine
+       Learning Research 5, 2004.
 
     Examples
     --------

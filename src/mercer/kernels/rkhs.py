@@ -89,7 +89,7 @@ class RKHSFunction:
         return self.kernel(X, self.points, n_jobs=n_jobs) @ self.coef
 
     def inner(self, other: RKHSFunction) -> float:
-        """⟨f, g⟩ of two functions."""
+        """Return ⟨f, g⟩ of two functions."""
         _same_kernel([self, other])
         if not (len(self.coef) and len(other.coef)):
             return 0.0
@@ -97,7 +97,7 @@ class RKHSFunction:
         return float(self.coef @ self.kernel(self.points, None if same else other.points) @ other.coef)
 
     def norm(self) -> float:
-        """‖f‖ = √⟨f, f⟩; no value is above ‖f‖ √k(x, x) in size."""
+        """Return ‖f‖ = √⟨f, f⟩; no value is above ‖f‖ √k(x, x) in size."""
         return float(np.sqrt(max(0.0, self.inner(self))))
 
     def __add__(self, other: Any) -> RKHSFunction:
@@ -125,7 +125,7 @@ class RKHSFunction:
         return self * (1.0 / scale) if isinstance(scale, Real) else NotImplemented
 
     def project(self, onto: RKHSFunction | Sequence[RKHSFunction]) -> RKHSFunction:
-        """The nearest multiple of another function, or the nearest combination of several."""
+        """Return the nearest multiple of another function, or the nearest combination of several."""
         others = [onto] if isinstance(onto, RKHSFunction) else list(onto)
         if not others:
             return RKHSFunction(self.kernel, self.points, np.zeros(len(self.coef)))
@@ -138,7 +138,7 @@ class RKHSFunction:
         return RKHSFunction(self.kernel, own, weights @ own_coef)
 
     def deflate(self, by: RKHSFunction | Sequence[RKHSFunction]) -> RKHSFunction:
-        """What remains of the function without its projection: orthogonal to ``by``."""
+        """Return the function without its projection, orthogonal to ``by``."""
         return self - self.project(by)
 
     def __len__(self) -> int:
@@ -150,7 +150,7 @@ class RKHSFunction:
 
 
 def gram_schmidt(functions: Sequence[RKHSFunction], tol: float = 1e-7) -> tuple[list[RKHSFunction], list[int]]:
-    """Orthonormal functions with the same span, by Gram's and Schmidt's process.
+    """Return orthonormal functions with the same span, by the Gram-Schmidt process.
 
     Parameters
     ----------
@@ -272,7 +272,7 @@ def _inner_products(kernel: Kernel, points: Any, coef: np.ndarray) -> np.ndarray
 
 
 def distance(kernel: Kernel, X: Any, Z: Any = None, *, n_jobs: int | None = None) -> np.ndarray:
-    """Distances in feature space, ‖Φ(x) − Φ(z)‖ = √(k(x, x) + k(z, z) − 2 k(x, z)).
+    """Return the distances in feature space, ‖Φ(x) − Φ(z)‖ = √(k(x, x) + k(z, z) − 2 k(x, z)).
 
     Below zero under the root, where only rounding leads, counts as zero. The kernel may be conditionally positive
     definite. scikit-learn's nearest neighbours take the matrix with ``metric="precomputed"``.
@@ -319,10 +319,10 @@ def distance(kernel: Kernel, X: Any, Z: Any = None, *, n_jobs: int | None = None
 def pivoted_cholesky(
     kernel: Kernel, X: Any, rank: int | None = None, tol: float = 1e-10, *, n_jobs: int | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """L with K ≈ L Lᵀ from a few columns of the Gram matrix: Gram-Schmidt on the objects that are worst met so far.
+    """Return L with K ≈ L Lᵀ from a few columns of the Gram matrix, by pivoted Cholesky decomposition.
 
     Each step takes the object with the largest remaining diagonal entry k(x, x) − ‖L_x‖², so K − L Lᵀ stays positive
-    definite, its trace is the sum of what remains, and the rows of the chosen objects are met exactly. The Gram
+    definite, its trace is the sum of the remaining entries, and the rows of the chosen objects are exact. The Gram
     matrix is never formed: r columns of it are computed, in O(n r²) further steps.
 
     Parameters
@@ -379,7 +379,7 @@ def pivoted_cholesky(
 
 
 def alignment(K: Any, target: Any, *, centered: bool = False) -> float:
-    """How well a Gram matrix agrees with labels or with another one: the cosine ⟨K, L⟩_F / (‖K‖_F ‖L‖_F).
+    """Return the alignment of a Gram matrix with labels or another one: ⟨K, L⟩_F / (‖K‖_F ‖L‖_F).
 
     Parameters
     ----------
@@ -387,8 +387,8 @@ def alignment(K: Any, target: Any, *, centered: bool = False) -> float:
         A Gram matrix.
     target : array of shape (n,) or (n, n)
         Labels or another Gram matrix L. Of two labels one counts as 1 and the other as −1, and L is y yᵀ; of more
-        than two (strings, integers) L_ij says whether the labels are equal; real targets y of more than two values
-        are taken as they are.
+        than two (strings, integers) L_ij says whether the labels are equal; real targets y with more than two
+        values are used unchanged.
     centered : bool, default=False
         Centre both matrices first, so that a constant added to a kernel does not count.
 
@@ -450,12 +450,12 @@ def _centered(K: np.ndarray) -> np.ndarray:
 
 
 def is_positive_definite(K: Any, X: Any = None, *, tol: float = 1e-9) -> bool:
-    """Whether cᵀ K c ≥ 0 for all c, up to rounding.
+    """Return whether cᵀ K c ≥ 0 for all c, up to rounding.
 
     Parameters
     ----------
     K : array of shape (n, n), or Kernel
-        A symmetric matrix; or a kernel, whose Gram matrix of X is judged.
+        A symmetric matrix; or a kernel, whose Gram matrix of X is tested.
     X : collection of objects, optional
         Given with a kernel only.
     tol : float, default=1e-9
@@ -473,14 +473,14 @@ def is_positive_definite(K: Any, X: Any = None, *, tol: float = 1e-9) -> bool:
 
 
 def is_strictly_positive_definite(K: Any, X: Any = None, *, tol: float = 1e-12) -> bool:
-    """Whether cᵀ K c > 0 for all c but 0: all eigenvalues lie above rounding.
+    """Return whether cᵀ K c > 0 for all c but 0: all eigenvalues lie above rounding.
 
     For a kernel this is asked of distinct objects only: one that appears twice makes every Gram matrix singular.
 
     Parameters
     ----------
     K : array of shape (n, n), or Kernel
-        A symmetric matrix; or a kernel, whose Gram matrix of X is judged.
+        A symmetric matrix; or a kernel, whose Gram matrix of X is tested.
     X : collection of objects, optional
         Given with a kernel only.
     tol : float, default=1e-12
@@ -500,12 +500,12 @@ def is_strictly_positive_definite(K: Any, X: Any = None, *, tol: float = 1e-12) 
 
 
 def is_conditionally_positive_definite(K: Any, X: Any = None, *, tol: float = 1e-9) -> bool:
-    """Whether cᵀ K c ≥ 0 for all c that sum to 0: whether the centred matrix is positive definite.
+    """Return whether cᵀ K c ≥ 0 for all c that sum to 0: whether the centred matrix is positive definite.
 
     Parameters
     ----------
     K : array of shape (n, n), or Kernel
-        A symmetric matrix; or a kernel, whose Gram matrix of X is judged.
+        A symmetric matrix; or a kernel, whose Gram matrix of X is tested.
     X : collection of objects, optional
         Given with a kernel only.
     tol : float, default=1e-9

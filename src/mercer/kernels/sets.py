@@ -297,7 +297,7 @@ class Intersection(_Overlap):
 
 
 class Jaccard(_Overlap):
-    """The share of elements that two sets have in common, ``|A ∩ B| / |A ∪ B|``: Jaccard's or Tanimoto's coefficient.
+    """The share of elements that two sets have in common, ``|A ∩ B| / |A ∪ B|``: the Jaccard or Tanimoto coefficient.
 
     In general m(A, B) / (m(A, A) + m(B, B) − m(A, B)) with one of the kernels m of `Intersection`; it is positive
     definite for each of them. Two empty sets have the value 1, an empty and another set 0: an empty set is like a set
@@ -513,8 +513,8 @@ class _Spans:
 class Subspace(Kernel):
     """Similarities of the subspaces that sets of vectors span, by their principal angles.
 
-    An object is a bag of vectors: an array with one row a vector, such as the frames of a film, or a list of anything
-    that ``kernel`` takes. Its subspace is spanned by the first ``dim`` principal directions (not centred); with U and
+    An object is a bag of vectors: an array with one row per vector, such as the frames of a film, or a list of objects
+    of ``kernel``. Its subspace is spanned by the first ``dim`` principal directions (not centred); with U and
     V orthonormal bases of two of them, the singular values of UᵀV are the cosines of the principal angles.
 
     - ``"principal_angles"``: Π_i cos² θ_i = det(UᵀV)²; subspaces of different dimensions have the value 0;
@@ -535,7 +535,12 @@ class Subspace(Kernel):
     kernel : Kernel, optional
         Spans and angles in the feature space of this kernel; by default those of the vectors themselves.
     tol : float, default=1e-8
-        Directions whose singular value is at most ``tol`` times the largest are no part of the span.
+        Directions whose singular value is at most ``tol`` times the largest are ignored.
+
+    References
+    ----------
+    .. [Wolf2003] L. Wolf and A. Shashua. Learning over sets using kernel principal angles. Journal of Machine Learning
+       Research 4, 2003.
 
     Examples
     --------

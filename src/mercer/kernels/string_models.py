@@ -22,11 +22,11 @@ __all__ = ["LinearStringModel"]
 
 
 class LinearStringModel(Saved):
-    """f(x) = intercept + Σ_i coef_i k(support_i, x) in time linear in the length of x, however many support strings.
+    """f(x) = intercept + Σ_i coef_i k(support_i, x) in time linear in the length of x, for any number of them.
 
     The support strings are merged once: into one table of weights by substring for kernels that count substrings, into
-    one annotated suffix automaton for `AllSubstrings`. What a support vector machine has learnt with a
-    precomputed matrix becomes a model that needs no matrix.
+    one annotated suffix automaton for `AllSubstrings`. It converts a support vector machine trained on
+    a precomputed matrix to a model that needs no matrix.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ class LinearStringModel(Saved):
         return type(self), (self.kernel, self.support, self.coef, self.intercept)
 
     def predict(self, X: Any) -> np.ndarray:
-        """f of strings.
+        """Return f of strings.
 
         Parameters
         ----------

@@ -200,7 +200,7 @@ def _check_features(name: str, count: int) -> None:
 class NGram(_Counts):
     """Substrings of length n that two strings share: Σ_u #_u(x) #_u(z) over all u of n symbols.
 
-    The time is linear in the lengths of the strings, whatever n. A string shorter than n has the value 0 with all.
+    The time is linear in the lengths of the strings, for any n. A string shorter than n has the value 0 with all.
 
     Parameters
     ----------
@@ -288,6 +288,11 @@ class Spectrum(_Counts):
     unit : {"char", "word"}, default="char"
         Symbols of a str or bytes: characters, or words between white space.
 
+    References
+    ----------
+    .. [Leslie2002] C. Leslie, E. Eskin and W. S. Noble. The spectrum kernel: a string kernel for SVM protein
+       classification. Pacific Symposium on Biocomputing, 2002.
+
     Examples
     --------
     >>> from mercer.kernels import Spectrum
@@ -331,7 +336,7 @@ class Spectrum(_Counts):
 
 
 class Mismatch(_Counts):
-    """Counts of k-mers that differ in at most m places: Σ_u Φ_u(x) Φ_u(z), Φ_u(x) = #{i : u ≈ x[i:i+k]}.
+    """Counts of k-mers that differ in at most m positions: Σ_u Φ_u(x) Φ_u(z), Φ_u(x) = #{i : u ≈ x[i:i+k]}.
 
     With m = 0 it is `NGram`.
 
@@ -340,14 +345,19 @@ class Mismatch(_Counts):
     k : int, default=3
         Length of the substrings.
     m : int, default=1
-        In how many places u may differ from a substring of the string.
+        Maximum number of mismatches of u and a substring of the string.
     alphabet : str, bytes or sequence of letters, optional
-        Letters that u may have: u runs over all strings of k of them. None: replaced letters are not told apart: a
-        feature is a k-mer with at most m places left open (the wildcard kernel), which needs no alphabet.
+        Letters that u may have: u runs over all strings of k of them. None: replaced letters are wildcards: a
+        feature is a k-mer with at most m wildcards (the wildcard kernel), which needs no alphabet.
     unknown : {"error", "skip"}, default="error"
         What to do about symbols that are not in the alphabet: refuse them, or leave out the substrings that hold them.
     unit : {"char", "word"}, default="char"
         Symbols of a str or bytes: characters, or words between white space.
+
+    References
+    ----------
+    .. [Leslie2004] C. Leslie, E. Eskin, A. Cohen, J. Weston and W. S. Noble. Mismatch string kernels for discriminative
+       protein classification. Bioinformatics 20, 2004.
 
     Examples
     --------
@@ -519,8 +529,8 @@ def _substring_filling(A: Symbols, cumulative: np.ndarray, work: Work) -> tuple[
 class AllSubstrings(_Pairwise):
     """Substrings of all lengths that two strings share: ``Σ_u w(|u|) #_u(x) #_u(z)`` over all strings u.
 
-    The time for two strings is linear in the sum of their lengths, whatever they share: by a suffix array of the
-    pair, or, where a string meets many others that are not long, by its suffix automaton, which is built once
+    The time for two strings is linear in the sum of their lengths: by a suffix array of the
+    pair, or, if a string is compared with many others that are not long, by its suffix automaton, which is built once
     (Vishwanathan and Smola's kernel).
 
     Parameters
@@ -534,6 +544,10 @@ class AllSubstrings(_Pairwise):
         Greatest length that counts.
     unit : {"char", "word"}, default="char"
         Symbols of a str or bytes: characters, or words between white space.
+
+    References
+    ----------
+    .. [Vishwanathan2003] S. V. N. Vishwanathan and A. Smola. Fast kernels for string and tree matching. NIPS, 2003.
 
     Examples
     --------
@@ -585,21 +599,26 @@ def _cumulative(kernel: AllSubstrings | NGram, longest: int) -> np.ndarray:
 
 
 class WeightedDegree(_Pairwise):
-    """Substrings that stand at the same place: Σ_d β_d #{i : x[i:i+d] = z[i:i+d]} for d up to the degree.
+    """Matching substrings at the same position: Σ_d β_d #{i : x[i:i+d] = z[i:i+d]} for d up to the degree.
 
-    With a shift S, at places i and j that are at most S apart, with the weight ``1 − |i − j| / (S + 1)``. For strings
-    that are aligned, such as windows around a site in DNA (Rätsch and Sonnenburg's kernel).
+    With a shift S, also at positions i and j that are at most S apart, with the weight ``1 − |i − j| / (S + 1)``. For
+    strings that are aligned, such as windows around a site in DNA (Rätsch and Sonnenburg's kernel).
 
     Parameters
     ----------
     degree : int, default=5
         Greatest length of the substrings, D.
     shift : int, default=0
-        How far apart their places may be, S.
+        Maximum distance S of their positions.
     weights : None, float, sequence of float or callable, default=None
         β by length. None: 2 (D − d + 1) / (D (D + 1)); otherwise as for `Spectrum`.
     unit : {"char", "word"}, default="char"
         Symbols of a str or bytes: characters, or words between white space.
+
+    References
+    ----------
+    .. [Ratsch2004] G. Rätsch and S. Sonnenburg. Accurate splice site detection for Caenorhabditis elegans. In Kernel
+       Methods in Computational Biology, MIT Press, 2004.
 
     Examples
     --------
@@ -660,7 +679,7 @@ class WeightedDegree(_Pairwise):
 
 
 class Subsequence(_Pairwise):
-    """Subsequences of a length that two strings share, less the more they are spread (Lodhi and others' kernel).
+    """Common subsequences of two strings, with weights that decay with their span (string subsequence kernel).
 
     Σ_u Φ_u(x) Φ_u(z) with Φ_u(x) = Σ decay^span over all i₁ < … < iₙ with x[i₁] … x[iₙ] = u, span iₙ − i₁ + 1. The time
     for two strings is ``length · |x| · |z|``.
@@ -675,6 +694,11 @@ class Subsequence(_Pairwise):
         Least length of subsequences; by default ``length``. The kernels of all lengths are added.
     unit : {"char", "word"}, default="char"
         Symbols of a str or bytes: characters, or words between white space.
+
+    References
+    ----------
+    .. [Lodhi2002] H. Lodhi, C. Saunders, J. Shawe-Taylor, N. Cristianini and C. Watkins. Text classification using
+       string kernels. Journal of Machine Learning Research 2, 2002.
 
     Examples
     --------

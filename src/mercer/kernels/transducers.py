@@ -47,7 +47,7 @@ class Transducer:
     semiring : {"real", "tropical"}, default="real"
         (+, ×), or (min, +) for costs.
     alphabet : iterable of symbols, optional
-        The symbols there are: others are refused, in arcs and in strings. Without an alphabet a string with a symbol
+        The symbols there are: others raise an error, in arcs and in strings. Without an alphabet a string with a symbol
         that is on no arc has the weight 0 (tropical: ∞).
 
     Examples
@@ -168,7 +168,7 @@ class Transducer:
         return f"<Transducer: {self.semiring}, {self.n_states} states, {len(self._arcs)} arcs{symbols}>"
 
     def to_dot(self) -> str:
-        """The machine as a graph in Graphviz's language, arcs labelled ``input:output/weight``.
+        """Return the machine as a graph in Graphviz's language, arcs labelled ``input:output/weight``.
 
         Examples
         --------
@@ -199,7 +199,7 @@ class Transducer:
     # ------------------------------------------------------------------ weights
 
     def weight(self, x: Any, y: Any) -> float:
-        """[[T]](x, y): the weight with which x is read and y written.
+        """Return [[T]](x, y), the weight of reading x and writing y.
 
         Parameters
         ----------
@@ -327,20 +327,20 @@ class Transducer:
         return made
 
     def inverse(self) -> Transducer:
-        """The machine with input and output exchanged: [[T⁻¹]](x, y) = [[T]](y, x)."""
+        """Return the machine with input and output exchanged: [[T⁻¹]](x, y) = [[T]](y, x)."""
         made = self._copy()
         made._arcs = [(p, b, a, w, q) for p, a, b, w, q in self._arcs]
         return made
 
     def project(self, side: str) -> Transducer:
-        """The acceptor of the inputs or of the outputs: ``side`` is ``"input"`` or ``"output"``."""
+        """Return the acceptor of the inputs or of the outputs: ``side`` is ``"input"`` or ``"output"``."""
         keep = 1 if check_choice("side", side, ("input", "output")) == "input" else 2
         made = self._copy()
         made._arcs = [(arc[0], arc[keep], arc[keep], arc[3], arc[4]) for arc in self._arcs]
         return made
 
     def trim(self) -> Transducer:
-        """The machine without states that no successful path visits."""
+        """Return the machine without states that no successful path visits."""
         after: list[list[int]] = [[] for _ in self._numbers]
         before: list[list[int]] = [[] for _ in self._numbers]
         for p, _, _, _, q in self._arcs:
@@ -356,7 +356,7 @@ class Transducer:
         return made
 
     def compose(self, other: Transducer) -> Transducer:
-        """T ∘ U: what T writes, U reads. [[T ∘ U]](x, y) = ⊕_z [[T]](x, z) ⊗ [[U]](z, y).
+        """Compose: U reads the output of T. [[T ∘ U]](x, y) = ⊕_z [[T]](x, z) ⊗ [[U]](z, y).
 
         Where T writes nothing and U reads nothing, their moves could be interleaved in many ways, and each would be
         counted. A filter allows one: first the moves of T alone, then those of U alone, then a symbol for both.
@@ -409,18 +409,18 @@ class Transducer:
         return made.trim()
 
     def remove_epsilon(self) -> Transducer:
-        """An equal acceptor without epsilon arcs; only for acceptors (see `project`)."""
+        """Return an equal acceptor without epsilon arcs; only for acceptors (see `project`)."""
         if not self.is_acceptor:
             raise ValueError("epsilon arcs are removed from acceptors: call project('input' or 'output') first")
         return self._without_silent_arcs()
 
     def union(self, other: Transducer) -> Transducer:
-        """T ⊕ U, pair by pair."""
+        """Return the union T ⊕ U."""
         self._check_partner("union", other)
         return self._beside(other)
 
     def concat(self, other: Transducer) -> Transducer:
-        """First T, then U: ⊕ over all ways to cut x and y in two."""
+        """Concatenate T and U: ⊕ over all ways to split x and y."""
         self._check_partner("concat", other)
         made, shift, ring = self._beside(other), self.n_states, RINGS[self.semiring]
         made._initial, made._final = dict(self._initial), {shift + q: w for q, w in other._final.items()}
@@ -430,7 +430,7 @@ class Transducer:
         return made
 
     def closure(self) -> Transducer:
-        """T repeated any number of times, none included."""
+        """Return the closure: T repeated any number of times, including none."""
         made, ring = self._like(), RINGS[self.semiring]
         made._numbers = {"start": 0, **{(0, name): p + 1 for name, p in self._numbers.items()}}
         made._arcs = [(p + 1, a, b, w, q + 1) for p, a, b, w, q in self._arcs]
@@ -461,7 +461,7 @@ class Transducer:
 
     @classmethod
     def from_string(cls, x: Any, semiring: str = "real", alphabet: Iterable[Hashable] | None = None) -> Transducer:
-        """The acceptor of one string, with the weight one.
+        """Return the acceptor of one string, with the weight one.
 
         Examples
         --------
@@ -479,7 +479,7 @@ class Transducer:
 
     @classmethod
     def ngram(cls, n: int, alphabet: Iterable[Hashable]) -> Transducer:
-        """Writes every block of n symbols of a string: [[T]](x, z) is how often z occurs in x.
+        """Return the n-gram transducer: [[T]](x, z) is how often z occurs in x.
 
         Examples
         --------
@@ -494,7 +494,7 @@ class Transducer:
 
     @classmethod
     def gappy(cls, n: int, alphabet: Iterable[Hashable], decay: float) -> Transducer:
-        """Writes every subsequence of n symbols, with the weight decay^span.
+        """Return the transducer that writes every subsequence of n symbols, with the weight decay^span.
 
         The span is the number of symbols from the first to the last one of the subsequence, gaps included.
 
@@ -525,7 +525,7 @@ class Transducer:
 
     @classmethod
     def mismatch(cls, k: int, m: int, alphabet: Iterable[Hashable]) -> Transducer:
-        """Writes every string that differs from a block of k symbols in at most m places.
+        """Return the transducer that writes every string within m mismatches of a block of k symbols.
 
         Examples
         --------
@@ -552,7 +552,7 @@ class Transducer:
 
     @classmethod
     def edit(cls, costs: float | Mapping[Any, float], alphabet: Iterable[Hashable]) -> Transducer:
-        """The tropical machine of an edit distance: [[T]](x, y) is the least cost of turning x into y.
+        """Return the tropical machine of an edit distance: [[T]](x, y) is the least cost of turning x into y.
 
         Parameters
         ----------

@@ -75,6 +75,10 @@ class SubsetTree(_TreeKernel):
     A tree is a string in bracket notation, nested tuples or a `mercer.parsing.Tree`. Long trees have large values with
     everything: use ``SubsetTree().normalized()``.
 
+    References
+    ----------
+    .. [Collins2001] M. Collins and N. Duffy. Convolution kernels for natural language. NIPS, 2001.
+
     Examples
     --------
     >>> from mercer.kernels import SubsetTree
@@ -125,6 +129,11 @@ class PartialTree(_TreeKernel):
         μ in (0, 1]: for the nodes of a fragment.
     leaves : bool, default=True
         Whether words count. With False trees are taken without their words.
+
+    References
+    ----------
+    .. [Moschitti2006] A. Moschitti. Efficient convolution kernels for dependency and constituent syntactic trees. ECML,
+       2006.
 
     Examples
     --------

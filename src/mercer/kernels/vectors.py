@@ -507,7 +507,7 @@ class _Stationary(_VectorKernel):
         raise NotImplementedError
 
     def approximate(self, n_components: int = 100, random_state: Any = None) -> Any:
-        """Random Fourier features: `mercer.kernels.FourierMap`."""
+        """Return random Fourier features: `mercer.kernels.FourierMap`."""
         from mercer.kernels.approximations import FourierMap
 
         return FourierMap(self, n_components=n_components, random_state=random_state)
@@ -540,7 +540,7 @@ class Gaussian(_Stationary):
 
     @classmethod
     def from_width(cls, sigma: float) -> Gaussian:
-        """The kernel exp(−‖x − z‖² / (2 σ²))."""
+        """Return the kernel exp(−‖x − z‖² / (2 σ²))."""
         return cls(1.0 / (2.0 * check_positive("sigma", sigma) ** 2))
 
     def _check_params(self) -> None:
@@ -807,7 +807,7 @@ class BSpline(_VectorKernel):
 
 
 class ANOVA(_VectorKernel):
-    """Σ over the subsets of ``degree`` coordinates of Π_k κ(x_k, z_k): interactions of so many different coordinates.
+    """Σ over the subsets of ``degree`` coordinates of Π_k κ(x_k, z_k): interactions of different coordinates.
 
     κ(a, b) is a b, or exp(−γ (a − b)²) with ``gamma``. Computed by dynamic programming in O(d · degree) for a pair.
     Dense vectors only.
@@ -949,7 +949,7 @@ class ChiSquared(_VectorKernel):
 
 
 def position_weights(length: int, center: float, width: float) -> np.ndarray:
-    """Weights exp(−(i − center)² / (2 width²)) of positions: largest near the one that is classified.
+    """Return weights exp(−(i − center)² / (2 width²)) of positions, largest near the classified one.
 
     Parameters
     ----------
@@ -1050,6 +1050,11 @@ class LocalityImproved(_Groups):
     channels : int, default=1
         Entries of the vector for each position, side by side: 4 for nucleotides as indicators.
 
+    References
+    ----------
+    .. [Zien2000] A. Zien, G. Rätsch, S. Mika, B. Schölkopf, T. Lengauer and K.-R. Müller. Engineering support vector
+       machine kernels that recognize translation initiation sites. Bioinformatics 16, 2000.
+
     Examples
     --------
     >>> from mercer.kernels import LocalityImproved, position_weights
@@ -1108,7 +1113,7 @@ class Pyramid(_Groups):
     """(Σ over patches ⟨x_patch, z_patch⟩^{p1})^{p2}: images whose neighbouring pixels agree.
 
     A fixed permutation of the pixels changes nothing for a Gaussian or polynomial kernel, but it does here. All patches
-    that lie in the image count alike. Images are arrays (n, rows, columns) or (n, rows, columns, channels), or
+    inside the image have the same weight. Images are arrays (n, rows, columns) or (n, rows, columns, channels), or
     flattened; dense only.
 
     Parameters
@@ -1184,14 +1189,14 @@ class Pyramid(_Groups):
 
 
 def median_heuristic(X: Any, n_samples: int = 1000, random_state: Any = None) -> float:
-    """γ = 1 / (2 m²) with m the median distance of two different objects: a first guess for `Gaussian`.
+    """Return γ = 1 / (2 m²) with m the median distance of two different objects: a first guess for `Gaussian`.
 
     Parameters
     ----------
     X : array or sparse matrix
         The vectors.
     n_samples : int, default=1000
-        At most so many of them are looked at.
+        Maximum number of objects used.
     random_state : int, RandomState or None, default=None
         Of their choice.
 

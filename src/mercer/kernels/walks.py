@@ -144,11 +144,11 @@ class RandomWalk(Kernel):
         eigenvalues ρ, ρ' of the adjacency matrices; a larger λ is an error that names the largest possible value.
     scaled : bool, default=False
         For the geometric kernel: divide each adjacency matrix by its own largest eigenvalue, so that every decay
-        below 1 will do. The kernel stays positive definite, since the factor belongs to a single graph.
+        below 1 is valid. The kernel stays positive definite, since the factor belongs to a single graph.
     stop_probability : float, default=0.1
         Of the marginalised kernel, above 0 and at most 1.
     max_length : int, optional
-        Only walks of at most so many edges; then every decay will do.
+        Maximum number of edges of a walk; then every decay is valid.
     labels : {"auto", True, False}, default="auto"
         Compare the labels of nodes: if there are any, always, or never.
     edge_labels : bool, default=False
@@ -161,6 +161,12 @@ class RandomWalk(Kernel):
         ``"direct"`` makes it, for small graphs. ``"auto"`` takes ``"spectral"`` where it can be had, else ``"cg"``.
     tol : float, default=1e-10
         Relative error allowed in ``"cg"`` and ``"fixed_point"``.
+
+    References
+    ----------
+    .. [Gartner2003] T. Gärtner, P. Flach and S. Wrobel. On graph kernels: hardness results and efficient alternatives.
+       COLT, 2003.
+    .. [Kashima2003] H. Kashima, K. Tsuda and A. Inokuchi. Marginalized kernels between labeled graphs. ICML, 2003.
 
     Examples
     --------

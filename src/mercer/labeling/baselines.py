@@ -38,7 +38,7 @@ class PseudoLikelihood(Loss):
     takes_partial = True
 
     def value_and_gradient(self, structure: Structure, theta: Any, y: Any) -> tuple[np.ndarray, Any]:
-        """Summed conditional log losses and their slope."""
+        """Return summed conditional log losses and their slope."""
         return structure.pseudo_likelihood(theta, y)  # type: ignore[attr-defined]
 
 
@@ -62,5 +62,5 @@ class Piecewise(Loss):
     takes_partial = True
 
     def value_and_gradient(self, structure: Structure, theta: Any, y: Any) -> tuple[np.ndarray, Any]:
-        """Summed log losses of the pieces and their slope."""
+        """Return summed log losses of the pieces and their slope."""
         return structure.piecewise(theta, y)  # type: ignore[attr-defined]

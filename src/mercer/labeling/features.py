@@ -39,16 +39,16 @@ def block_sums(values: np.ndarray, block: int) -> np.ndarray:
 
 
 def block_features(image: Any, block: int = 8) -> np.ndarray:
-    """What the blocks of an image look like.
+    """Return features of the blocks of an image.
 
     For each block: mean and standard deviation of each channel; mean strength of the gradient; a histogram of gradient
     orientations (shares of 8 directions without sign) and how peaked it is; the mean and standard deviation of the
-    3 × 3 blocks around it; its place (two coordinates from −1 to 1, their squares and their product).
+    3 × 3 blocks around it; its position (two coordinates from −1 to 1, their squares and their product).
 
     Parameters
     ----------
     image : array of shape (H, W) or (H, W, channels)
-        Integers are taken as 0 to 255.
+        Integers have the range 0 to 255.
     block : int, default=8
         Pixels of a side of a block.
 
@@ -108,10 +108,10 @@ def _places(shape: tuple[int, ...]) -> np.ndarray:
 
 
 def block_contrasts(image: Any, edges: Any, block: int = 8) -> np.ndarray:
-    """Features of neighbouring blocks: a constant 1, and how alike they look.
+    """Return features of neighbouring blocks: a constant 1, and their similarity.
 
     The second is exp(−d / mean d) of the squared distance d of their mean colours: near 1
-    where blocks look alike and near 0 across a strong border.
+    for similar blocks and near 0 across a strong border.
 
     Parameters
     ----------
@@ -146,7 +146,7 @@ def block_contrasts(image: Any, edges: Any, block: int = 8) -> np.ndarray:
 
 
 def block_labels(labels: Any, n_labels: int, block: int = 8) -> np.ndarray:
-    """The most frequent label of each block, −1 where no pixel has one.
+    """Return the most frequent label of each block, −1 where no pixel has one.
 
     Parameters
     ----------

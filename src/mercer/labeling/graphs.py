@@ -41,7 +41,7 @@ _PREDICT_NODES = 1 << 16
 
 
 class ApproximateInferenceWarning(UserWarning):
-    """Training or prediction rests on inference that is not exact; the message says what was used.
+    """Training or prediction uses approximate inference; the message names the method.
 
     Examples
     --------
@@ -62,10 +62,10 @@ class GraphLabeler(StructuredEstimator):
         machine), ``"hybrid"`` a blend; see :mod:`mercer.learning`.
     inference : {"auto", "exact", "bp", "trw", "mean-field", "cuts", "expansion", "swap", "lp", "dual", "icm"}, \
 default="auto"
-        See :class:`mercer.structures.Graph`. What "auto" picked is in ``inference_``.
+        See :class:`mercer.structures.Graph`. ``inference_`` holds the choice of "auto".
     solver : str or Solver, default="auto"
         lbfgs for smooth losses (owlqn with an ℓ1 penalty), bcfw for margins, bmrm for the hybrid. For ``loss="log"``
-        where sums are out of reach also ``"pcd"``, ``"psmc"``, ``"cd"``, ``"smc"``, ``"tempered"``,
+        with infeasible sums also ``"pcd"``, ``"psmc"``, ``"cd"``, ``"smc"``, ``"tempered"``,
         ``"parallel-tempering"``, ``"mcmcml"`` and ``"particle-filter"``: learners that sample
         (:class:`mercer.learning.solvers.Sampled`).
     C : float or "auto", default="auto"
@@ -73,8 +73,8 @@ default="auto"
         likelihood (log, softmax-margin, hybrid); for margin losses 2 / mean ‖x‖² over the nodes, times the mean cost of
         a wrong label (see :mod:`mercer.learning.strength`). The number is kept as ``C_``.
     edge_weights : {"symmetric", "directed", "potts", "attractive", "none"}, default="symmetric"
-        Weights of pairs of neighbouring labels; see :class:`mercer.structures.Graph`. ``"none"``: a classifier for
-        nodes one by one.
+        Weights of pairs of neighbouring labels; see :class:`mercer.structures.Graph`. ``"none"``: a classifier of
+        single nodes.
     training : {"joint", "pseudo-likelihood", "piecewise"}, default="joint"
         The others are baselines that need no inference to learn; they go with ``loss="log"``.
     cost : {"hamming", "zero-one"}, mapping, array, callable or Cost, default="hamming"
@@ -102,10 +102,10 @@ default="auto"
     ----------
     classes_ : array of labels, sorted
     coef_ : array, the weight vector; ``node_weights_`` and ``pair_weights_`` show its parts
-    inference_ : str, what answers sums and best labellings in training, and why
+    inference_ : str, the methods for sums and best labellings in training, and the reason
     exact_ : bool, whether all inference that training used was exact
     n_features_in_, n_edge_features_ : int
-    history_ : dict of lists, one value an iteration
+    history_ : dict of lists, one value per iteration
     solver_ : str
     C_ : float, the weight of the loss that was used
     converged_, interrupted_ : bool
@@ -425,19 +425,19 @@ default="auto"
     # ------------------------------------------------------------------ prediction
 
     def predict(self, X: Any) -> list[list[Any]]:
-        """The best labelling of each graph that inference finds."""
+        """Return the best labelling of each graph that inference finds."""
         inputs = self._fitted(X)
         return self._labels.decode(self._argmax(self.coef_, inputs), inputs.offsets)
 
     def predict_marginals(self, X: Any) -> list[np.ndarray]:
-        """p(label of a node | x): an array (nodes, labels) for each graph, columns as in ``classes_``."""
+        """Return p(label of a node | x): an array (nodes, labels) for each graph, columns as in ``classes_``."""
         inputs = self._fitted(X)
         parts = [self.structure_.marginals(theta).nodes for theta in self._theta(self.coef_, inputs)]
         self._say_what_did_not_settle("prediction")
         return _split(np.concatenate(parts) if parts else np.zeros((0, len(self._labels))), inputs)
 
     def k_best(self, X: Any, k: int) -> list[list[tuple[list[Any], float]]]:
-        """The k best labellings that inference finds for each graph, with their log-probabilities, best first.
+        """Return the k best labellings that inference finds for each graph, with their log-probabilities, best first.
 
         They are exact where best labellings and sums are (see ``inference_``).
         """
@@ -446,23 +446,23 @@ default="auto"
         return found
 
     def sample(self, X: Any, n_samples: int = 1) -> list[list[list[Any]]]:
-        """Labellings drawn from p(y | x): ``n_samples`` for each graph."""
+        """Return labellings drawn from p(y | x): ``n_samples`` for each graph."""
         return super().sample(X, n_samples)
 
     def log_likelihood(self, X: Any, y: Any) -> np.ndarray:
-        """log p(y | x) of each graph (with the plan's log Z); with unknown labels, of all that agrees with the rest."""
+        """Return log p(y | x) of each graph (with the plan's log Z); unknown labels are summed over."""
         found = super().log_likelihood(X, y)
         self._say_what_did_not_settle("log_likelihood")
         return found
 
     def entropy(self, X: Any) -> np.ndarray:
-        """The entropy of p(y | x) of each graph, in nats, as inference finds it: how unsure the model is."""
+        """Return the entropy of p(y | x) of each graph, in nats, as inference finds it: how unsure the model is."""
         found = super().entropy(X)
         self._say_what_did_not_settle("entropy")
         return found
 
     def score(self, X: Any, y: Any) -> float:
-        """Share of nodes labelled right, over those whose label is known."""
+        """Return the accuracy over nodes with a known label."""
         return super().score(X, y)
 
     # ------------------------------------------------------------------ looking inside

@@ -48,15 +48,15 @@ random_state, verbose
         least 400 blocks in half of the training images. Neighbours help where an object covers many blocks; on a
         coarse grid they mostly smooth away its thin parts.
     connectivity : {4, 8}, default=4
-        Neighbours of a block: 8 takes diagonal ones, too.
+        Neighbours of a block: 8 includes diagonal ones.
     features : "auto" or callable, default="auto"
         Features of blocks: :func:`block_features`, or a function of an image and the block size that gives an array
         (rows of blocks, columns of blocks, features). They are standardised.
     edge_weights : {"attractive", "potts", "symmetric", "directed", "none"}, default="attractive"
-        With ``"attractive"`` neighbours rather agree, less so across borders, and minimum cuts are exact for two
+        With ``"attractive"`` neighbours tend to agree, less so across borders, and minimum cuts are exact for two
         labels; ``"none"`` is a classifier of single blocks.
     unknown : optional
-        A value in label maps that says that the label of a pixel is not known. (With margin losses every block
+        A value in label maps that marks an unknown label. (With margin losses every block
         must have a known pixel.)
 
     Attributes
@@ -65,8 +65,8 @@ random_state, verbose
         As of :class:`GraphLabeler`.
     block_ : int, pixels of a side of a block
     grid_score_, alone_score_ : float
-        Share of blocks labelled right by this model, and by a logistic regression that sees each block alone; on
-        the training images, or on ``dev``. A warning says where the grid is not better.
+        Accuracy on blocks of this model, and of a logistic regression on single blocks; on
+        the training images, or on ``dev``. A warning tells if the grid is not better.
 
     Examples
     --------
@@ -164,20 +164,20 @@ random_state, verbose
     # ------------------------------------------------------------------ prediction
 
     def predict(self, X: Any) -> list[np.ndarray]:  # type: ignore[override]
-        """A label map of the size of each image."""
+        """Return a label map of the size of each image."""
         images = _images(X)
         inputs = self._fitted(images)
         blocks = _split(self._argmax(self.coef_, inputs), inputs)
         return [self.classes_[self._enlarged(rows, image)] for rows, image in zip(blocks, images, strict=True)]
 
     def predict_marginals(self, X: Any) -> list[np.ndarray]:
-        """p(label of a pixel | x): an array (H, W, labels) for each image."""
+        """Return p(label of a pixel | x): an array (H, W, labels) for each image."""
         images = _images(X)
         found = super().predict_marginals(images)
         return [self._enlarged(rows, image) for rows, image in zip(found, images, strict=True)]
 
     def score(self, X: Any, y: Any) -> float:
-        """Share of pixels labelled right, over those whose label is known."""
+        """Return the accuracy over pixels with a known label."""
         _check_sizes(X, y)
         right = total = 0
         for found, truth in zip(self.predict(X), check_label_maps(y), strict=True):
@@ -188,7 +188,7 @@ random_state, verbose
         return right / total
 
     def log_likelihood(self, X: Any, y: Any) -> np.ndarray:
-        """log p(labels of the blocks | image) of each image, with the plan's log Z."""
+        """Return log p(labels of the blocks | image) of each image, with the plan's log Z."""
         return super().log_likelihood(X, y)
 
     def _read(self, X: Any, y: Any) -> tuple[GraphInputs, TagSequences]:

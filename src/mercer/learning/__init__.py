@@ -1,4 +1,4 @@
-"""Losses × solvers over one Risk contract."""
+"""Losses, penalties, risks and solvers."""
 
 from mercer.learning.checkpoint import Checkpoint
 from mercer.learning.dominance import DominanceReport, dominance_report

@@ -2,15 +2,11 @@
 
     P(label t | s) = 1 / (1 + exp(−(a_t s_t + b_t)))
 
-They maximise the likelihood of labels whose 0 and 1 are softened by one example each [Platt1999]_, with a faint penalty
+They maximise the likelihood of labels whose 0 and 1 are softened by one example each [Platt1999], with a faint penalty
 on slopes. Two unknowns a label: the Newton steps of all labels together are a few sums over the rows, each label has a
 rate of its own, and so they are not those of `mercer.learning.newton`.
 
 Users: decisions of ``multilabel``, attributes of ``attributes.ZeroShotClassifier``.
-
-References
-----------
-.. [Platt1999] J. Platt, Probabilistic outputs for support vector machines, Advances in Large Margin Classifiers, 1999.
 """
 
 from __future__ import annotations

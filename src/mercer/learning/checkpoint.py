@@ -74,10 +74,10 @@ def generator_from_state(random: np.random.Generator, state: list[Any]) -> None:
 
 
 class Checkpoint:
-    """A file that holds where a training run is.
+    """A file with the state of a training run.
 
-    While a run goes on it holds the lock ``PATH.lock``, and a second run on the same path is refused. A checkpoint that
-    cannot be written, such as on a full disk, is a warning: training goes on, and the last one that was written stays.
+    A running fit holds the lock ``PATH.lock``; a second run on the same path raises an error. A checkpoint that
+    cannot be written, such as on a full disk, is a warning: training continues, and the last written one stays.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ class Checkpoint:
         self._warned = False
 
     def open(self, fingerprint: str) -> tuple[dict[str, Any], dict[str, np.ndarray]] | None:
-        """What an earlier, unfinished run with the same data and settings left; None if there is nothing.
+        """Return the state of an unfinished run with the same data and settings; None if there is none.
 
         A checkpoint of another run is an error: it is neither used nor overwritten. So is one that another run is
         writing. Whoever opens it calls :meth:`close` or :meth:`release` in the end.
@@ -129,11 +129,11 @@ class Checkpoint:
             raise
 
     def due(self) -> bool:
-        """Whether it is time to write again."""
+        """Return whether it is time to write again."""
         return time.monotonic() - self._written >= self._pause
 
     def write(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-        """Writes the state now; where that fails, warns once and leaves the last checkpoint as it is."""
+        """Write the state now; if that fails, warn once and keep the last checkpoint."""
         begin = time.monotonic()
         try:
             write_file(self.path, KIND, {"fingerprint": self._fingerprint, "state": state}, arrays)
@@ -150,10 +150,10 @@ class Checkpoint:
             self._pause = max(self.every, _MOST * (self._written - begin))
 
     def release(self) -> None:
-        """Lets another run use the path; the file stays."""
+        """Release the path for another run; the file stays."""
         self._lock.release()
 
     def close(self) -> None:
-        """Removes the file: the run is over."""
+        """Remove the file at the end of the run."""
         self.path.unlink(missing_ok=True)
         self.release()

@@ -22,7 +22,7 @@ __all__ = ["DominanceReport", "check_distribution", "dominance_report", "thresho
 
 @dataclass(frozen=True)
 class DominanceReport:
-    """What :func:`dominance_report` returns.
+    """The result of :func:`dominance_report`.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ class DominanceReport:
 
 
 def dominance_report(model: Any, X: Any) -> DominanceReport:
-    """Return how probable the best outputs are, and how often none has half of the probability.
+    """Return the probabilities of the best outputs, and how often none has half of the probability.
 
     Where an output dominates, the hinge loss is consistent; where none does, it ties, and losses with a likelihood are
     the better choice.

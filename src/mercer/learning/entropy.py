@@ -26,7 +26,7 @@ __all__ = ["EntropyPath", "entropy_path"]
 
 @dataclass(frozen=True)
 class EntropyPath:
-    """What :func:`entropy_path` returns: a number for each C.
+    """The result of :func:`entropy_path`: a number for each C.
 
     Attributes
     ----------

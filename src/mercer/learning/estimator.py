@@ -566,7 +566,7 @@ class StructuredEstimator(RiskEstimator):
         )  # fmt: skip
 
     def score(self, X: Any, y: Any) -> float:
-        """How good predictions are, higher is better."""
+        """Return the score of predictions; higher is better."""
         self._check_is_fitted()
         inputs, truth = self._read_to_compare(X, y)
         self._check_comparable(truth)

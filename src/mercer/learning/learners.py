@@ -1,9 +1,9 @@
-"""Learning energy models whose partition function is out of reach: one gradient, many estimates of its second term.
+"""Learning energy models with an intractable partition function: estimators of the second term of the gradient.
 
     p(x; θ) = exp(θ·φ(x)) / Z(θ),    ∂ log-likelihood / ∂θ = E_data[φ] − E_θ[φ]
 
 An `EnergyModel` gives statistics φ, log densities along a path of parameters, and Gibbs sweeps at an inverse
-temperature. A `Learner` estimates E_θ[φ] with particles that it carries from step to step, and knows nothing of the
+temperature. A `Learner` estimates E_θ[φ] with particles that it carries from step to step, independently of the
 model [Robbins1951]_:
 
 ========================  ========================================================================================
@@ -26,20 +26,19 @@ PSMC as printed in [Xiong2014]_ starts its temperatures at the end and weights f
 the last θ. Here carried particles go along p(·; (1 − β) θ_t + β θ_{t+1}), fresh ones along p(·; θ_{t+1})^β from the
 uniform distribution, and each kind is resampled by itself.
 
-.. [Asuncion2010] A. Asuncion, Q. Liu, A. Ihler and P. Smyth, "Particle filtered MCMC-MLE with connections to
-   contrastive divergence", ICML 2010.
-.. [Besag1975] J. Besag, "Statistical analysis of non-lattice data", The Statistician 24, 1975.
-.. [Geyer1991] C. Geyer, "Markov chain Monte Carlo maximum likelihood", Computing Science and Statistics 23, 1991.
-.. [Hinton2002] G. Hinton, "Training products of experts by minimizing contrastive divergence", Neural Computation 14,
+.. [Asuncion2010] A. Asuncion, Q. Liu, A. Ihler and P. Smyth. Particle filtered MCMC-MLE with connections to contrastive
+   divergence. ICML, 2010.
+.. [Besag1975] J. Besag. Statistical analysis of non-lattice data. The Statistician 24, 1975.
+.. [Geyer1991] C. Geyer. Markov chain Monte Carlo maximum likelihood. Computing Science and Statistics 23, 1991.
+.. [Hinton2002] G. Hinton. Training products of experts by minimizing contrastive divergence. Neural Computation 14,
    2002.
-.. [Neal1996] R. Neal, "Sampling from multimodal distributions using tempered transitions", Statistics and Computing 6,
+.. [Neal1996] R. Neal. Sampling from multimodal distributions using tempered transitions. Statistics and Computing 6,
    1996.
-.. [Robbins1951] H. Robbins and S. Monro, "A stochastic approximation method", Annals of Mathematical Statistics 22,
-   1951.
-.. [Tieleman2008] T. Tieleman, "Training restricted Boltzmann machines using approximations to the likelihood
-   gradient", ICML 2008.
-.. [Xiong2014] H. Xiong, S. Szedmak and J. Piater, "Towards maximum likelihood: learning undirected graphical models
-   using persistent sequential Monte Carlo", ACML 2014.
+.. [Robbins1951] H. Robbins and S. Monro. A stochastic approximation method. Annals of Mathematical Statistics 22, 1951.
+.. [Tieleman2008] T. Tieleman. Training restricted Boltzmann machines using approximations to the likelihood gradient.
+   ICML, 2008.
+.. [Xiong2014] H. Xiong, S. Szedmak and J. Piater. Towards maximum likelihood: learning undirected graphical models
+   using persistent sequential Monte Carlo. ACML, 2014.
 """
 
 from __future__ import annotations
@@ -150,7 +149,7 @@ class Path:
 
 
 class EnergyModel(ABC):
-    """What a learner asks of a model. States are arrays (particles × variables), parameters one flat array θ."""
+    """The model interface of learners. States are arrays (particles × variables), parameters one flat array θ."""
 
     n_groups: int = 1
     threads: int = 1
@@ -250,7 +249,7 @@ def _joined(parts: list[Any]) -> Any:
 
 
 class Chains:
-    """Particles on their way: what a learner carries from step to step.
+    """Particles: the state that a learner carries from step to step.
 
     Parameters
     ----------
@@ -456,7 +455,7 @@ def anneal(
 
 
 class Learner(ABC):
-    """An estimate of the gradient of the log-likelihood; settings only, see `Chains` for what moves."""
+    """An estimate of the gradient of the log-likelihood; settings only; see `Chains` for the state."""
 
     name: ClassVar[str]
     exact: ClassVar[bool] = False
@@ -528,7 +527,7 @@ class CD(Learner):
 
 
 class PCD(Learner):
-    """Estimate by particles that go on from where the last step left them.
+    """Estimate by persistent particles, which continue from the last step.
 
     Parameters
     ----------
@@ -593,7 +592,7 @@ class TemperedTransitions(Learner):
 
 
 class ParallelTempering(Learner):
-    """Estimate by the coldest particles of ladders of temperatures, whose neighbours may change places.
+    """Estimate by the coldest particles of ladders of temperatures, whose neighbours may be swapped.
 
     Parameters
     ----------
@@ -661,7 +660,7 @@ class ParallelTempering(Learner):
 
 
 class SMC(Learner):
-    """Estimate by particles that are brought from the uniform distribution to θ at every step.
+    """Estimate by particles that move from the uniform distribution to θ in every step.
 
     Parameters
     ----------
@@ -692,7 +691,7 @@ class SMC(Learner):
 
 
 class PSMC(Learner):
-    """Estimate by particles that are brought from the last θ to the next; some are drawn anew each time.
+    """Estimate by particles that move from the last θ to the next; some are replaced in each step.
 
     Parameters
     ----------
@@ -773,7 +772,7 @@ class MCMCML(Learner):
 
 
 class ParticleFilter(Learner):
-    """Estimate by particles whose weights follow θ; they are resampled and moved when too few count.
+    """Estimate by particles whose weights follow θ; they are resampled and moved when too few have weight.
 
     Parameters
     ----------
@@ -811,7 +810,7 @@ class ParticleFilter(Learner):
 
 
 class Exact(Learner):
-    """Sum over all states: for small models, and to compare with.
+    """Sum over all states: for small models, and as a reference.
 
     Examples
     --------
@@ -832,7 +831,7 @@ class Exact(Learner):
 
 
 class PseudoLikelihood(Learner):
-    """Climb the likelihood of each variable given the others, which needs no partition function.
+    """Maximise the likelihood of each variable given the others, without a partition function.
 
     Examples
     --------

@@ -44,14 +44,14 @@ class Loss(ABC):
 
     @abstractmethod
     def value_and_gradient(self, structure: Structure, theta: Any, y: Any) -> tuple[np.ndarray, Any]:
-        """The loss of each example and the gradient of their sum, in the form of the structure's marginals."""
+        """Return the loss of each example and the gradient of their sum, in the form of the structure's marginals."""
 
     def bind(self, cost: Cost | None) -> Loss:
-        """The loss with this cost, unless it was made with one or knows none."""
+        """Return the loss with this cost, unless it was made with one or knows none."""
         return self
 
     def for_labels(self, classes: Sequence[Any]) -> Loss:
-        """The loss with its cost for these labels; raises ValueError where it does not fit them."""
+        """Return the loss with its cost for these labels; raises ValueError where it does not fit them."""
         return self
 
     def to_json(self) -> dict[str, Any]:
@@ -64,13 +64,18 @@ class Log(Loss):
 
     Where y is only partly known it is the likelihood of everything that agrees with what is known:
     log Z(θ) − log Z(θ restricted to y), with gradient marginals(θ) − marginals(θ restricted).
+
+    References
+    ----------
+    .. [Lafferty2001] J. Lafferty, A. McCallum and F. Pereira. Conditional random fields: probabilistic models for
+       segmenting and labeling sequence data. ICML, 2001.
     """
 
     name = "log"
     takes_partial = True
 
     def value_and_gradient(self, structure: Structure, theta: Any, y: Any) -> tuple[np.ndarray, Any]:
-        """log Z − score and μ − 1_y."""
+        """Return log Z − score and μ − 1_y."""
         if structure.is_partial(y):
             known = structure.marginals(structure.restrict(theta, y))
             known = _copied(known)
@@ -96,13 +101,13 @@ class CostLoss(Loss):
         self.cost: Cost | None = None if cost is None else resolve_cost(cost)
 
     def bind(self, cost: Cost | None) -> Loss:
-        """A copy with this cost, unless it was made with one."""
+        """Return a copy with this cost, unless it was made with one."""
         if self.cost is not None or cost is None:
             return self
         return self._with(cost)
 
     def for_labels(self, classes: Sequence[Any]) -> Loss:
-        """A copy whose cost is for these labels."""
+        """Return a copy whose cost is for these labels."""
         return self if self.cost is None else self._with(self.cost.bind(list(classes)))
 
     def to_json(self) -> dict[str, Any]:
@@ -129,14 +134,14 @@ class PlaneLoss(CostLoss):
 
     @abstractmethod
     def worst(self, structure: Structure, theta: Any, y: Any) -> tuple[Any, np.ndarray, np.ndarray]:
-        """The output ẑ of the highest plane, the value of that plane, and Δ(y, ẑ)."""
+        """Return the output ẑ of the highest plane, the value of that plane, and Δ(y, ẑ)."""
 
     def planes(self, structure: Structure, X: Any, y: Any, z: Any, delta: np.ndarray) -> tuple[Any, np.ndarray]:
-        """Slopes (a sparse matrix, one row an example) and offsets of the planes of outputs z."""
+        """Return slopes (a sparse matrix, one row per example) and offsets of the planes of outputs z."""
         return structure.difference(X, y, z), delta
 
     def value_and_gradient(self, structure: Structure, theta: Any, y: Any) -> tuple[np.ndarray, Any]:
-        """The highest plane and its slope."""
+        """Return the highest plane and its slope."""
         check_known(structure, y, self.name)
         z, value, _ = self.worst(structure, theta, y)
         return value, _pulled(structure, theta, y, z, np.ones(len(value)))
@@ -146,12 +151,18 @@ class Hinge(PlaneLoss):
     """Margin rescaling: max_z [Δ(y, z) + score(z)] − score(y).
 
     It is at least the cost of the predicted output.
+
+    References
+    ----------
+    .. [Taskar2003] B. Taskar, C. Guestrin and D. Koller. Max-margin Markov networks. NIPS, 2003.
+    .. [Tsochantaridis2005] I. Tsochantaridis, T. Joachims, T. Hofmann and Y. Altun. Large margin methods for structured
+       and interdependent output variables. Journal of Machine Learning Research 6, 2005.
     """
 
     name = "hinge"
 
     def worst(self, structure: Structure, theta: Any, y: Any) -> tuple[Any, np.ndarray, np.ndarray]:
-        """The loss-augmented argmax."""
+        """Return the loss-augmented argmax."""
         z, value, delta = structure.most_violating(theta, y, self.cost)
         return z, _above_zero(value - structure.score(theta, y)), delta
 
@@ -163,16 +174,16 @@ class SquaredHinge(Hinge):
     power = 2
 
     def value_and_gradient(self, structure: Structure, theta: Any, y: Any) -> tuple[np.ndarray, Any]:
-        """h² and 2 h (1_ẑ − 1_y)."""
+        """Return h² and 2 h (1_ẑ − 1_y)."""
         check_known(structure, y, self.name)
         z, h, _ = self.worst(structure, theta, y)
         return h * h, _pulled(structure, theta, y, z, 2.0 * h)
 
 
 class Slack(PlaneLoss):
-    """Slack rescaling: max_z Δ(y, z) (1 + score(z) − score(y)) (eq. 3.7).
+    """Slack rescaling: max_z Δ(y, z) (1 + score(z) − score(y)).
 
-    For single labels and written-out outputs all products are looked at, for chains under costs in whole units
+    For single labels and enumerated outputs all products are compared, for chains under costs in whole units
     (Hamming, integer weights or matrices) the best score at each level of cost: both exact. Otherwise the maximum is
     found by a search over λ of margin-rescaled answers argmax_z λ Δ(y, z) + score(z), which visits the corners of the
     convex hull of all points (Δ, 1 + score(z) − score(y)); an output inside the hull can be missed. The value is then a
@@ -183,6 +194,11 @@ class Slack(PlaneLoss):
     cost : see :class:`CostLoss`
     search : int, default=12
         Most rounds of the search.
+
+    References
+    ----------
+    .. [Tsochantaridis2005] I. Tsochantaridis, T. Joachims, T. Hofmann and Y. Altun. Large margin methods for structured
+       and interdependent output variables. Journal of Machine Learning Research 6, 2005.
     """
 
     name = "slack"
@@ -193,7 +209,7 @@ class Slack(PlaneLoss):
         self.search = search
 
     def worst(self, structure: Structure, theta: Any, y: Any) -> tuple[Any, np.ndarray, np.ndarray]:
-        """The best product of cost and violation."""
+        """Return the best product of cost and violation."""
         truth = structure.score(theta, y)
         if np.isneginf(truth).any():  # the constraints forbid a true output
             return y, np.where(np.isneginf(truth), np.inf, 0.0), np.zeros(len(truth))
@@ -251,29 +267,34 @@ class Slack(PlaneLoss):
         return z, np.maximum(value, 0.0), np.take_along_axis(costs, z[:, None], 1)[:, 0].astype(float)
 
     def planes(self, structure: Structure, X: Any, y: Any, z: Any, delta: np.ndarray) -> tuple[Any, np.ndarray]:
-        """Slopes and offsets times the cost."""
+        """Return slopes and offsets times the cost."""
         slopes = structure.difference(X, y, z)
         slopes.data *= np.repeat(delta, np.diff(slopes.indptr))
         return slopes, delta
 
     def value_and_gradient(self, structure: Structure, theta: Any, y: Any) -> tuple[np.ndarray, Any]:
-        """The product and Δ (1_ẑ − 1_y)."""
+        """Return the product and Δ (1_ẑ − 1_y)."""
         check_known(structure, y, self.name)
         z, value, delta = self.worst(structure, theta, y)
         return value, _pulled(structure, theta, y, z, delta)
 
 
 class SoftmaxMargin(CostLoss):
-    """log Z(θ + Δ) − score(θ, y): the log loss with the costs as scores.
+    """log Z(θ + Δ) − score(θ, y): the log loss with the costs added to the scores.
 
     It lies above the hinge by −log max_z p̄(z), which is at most the logarithm of the number of outputs.
     The cost must decompose.
+
+    References
+    ----------
+    .. [Gimpel2010] K. Gimpel and N. Smith. Softmax-margin CRFs: training log-linear models with cost functions. NAACL,
+       2010.
     """
 
     name = "softmax-margin"
 
     def value_and_gradient(self, structure: Structure, theta: Any, y: Any) -> tuple[np.ndarray, Any]:
-        """log Z(θ + Δ) − score and marginals(θ + Δ) − 1_y."""
+        """Return log Z(θ + Δ) − score and marginals(θ + Δ) − 1_y."""
         check_known(structure, y, self.name)
         _check_decomposes(self, theta)
         truth = structure.score(theta, y)
@@ -308,10 +329,10 @@ class Tempered(CostLoss):
 
     References
     ----------
-    .. [1] P. Pletscher, C. S. Ong, J. M. Buhmann. "Entropy and margin maximization for structured output learning."
-           ECML 2010.
-    .. [2] T. Hazan, R. Urtasun. "A primal-dual message-passing algorithm for approximated large scale structured
-           prediction." NIPS 2010.
+    .. [Pletscher2010] P. Pletscher, C. S. Ong and J. M. Buhmann. Entropy and margin maximization for structured output
+       learning. ECML, 2010.
+    .. [Hazan2010] T. Hazan and R. Urtasun. A primal-dual message-passing algorithm for approximated large scale
+       structured prediction. NIPS, 2010.
     """
 
     name = "tempered"
@@ -321,7 +342,7 @@ class Tempered(CostLoss):
         self.beta, self.margin = check_positive("beta", beta), bool(margin)
 
     def value_and_gradient(self, structure: Structure, theta: Any, y: Any) -> tuple[np.ndarray, Any]:
-        """log Z(β (θ + Δ)) / β − score and marginals(β (θ + Δ)) − 1_y."""
+        """Return log Z(β (θ + Δ)) / β − score and marginals(β (θ + Δ)) − 1_y."""
         check_known(structure, y, self.name)
         truth = structure.score(theta, y)
         if self.margin:
@@ -335,7 +356,7 @@ class Tempered(CostLoss):
 class Hybrid(CostLoss):
     """α · log + (1 − α) · hinge.
 
-    As its source defines it, the hinge compares the true output with the best *other* one, at a margin of 1
+    As in the published definition, the hinge compares the true output with the best *other* one, at a margin of 1
     (2-best decoding). With ``margin="cost"`` it is the margin-rescaled :class:`Hinge` instead.
 
     Parameters
@@ -357,11 +378,11 @@ class Hybrid(CostLoss):
         self.alpha, self.margin = float(alpha), check_choice("margin", margin, ("unit", "cost"))
 
     def value_and_gradient(self, structure: Structure, theta: Any, y: Any) -> tuple[np.ndarray, Any]:
-        """The blend of both values and both gradients."""
+        """Return the blend of both values and both gradients."""
         return self.blend(structure, theta, y, self.alpha)
 
     def blend(self, structure: Structure, theta: Any, y: Any, alpha: Any) -> tuple[np.ndarray, Any]:
-        """The loss with this α: one number, or one for each example where the structure weighs examples."""
+        """Return the loss with this α: one number, or one for each example where the structure weighs examples."""
         check_known(structure, y, self.name)
         truth = structure.score(theta, y)
         if self.margin == "unit":
@@ -386,14 +407,13 @@ class Hybrid(CostLoss):
 
 
 class AdaptiveHybrid(Hybrid):
-    """The hybrid loss with a share α of its own for each example.
+    """The hybrid loss with a separate share α for each example.
 
     Where one output is more probable than all others together it *dominates*, and the hinge loss is consistent. Where
     none does, the hinge loss ties, and the hybrid loss needs an α above a threshold to find the most probable output.
     Estimators first fit models with the log loss on parts of the training data, estimate the two largest probabilities
     p_1 ≥ p_2 of the examples of the other parts with them, and minimise the hybrid loss with α_i from these. The α_i
-    are fixed then, so that the objective is convex. By itself, without these models, the loss knows nothing of
-    dominance and is the log loss.
+    are fixed then, so that the objective is convex. Without these models, the loss is the log loss.
 
     Parameters
     ----------
@@ -411,8 +431,8 @@ class AdaptiveHybrid(Hybrid):
         The largest α of the thresholds. Where training examples are few, estimates of p_1 and p_2 ask for more of the
         log loss than helps: choose it by validation, with ``floor``. Equal to ``floor`` it gives one α for all.
     folds : int, default=5
-        Parts of the training data. Each has its probabilities from a model of the others, so that training fits so many
-        more models with the log loss.
+        Parts of the training data. Each has its probabilities from a model of the others, so training fits this number
+        of additional models with the log loss.
     margin : {"unit", "cost"}, default="unit"
         See :class:`Hybrid`. The thresholds are those of a margin of 1.
     cost : see :class:`CostLoss`
@@ -420,8 +440,8 @@ class AdaptiveHybrid(Hybrid):
 
     References
     ----------
-    .. [1] Q. Shi, M. Reid, T. Caetano, A. van den Hengel, Z. Wang. "A Hybrid Loss for Multiclass and Structured
-           Prediction." IEEE Transactions on Pattern Analysis and Machine Intelligence 37(1), 2015.
+    .. [Shi2015] Q. Shi, M. Reid, T. Caetano, A. van den Hengel and Z. Wang. A hybrid loss for multiclass and structured
+       prediction. IEEE Transactions on Pattern Analysis and Machine Intelligence 37, 2015.
 
     Examples
     --------
@@ -456,7 +476,7 @@ class AdaptiveHybrid(Hybrid):
         self.folds = check_count("folds", folds, 2)
 
     def alphas(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
-        """α of examples whose two largest probabilities are estimated as ``first`` and ``second``."""
+        """Return α of examples whose two largest probabilities are estimated as ``first`` and ``second``."""
         if self.rule == "function":
             raise ValueError("the rule of this loss was a function, which model files do not hold: give it again")
         if callable(self.rule):
@@ -468,7 +488,7 @@ class AdaptiveHybrid(Hybrid):
         return np.where(first > 0.5 + 1e-9, self.floor, needed)
 
     def at(self, alpha: float) -> Hybrid:
-        """The hybrid loss with this α."""
+        """Return the hybrid loss with this α."""
         return Hybrid(alpha, self.margin, self.cost)
 
     def to_json(self) -> dict[str, Any]:
@@ -502,7 +522,7 @@ class Circle(Loss):
     by_example = True
 
     def value_and_gradient(self, structure: Structure, theta: Any, y: Any) -> tuple[np.ndarray, Any]:
-        """The distance d, and ((p_y − s) μ(θ) + s μ(2θ) − p_y 1_y) / d with s = Σ_z p_z²."""
+        """Return the distance d, and ((p_y − s) μ(θ) + s μ(2θ) − p_y 1_y) / d with s = Σ_z p_z²."""
         check_known(structure, y, self.name)
         log_p = structure.score(theta, y)
         mu = _detached(structure.marginals(theta))
@@ -522,7 +542,7 @@ class Circle(Loss):
 
 
 class RelativeMargin(Hinge):
-    """The hinge under a bound: the true output wins, but by at most B.
+    """The hinge with a bound: the true output leads by at most B.
 
         min ½‖w‖² + C Σ ξ_i,   B ≥ score(y_i) − score(z) ≥ Δ(y_i, z) − ξ_i for all z ≠ y_i
 
@@ -534,6 +554,11 @@ class RelativeMargin(Hinge):
         Largest lead of the true output over any other one. Less than the largest cost forces slack. None or np.inf: no
         bound.
     cost : see :class:`CostLoss`
+
+    References
+    ----------
+    .. [Shivaswamy2010] P. Shivaswamy and T. Jebara. Maximum relative margin and data-dependent regularization. Journal
+       of Machine Learning Research 11, 2010.
     """
 
     name = "relative-margin"
@@ -553,7 +578,7 @@ class RelativeMargin(Hinge):
         return {**super().to_json(), "B": self.B if np.isfinite(self.B) else None}
 
     def lowest(self, structure: Structure, theta: Any, y: Any) -> tuple[Any, np.ndarray]:
-        """The output that the true one beats by most, and by how much."""
+        """Return the output that the true one beats by most, and by how much."""
         z, score = structure.argmin(theta)
         if hasattr(y, "offsets"):
             z = type(y)(z, y.offsets, partial=False)
@@ -633,7 +658,7 @@ def loss_from_json(data: str | dict[str, Any]) -> str | Loss:
 
 
 def resolve_loss(loss: str | Loss, cost: Cost | None = None) -> Loss:
-    """A loss by its name, or the object itself, with the cost unless it has one of its own."""
+    """Return a loss by its name, or the object itself, with the cost unless it has one."""
     if isinstance(loss, Loss):
         return loss.bind(cost)
     if isinstance(loss, str) and loss in LOSSES:

@@ -7,10 +7,6 @@ parts, (0 + 1) + (2 + 3), …, whoever computes them and in whatever order they 
 examples are cut, to the last bit, for any number of workers and after any failure. Solvers that ask for values,
 gradients and planes do not notice. Those that visit examples one by one run on each part, and weights are averaged
 (:class:`Rounds`).
-
-References
-----------
-.. [1] R. McDonald, K. Hall, G. Mann, "Distributed training strategies for the structured perceptron", NAACL 2010.
 """
 
 from __future__ import annotations
@@ -591,8 +587,8 @@ class Rounds(Solver):
 
     What is guaranteed: with ``then`` the answer is that of the second solver, which minimises the objective over all
     examples; the rounds only bring it nearer. Rules without an objective (the perceptron, passive-aggressive) have no
-    second solver: for separable data the averaged perceptron still ends without mistakes [1]_, otherwise nothing is
-    promised, and the weights depend on the partitions.
+    second solver: for separable data the averaged perceptron still ends without mistakes [McDonald2010], otherwise
+    nothing is promised, and the weights depend on the partitions.
     """
 
     default_tol = 1e-4

@@ -24,7 +24,7 @@ class Penalty:
 
     @classmethod
     def named(cls, name: str | None, l1_ratio: float = 0.5) -> Penalty:
-        """``"l2"``, ``"l1"``, ``"elasticnet"`` or None."""
+        """Return ``"l2"``, ``"l1"``, ``"elasticnet"`` or None."""
         if name is None:
             return cls(0.0, 0.0)
         if name == "l2":
@@ -38,11 +38,11 @@ class Penalty:
         raise ValueError(f"unknown penalty {name!r}; known are 'l2', 'l1', 'elasticnet' and None")
 
     def value(self, w: np.ndarray) -> float:
-        """The penalty of a weight vector."""
+        """Return the penalty of a weight vector."""
         w = self.charged(w)
         total = 0.5 * self.l2 * float(w @ w) if self.l2 else 0.0
         return total + (self.l1 * float(np.abs(w).sum()) if self.l1 else 0.0)
 
     def charged(self, w: np.ndarray) -> np.ndarray:
-        """The weights that have a penalty, as a view."""
+        """Return the weights that have a penalty, as a view."""
         return w[: len(w) - self.free]

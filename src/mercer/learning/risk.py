@@ -65,7 +65,7 @@ class Risk:
         check_known(self.structure, self.y, self.loss.name)
 
     def value_and_gradient(self, w: np.ndarray, out: np.ndarray | None = None) -> tuple[float, np.ndarray]:
-        """The summed loss and its gradient (written to ``out`` if given).
+        """Return the summed loss and its gradient (written to ``out`` if given).
 
         Raises
         ------
@@ -89,7 +89,7 @@ class Risk:
         return total, gradient
 
     def value(self, w: np.ndarray) -> float:
-        """The summed loss."""
+        """Return the summed loss."""
         total = 0.0
         for batch in self._slices(BATCH_POSITIONS):
             theta = self.structure.scores(w, self.X[batch])
@@ -98,7 +98,7 @@ class Risk:
         return total
 
     def oracle(self, w: np.ndarray, examples: slice | None = None) -> tuple[np.ndarray, csr_array, np.ndarray]:
-        """The highest plane of each example at w, for losses that are maxima of planes.
+        """Return the highest plane of each example at w, for losses that are maxima of planes.
 
         Returns
         -------
@@ -123,7 +123,7 @@ class Risk:
         return np.concatenate(values), stacked, np.concatenate(offsets)
 
     def lowest(self, w: np.ndarray, examples: slice | None = None) -> tuple[np.ndarray, csr_array]:
-        """For a relative margin: the largest lead of each true output, and its slope Φ(x, y) − Φ(x, z)."""
+        """Return the largest lead of each true output, for a relative margin, and its slope Φ(x, y) − Φ(x, z)."""
         leads, slopes = [], []
         for batch in self._batches if examples is None else [examples]:
             X, y = self.X[batch], self.y[batch]

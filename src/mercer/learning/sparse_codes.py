@@ -5,7 +5,7 @@
     l1                min ‖a‖₁ subject to ‖x − Φa‖ ≤ tol ‖x‖ (basis pursuit denoising)
     lasso             min ½‖x − Φa‖² + alpha ‖x‖ ‖a‖₁
 
-Atoms and signals are brought to unit length first: units change neither which atoms are chosen nor what ``tol`` and
+Atoms and signals are scaled to unit length first: units change neither which atoms are chosen nor what ``tol`` and
 ``alpha`` mean. Codes are those of the atoms and signals as they were given. The ℓ1 problems are solved by homotopy
 along λ and come with a duality gap.
 """
@@ -31,7 +31,7 @@ _UNREACHED, _STEP_LIMIT = 1, 2
 
 @dataclass(frozen=True)
 class SparseCodes:
-    """Codes of some signals and how well they were found.
+    """Codes of signals, with residuals and gaps.
 
     Attributes
     ----------
@@ -46,7 +46,7 @@ class SparseCodes:
     n_iter : ndarray of shape (n_signals,)
         Atoms chosen, or changes of the support along the path.
     reached : ndarray of bool of shape (n_signals,)
-        Whether ‖x − Φa‖ ≤ tol ‖x‖; True where no ``tol`` was asked for.
+        Whether ‖x − Φa‖ ≤ tol ‖x‖; True if no ``tol`` was given.
     finished : ndarray of bool of shape (n_signals,)
         Whether the path ended before ``max_iter`` steps.
     """
@@ -133,11 +133,13 @@ def sparse_codes(
 
     References
     ----------
-    .. [1] Y. C. Pati, R. Rezaiifar and P. S. Krishnaprasad. Orthogonal matching pursuit. Asilomar, 1993.
-    .. [2] S. F. Cotter, J. Adler, B. D. Rao and K. Kreutz-Delgado. Forward sequential algorithms for best basis
-       selection. IEE Proceedings, 1999.
-    .. [3] M. R. Osborne, B. Presnell and B. A. Turlach. A new approach to variable selection in least squares problems.
-       IMA Journal of Numerical Analysis, 2000.
+    .. [Pati1993] Y. C. Pati, R. Rezaiifar and P. S. Krishnaprasad. Orthogonal matching pursuit: recursive function
+       approximation with applications to wavelet decomposition. Asilomar Conference on Signals, Systems and Computers,
+       1993.
+    .. [Cotter1999] S. F. Cotter, J. Adler, B. D. Rao and K. Kreutz-Delgado. Forward sequential algorithms for best
+       basis selection. IEE Proceedings: Vision, Image and Signal Processing 146, 1999.
+    .. [Osborne2000] M. R. Osborne, B. Presnell and B. A. Turlach. A new approach to variable selection in least squares
+       problems. IMA Journal of Numerical Analysis 20, 2000.
 
     Examples
     --------

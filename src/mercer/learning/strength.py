@@ -10,11 +10,12 @@ with x the features of one position (a token, a node) and ``cost`` the mean cost
 A margin asks for scores that differ by the cost, so a solution scales with cost / ‖x‖, and ½‖w‖² with its square: under
 this rule multiplying all features or all costs by a constant leaves every prediction as it was. (Weights of pairs of
 neighbouring labels, whose feature is the constant 1, are left out of the mean.) It is the scale of SVMlight's default,
-1 / mean ‖x‖² [1]_; the factor 2 was chosen among 0.5, 1, 2 and 4 on four tagging tasks.
+1 / mean ‖x‖² [Joachims1999]_; the factor 2 was chosen among 0.5, 1, 2 and 4 on four tagging tasks.
 
 References
 ----------
-.. [1] T. Joachims, "Making large-scale SVM learning practical", in Advances in Kernel Methods, MIT Press, 1999.
+.. [Joachims1999] T. Joachims. Making large-scale SVM learning practical. In Advances in Kernel Methods, MIT Press,
+   1999.
 """
 
 from __future__ import annotations

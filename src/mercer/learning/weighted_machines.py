@@ -1,4 +1,4 @@
-"""Many linear machines over the same rows, each row with a label and a weight of its own in every machine.
+"""Many linear classifiers over the same rows; each row has a label and a weight for every classifier.
 
     min over (w, b)   ½‖w‖² + C Σ_i ``|t_i|`` ℓ(sign(t_i) (⟨w, x_i⟩ + b)),   ℓ(m) = max(0, 1 − m)² or max(0, 1 − m)
 
@@ -12,7 +12,7 @@ Lagrangian: with multipliers α in [0, u], u = C ``|t|``, the inner problem is s
 
     max over a in [0, u] of  a (1 − y f) − (a − α)² / 2σ,     at a = clip(α + σ (1 − y f), 0, u).
 
-Used by `mercer.attributes`. A single machine is the business of `mercer._core.machines.LinearMachine`.
+Used by `mercer.attributes`. `mercer._core.machines.LinearMachine` trains a single classifier.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _STEEP = 8.0  # growth of σ from round to round
 
 @dataclass
 class LinearMachines:
-    """Weights of many machines, one a row.
+    """Weights of many linear classifiers, one per row.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Matrix manifolds and minimisation on them: rotations, rigid motions, orthonormal frames, unit columns.
+"""Optimisation on matrix manifolds: rotations, rigid motions, orthonormal frames, unit columns.
 
 A manifold gives the operations that descent needs: project onto a tangent space, move along it (retract, exp), carry a
 tangent vector to another point (transport). :func:`minimize` uses them and nothing else.

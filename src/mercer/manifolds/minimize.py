@@ -7,7 +7,7 @@ All three see the manifold through project, retract, transport and inner. With `
     trust-region        d ≈ argmin ⟨g, d⟩ + ½ ⟨H d, d⟩ within a radius, by truncated conjugate gradients (Steihaug);
                         H d is a difference of transported gradients where no Hessian is given
 
-[Absil2008] P.-A. Absil, R. Mahony, R. Sepulchre, Optimization Algorithms on Matrix Manifolds. Princeton, 2008.
+The methods are those of [Absil2008].
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Hessian = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 @dataclass
 class MinimizeResult:
-    """What :func:`minimize` returns."""
+    """The result of :func:`minimize`."""
 
     x: np.ndarray
     """The best point."""
@@ -137,8 +137,8 @@ def minimize(
 
     References
     ----------
-    .. [1] P.-A. Absil, R. Mahony and R. Sepulchre. Optimization Algorithms on Matrix Manifolds. Princeton University
-           Press, 2008.
+    .. [Absil2008] P.-A. Absil, R. Mahony and R. Sepulchre. Optimization algorithms on matrix manifolds. Princeton
+       University Press, 2008.
     """
     if not isinstance(manifold, Manifold):
         raise ValueError(f"manifold must be a Manifold such as SO(3), got {type(manifold).__name__}")
@@ -160,7 +160,7 @@ def minimize(
 def check_gradient(
     f: Function, gradient: Derivative, manifold: Manifold, x: Any = None, random_state: Any = 0
 ) -> float:
-    """Return how far a gradient is from central differences of the function, relative to its length.
+    """Return the distance of a gradient from central differences of the function, relative to its length.
 
     Parameters
     ----------

@@ -172,6 +172,11 @@ class Stiefel(Manifold):
     m : int
         Columns, at most ``n``.
 
+    References
+    ----------
+    .. [Edelman1998] A. Edelman, T. Arias and S. Smith. The geometry of algorithms with orthogonality constraints. SIAM
+       Journal on Matrix Analysis and Applications 20, 1998.
+
     Examples
     --------
     The two leading eigenvectors of a symmetric matrix maximise the trace of XᵀAX.

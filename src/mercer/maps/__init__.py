@@ -1,6 +1,6 @@
-"""Explicit feature maps: of structured inputs, and fast ones of vectors. Transformers in scikit-learn's idiom.
+"""Explicit feature maps of structured inputs, and fast maps of vectors. They are scikit-learn transformers.
 
-Names are imported when they are asked for, so that the maps of vectors need no compiled core.
+Names are imported on first access, so the maps of vectors need no compiled core.
 """
 
 from importlib import import_module

@@ -83,7 +83,7 @@ class HashedMap(Saved, TransformerMixin, Estimator):
         return self.partial_fit(X, y)
 
     def partial_fit(self, X: Any, y: Any = None) -> Any:
-        """As `fit`, in addition to what was seen before."""
+        """Fit in addition to what was seen before."""
         self._check_parameters()
         if self.inverse_size:
             if not hasattr(self, "inverse_"):
@@ -93,7 +93,7 @@ class HashedMap(Saved, TransformerMixin, Estimator):
         return self
 
     def inverse(self, bucket: int) -> list[str]:
-        """The likely names of a column, the most frequent first; empty if none was seen.
+        """Return the likely names of a column, the most frequent first; empty if none was seen.
 
         Needs ``inverse_size`` > 0 and a call of `fit` or `partial_fit`.
         """
@@ -102,14 +102,14 @@ class HashedMap(Saved, TransformerMixin, Estimator):
         return self._kept_names().names(int(bucket))
 
     def collision_report(self, n_crowded: int = 10) -> CollisionReport:
-        """How many of the names seen share their columns, beside what chance would give.
+        """Report how many of the names share a column, and how many are expected by chance.
 
         Needs ``inverse_size`` > 0 and a call of `fit` or `partial_fit`.
         """
         return self._kept_names().report(n_crowded)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Names of the columns: the likely names joined by "|" where some were kept, ``hash<bucket>`` elsewhere."""
+        """Return the names of the columns: the likely names joined by "|" if some were kept, else ``hash<bucket>``."""
         names = np.array([f"hash{j}" for j in range(self.n_features_out_)], dtype=object)
         if hasattr(self, "inverse_"):
             for bucket, found in self.inverse_.by_bucket().items():

@@ -145,7 +145,7 @@ class InverseDictionary(Saved):
 
 
 def expected_collision_rate(n_names: int, n_buckets: int) -> float:
-    """The expected share of names lost to sharing when ``n_names`` names fall into ``n_buckets`` at random.
+    """Return the expected share of names lost to sharing when ``n_names`` names fall into ``n_buckets`` at random.
 
     1 − (n/N)(1 − (1 − 1/n)^N) for N names and n buckets.
 

@@ -52,7 +52,7 @@ class CirculantProjection(Saved, Copies, ClassNamePrefixFeaturesOutMixin, Transf
         How to get more outputs than inputs: ⌈k / d⌉ vectors r, or x padded with zeros to k entries.
     sign_flip : {True, False, "blocks"}, default=True
         D: random signs of the inputs, the same for all vectors r, so that the transform of D x is used for all;
-        "blocks" draws new ones for each. Without signs, smooth inputs have outputs that vary together.
+        "blocks" draws new ones for each. Without signs, the outputs of smooth inputs are correlated.
     normalize : bool, default=True
         Divide outputs of random vectors by √k, so that E‖R D x‖² = ‖x‖².
     random_state : int, RandomState or None, default=None
@@ -64,6 +64,10 @@ class CirculantProjection(Saved, Copies, ClassNamePrefixFeaturesOutMixin, Transf
         r.
     signs_ : ndarray of shape (n_blocks or 1, n_features)
         D.
+
+    References
+    ----------
+    .. [Yu2014] F. X. Yu, S. Kumar, Y. Gong and S.-F. Chang. Circulant binary embedding. ICML, 2014.
 
     Examples
     --------
@@ -171,7 +175,7 @@ class CirculantProjection(Saved, Copies, ClassNamePrefixFeaturesOutMixin, Transf
         return Y
 
     def transform(self, X: Any) -> Any:
-        """R D x for the rows of X, as an array of the kind of X."""
+        """Return R D x for the rows of X, as an array of the kind of X."""
         check_is_fitted(self)
         X = as_rows(self, X, reset=False, sparse_hint="use X.toarray(), or RandomProjection, which takes sparse rows")
         if on_processor(X):
@@ -198,7 +202,7 @@ class CirculantProjection(Saved, Copies, ClassNamePrefixFeaturesOutMixin, Transf
         return {"vectors": self.vectors_ * self._scale(), "signs": self.signs_}
 
     def to_dense(self) -> np.ndarray:
-        """The matrix of shape (n_components, n_features) that `transform` multiplies with."""
+        """Return the matrix of shape (n_components, n_features) that `transform` multiplies with."""
         check_is_fitted(self)
         d, length = self.n_features_in_, self.vectors_.shape[1]
         shift = (np.arange(length)[:, None] - np.arange(d)) % length

@@ -63,7 +63,7 @@ SPARSE_HINT = "use X.toarray(), or hash or project it to fewer columns first"
 
 
 class CompactNonlinearMap(Saved, Copies, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
-    """Cosine features with learnt frequencies: far fewer of them do the work of random ones.
+    """Cosine features with learnt frequencies, which need far fewer features than random ones.
 
     Parameters
     ----------
@@ -93,8 +93,7 @@ class CompactNonlinearMap(Saved, Copies, ClassNamePrefixFeaturesOutMixin, Transf
         Rows of a step.
     early_stopping : bool, default=True
         Keep a tenth of the rows aside, and the frequencies of the round that did best on them; stop after
-        ``n_iter_no_change`` rounds without progress. Frequencies without a bound on their size can learn any labels by
-        heart.
+        ``n_iter_no_change`` rounds without progress. Frequencies without a bound on their size can overfit any labels.
     n_iter_no_change : int, default=10
         See ``early_stopping``.
     verbose : bool, default=False
@@ -122,6 +121,11 @@ class CompactNonlinearMap(Saved, Copies, ClassNamePrefixFeaturesOutMixin, Transf
         After each round: accuracy, or mean squared error of the kernel, on the rows kept aside (or on a batch).
     n_iter_ : int
         Rounds done.
+
+    References
+    ----------
+    .. [Yu2015b] F. X. Yu, S. Kumar, H. Rowley and S.-F. Chang. Compact nonlinear maps and circulant extensions.
+       arXiv:1503.03893, 2015.
 
     Examples
     --------
@@ -359,7 +363,7 @@ class CompactNonlinearMap(Saved, Copies, ClassNamePrefixFeaturesOutMixin, Transf
     # ------------------------------------------------------------------------------------------------ features
 
     def transform(self, X: Any) -> Any:
-        """The features of the rows of X, as an array of the kind of X."""
+        """Return the features of the rows of X, as an array of the kind of X."""
         check_is_fitted(self)
         X = as_rows(self, X, reset=False, sparse_hint=SPARSE_HINT)
         if on_processor(X):
@@ -389,7 +393,7 @@ class CompactNonlinearMap(Saved, Copies, ClassNamePrefixFeaturesOutMixin, Transf
         return made
 
     def gram(self, X: Any, Y: Any = None) -> Any:
-        """The kernel of the map: ⟨Z(x), Z(y)⟩ of all rows of X and of Y, or of X with itself."""
+        """Return the kernel of the map: ⟨Z(x), Z(y)⟩ of all rows of X and of Y, or of X with itself."""
         left = self.transform(X)
         return left @ (left if Y is None else self.transform(Y)).T
 

@@ -50,8 +50,8 @@ SMALLEST_BLOCK = 64  # Hadamard blocks of few rows have few directions: rows are
 class FourierFeatures(Saved, Copies, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     """Random features of a Gaussian, Laplacian or Matérn kernel, in O(n_components log n_features) if structured.
 
-    Inner products of features estimate the kernel with an error of about 1 / √n_components. NumPy arrays and tensors
-    of torch on any device come back as what they are, float32 as float32.
+    Inner products of features estimate the kernel with an error of about 1 / √n_components. NumPy arrays and torch
+    tensors on any device keep their type, also float32.
 
     Parameters
     ----------
@@ -94,6 +94,12 @@ class FourierFeatures(Saved, Copies, ClassNamePrefixFeaturesOutMixin, Transforme
         "structured": (n_blocks, 3, size) of ±1; "circulant": (n_features,).
     phases_ : ndarray
         b of the waves that are not paired.
+
+    References
+    ----------
+    .. [Rahimi2007] A. Rahimi and B. Recht. Random features for large-scale kernel machines. NIPS, 2007.
+    .. [Yu2016] F. X. Yu, A. T. Suresh, K. Choromanski, D. Holtmann-Rice and S. Kumar. Orthogonal random features. NIPS,
+       2016.
 
     Examples
     --------
@@ -198,7 +204,7 @@ class FourierFeatures(Saved, Copies, ClassNamePrefixFeaturesOutMixin, Transforme
     # ------------------------------------------------------------------------------------------------ features
 
     def transform(self, X: Any) -> Any:
-        """The features of the rows of X, as an array of the kind of X."""
+        """Return the features of the rows of X, as an array of the kind of X."""
         check_is_fitted(self)
         X = as_rows(self, X, reset=False, sparse_hint=self._sparse_hint())
         if sp.issparse(X) or is_numpy(X):

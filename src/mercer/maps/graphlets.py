@@ -62,7 +62,7 @@ class GraphletHasher(HashedMap):
     signed : bool, default=False
         Give each feature a sign from its hash, so that collisions cancel in expectation.
     inverse_size : int, default=0
-        Keep the names of up to so many graphlets; see `inverse`.
+        Maximum number of names of graphlets to keep; see `inverse`.
     n_jobs : int or None, default=None
         Number of threads; −1 is all cores.
     dtype : {float64, float32}, default=float64
@@ -78,13 +78,18 @@ class GraphletHasher(HashedMap):
     grown), whose expectation is 1 for every connected subset; so weighted counts are unbiased and frequencies converge
     to the exact ones. With ``connected=False`` all k-subsets are equally likely.
 
-    ``"mcmc"`` takes a random node out of the subset and puts in a node j with probability ∝ β of the resulting number
-    of edges, which leaves ``P(A) ∝ β(|E(A)|)`` as it is. With ``connected=True`` disconnected results have weight 0;
+    ``"mcmc"`` removes a random node from the subset and adds a node j with probability ∝ β of the resulting number
+    of edges, which leaves ``P(A) ∝ β(|E(A)|)`` invariant. With ``connected=True`` disconnected results have weight 0;
     the chain is irreducible on a connected graph with β > 0. Where a graph has several components of k nodes or β has
     zeros, one step in eight is an independent draw with a Metropolis test, which keeps P and reaches every subset.
 
     Samples depend on the graph and the seed only: not on the other graphs, their order or the number of
     threads. Graphs with fewer nodes than a size have no features of that size.
+
+    References
+    ----------
+    .. [Shi2009] Q. Shi, J. Petterson, G. Dror, J. Langford, A. Smola and S. V. N. Vishwanathan. Hash kernels for
+       structured data. Journal of Machine Learning Research 10, 2009.
 
     Examples
     --------
@@ -135,7 +140,7 @@ class GraphletHasher(HashedMap):
         self.dtype = dtype
 
     def transform(self, X: Any) -> Any:
-        """Counts (or frequencies) of graphlets, a row a graph.
+        """Return counts (or frequencies) of graphlets, one row per graph.
 
         Parameters
         ----------
@@ -258,7 +263,7 @@ class GraphletHasher(HashedMap):
 
 
 def canonical_form(adjacency: Any, labels: Any = None) -> bytes:
-    """The same bytes for isomorphic graphs, and different ones for all others.
+    """Return the same bytes for isomorphic graphs, and different ones for all others.
 
     The form holds the number of nodes, the adjacency bits of a canonical order of the nodes and, with labels, the keys
     of the labels in that order. It is the same on all platforms and in all versions: the least bit string over all
@@ -364,7 +369,7 @@ def _known_names() -> dict[bytes, str]:
 
 
 def graphlet_name(form: bytes, labels: dict[int, Any] | None = None) -> str:
-    """A readable name of a canonical form: a well-known one, or number of nodes and edges.
+    """Return a readable name of a canonical form: a well-known one, or number of nodes and edges.
 
     Parameters
     ----------

@@ -28,7 +28,7 @@ __all__ = ["EmpiricalKernelMap", "RandomFeatures", "RandomProjection"]
 
 
 class RandomProjection(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
-    """Project onto random directions, so that inner products and distances are kept on average.
+    """Project onto random directions, with unbiased inner products and distances.
 
     x ↦ R x with entries of mean 0 and variance 1 / n_components, so that E⟨Rx, Rz⟩ = ⟨x, z⟩.
 
@@ -38,7 +38,7 @@ class RandomProjection(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         Dimensions of the output.
     kind : {"gaussian", "achlioptas", "sign"}, default="gaussian"
         Entries are normal; or √(3/n) times +1, 0, −1 with probabilities 1/6, 2/3, 1/6 (kept sparse: a third of the
-        work); or ±1/√n (Achlioptas, 2003).
+        work); or ±1/√n [Achlioptas2003]_.
     random_state : int, RandomState or None, default=None
         Of the directions.
     dtype : {np.float64, np.float32}, default=np.float64
@@ -50,6 +50,11 @@ class RandomProjection(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         The directions R, transposed.
     n_features_in_ : int
         Features of the input.
+
+    References
+    ----------
+    .. [Achlioptas2003] D. Achlioptas. Database-friendly random projections: Johnson-Lindenstrauss with binary coins.
+       Journal of Computer and System Sciences 66, 2003.
 
     Examples
     --------
@@ -92,7 +97,7 @@ class RandomProjection(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         return self
 
     def transform(self, X: Any) -> np.ndarray:
-        """The projections of the rows of X, dense."""
+        """Return the projections of the rows of X, dense."""
         if not hasattr(self, "components_"):
             raise NotFittedError("this RandomProjection is not fitted yet: call fit first")
         X = self._checked(X, reset=False)
@@ -125,7 +130,7 @@ class RandomProjection(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
 
 
 class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
-    """Random features of your own: x ↦ n^{-1/2} (Φ_{c_1}(x), …, Φ_{c_n}(x)) with c_i drawn at random.
+    """Your own random features: x ↦ n^{-1/2} (Φ_{c_1}(x), …, Φ_{c_n}(x)) with c_i drawn at random.
 
     Inner products are means over n draws, and tend to the kernel E_c[Φ_c(x) Φ_c(z)]. If its terms lie in an interval of
     length R, all m × m inner products are off by at most ε with n = O(R² ε⁻² log m) draws
@@ -188,7 +193,7 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimato
         return self
 
     def transform(self, X: Any) -> np.ndarray:
-        """The features of all x in X."""
+        """Return the features of all x in X."""
         if not hasattr(self, "draws_"):
             raise NotFittedError("this RandomFeatures is not fitted yet: call fit first")
         found = np.asarray(self.feature(X, self.draws_))
@@ -273,7 +278,7 @@ class EmpiricalKernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Esti
         return self
 
     def transform(self, X: Any) -> np.ndarray:
-        """The similarities of all x in X to the anchors, divided by √n."""
+        """Return the similarities of all x in X to the anchors, divided by √n."""
         if not hasattr(self, "anchors_"):
             raise NotFittedError("this EmpiricalKernelMap is not fitted yet: call fit first")
         X = self._checked(X)

@@ -49,7 +49,7 @@ class RecordHasher(HashedMap):
         Another seed is another hash function; 0 to 2^64 − 1.
     numeric : {"value", "category"}, default="value"
         What a number is: the value of the feature named after its field, or a category by its digits: 7, 7.0 and "7"
-        are the same category. In data frames, columns of a categorical type are categories whatever they hold.
+        are the same category. In data frames, columns of a categorical type are always categories.
     dtype : {np.float64, np.float32}, default=np.float64
         Of the matrix.
     inverse_size : int, default=0
@@ -64,13 +64,13 @@ class RecordHasher(HashedMap):
 
     Notes
     -----
-    A value may be a string or bytes (a category; bytes are taken as they are), a number or a bool (False is 0), a
+    A value may be a string or bytes (a category; bytes are unchanged), a number or a bool (False is 0), a
     list of strings (several categories), or None (no feature). Features of value 0 are left out. NaN and infinite
     numbers are errors; in data frames, missing values of columns that mark them (nulls of Arrow, NA of pandas, None
     or NaN in object columns) give no feature.
 
     Features that fall into one column are added. A plain string in a row of pairs is a feature of that name with
-    value 1, so that tokens may stand beside fields.
+    value 1, so you can mix tokens and fields.
 
     Examples
     --------
@@ -106,7 +106,7 @@ class RecordHasher(HashedMap):
         self.n_jobs = n_jobs
 
     def transform(self, X: Any) -> sp.csr_matrix:
-        """The rows of records.
+        """Return the rows of records.
 
         Parameters
         ----------

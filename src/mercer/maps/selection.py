@@ -20,7 +20,7 @@ __all__ = ["CorrelationSelector"]
 
 
 class CorrelationSelector(Saved, SelectorMixin, Estimator):
-    """Keeps the features whose correlation with the target is above the median.
+    """Keep the features whose correlation with the target is above the median.
 
     A feature's score is the absolute value of its correlation with y; for several classes the largest one over the
     classes, each against the rest. Kept are features whose score lies strictly above the median score of those that

@@ -29,11 +29,11 @@ MOST_HASHES = 1 << 16
 
 
 class SignedHashProjection(Saved, Copies, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
-    """Project onto hashed buckets with hashed signs, so that inner products are kept on average.
+    """Project onto hashed buckets with hashed signs, with unbiased inner products.
 
-    A row costs O(n_hashes · n_features) additions and the map keeps a seed in place of a matrix [1]_ [2]_. NumPy
-    arrays, sparse matrices (dense features come out) and tensors of torch; float32 stays float32. Tensors on other
-    devices, and those that need a gradient, are multiplied by the matrix.
+    A row costs O(n_hashes · n_features) additions, and the map keeps a seed instead of a matrix [Shi2010]_
+    [Weinberger2009]_. NumPy arrays, sparse matrices (dense features come out) and tensors of torch; float32 stays
+    float32. Tensors on other devices, and those that need a gradient, are multiplied by the matrix.
 
     Parameters
     ----------
@@ -55,8 +55,8 @@ class SignedHashProjection(Saved, Copies, ClassNamePrefixFeaturesOutMixin, Trans
 
     References
     ----------
-    .. [1] Qinfeng Shi, Hanxi Li and Chunhua Shen. Rapid face recognition using hashing. CVPR, 2010.
-    .. [2] Kilian Weinberger, Anirban Dasgupta, John Langford, Alex Smola and Josh Attenberg. Feature hashing for large
+    .. [Shi2010] Q. Shi, H. Li and C. Shen. Rapid face recognition using hashing. CVPR, 2010.
+    .. [Weinberger2009] K. Weinberger, A. Dasgupta, J. Langford, A. Smola and J. Attenberg. Feature hashing for large
        scale multitask learning. ICML, 2009.
 
     Examples

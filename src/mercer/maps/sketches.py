@@ -4,7 +4,7 @@
     TS(x) = F⁻¹(F(CS₁ x') ∘ … ∘ F(CS_p x')),     x' = (√γ x, √c),     E⟨TS(x), TS(z)⟩ = (γ⟨x, z⟩ + c)^p
 
 A convolution of count sketches is the count sketch of the products of coordinates, with the columns added and the signs
-multiplied (Pham and Pagh, 2013): O(p (d + n log n)) for a row.
+multiplied [Pham2013]: O(p (d + n log n)) for a row.
 """
 
 from __future__ import annotations
@@ -65,6 +65,10 @@ class PolynomialSketch(Saved, Copies, ClassNamePrefixFeaturesOutMixin, Transform
     signs_ : ndarray of shape (degree, n_features + 1)
         Its signs.
 
+    References
+    ----------
+    .. [Pham2013] N. Pham and R. Pagh. Fast and scalable polynomial kernels via explicit feature maps. KDD, 2013.
+
     Examples
     --------
     >>> import numpy as np
@@ -109,7 +113,7 @@ class PolynomialSketch(Saved, Copies, ClassNamePrefixFeaturesOutMixin, Transform
         return self
 
     def transform(self, X: Any) -> Any:
-        """The sketches of the rows of X, as an array of the kind of X."""
+        """Return the sketches of the rows of X, as an array of the kind of X."""
         check_is_fitted(self)
         X = as_rows(self, X, reset=False)
         if on_processor(X):

@@ -59,7 +59,7 @@ class _Mass(Count):
 
 
 class HashAccumulator(Saved):
-    """The hashed vector of a stream of weighted keys, whatever the order and the pieces in which they come.
+    """The hashed vector of a stream of weighted keys, independent of their order and of chunks.
 
     Memory is 8 bytes a bucket, or 16 once a weight has a fraction. Nothing of the keys is kept.
 
@@ -83,6 +83,11 @@ class HashAccumulator(Saved):
     -----
     Keys are str (by their UTF-8 bytes), bytes, or integers of 64 bits; "7" and 7 are different keys. The sizes of all
     weights together must stay below 2^63, which is checked before anything is added.
+
+    References
+    ----------
+    .. [Shi2009] Q. Shi, J. Petterson, G. Dror, J. Langford, A. Smola and S. V. N. Vishwanathan. Hash kernels for
+       structured data. Journal of Machine Learning Research 10, 2009.
 
     Examples
     --------
@@ -127,7 +132,7 @@ class HashAccumulator(Saved):
         return self.update_hashes(hashes, weights)
 
     def update_hashes(self, hashes: np.ndarray, weights: Any = None) -> HashAccumulator:
-        """As `update`, for keys that were hashed already: an array of uint64.
+        """Update with hashed keys, an array of uint64.
 
         The seed does not enter: the hashes are taken as they are.
         """
@@ -153,7 +158,7 @@ class HashAccumulator(Saved):
         return _core.hashing.round_sums(self._whole, self._fraction, self.dtype == np.float32)
 
     def to_csr(self) -> sp.csr_matrix:
-        """The vector of sums as a sparse matrix of one row."""
+        """Return the vector of sums as a sparse matrix of one row."""
         return sp.csr_matrix(self.value[np.newaxis, :])
 
     def merge(self, other: HashAccumulator) -> HashAccumulator:
@@ -188,7 +193,7 @@ class CountMinSketch(Saved):
     """Approximate counts of the keys of a stream, never too low, in fixed memory.
 
     An estimate exceeds the true count by more than eps · (sum of all counts) with a probability of at most delta, for a
-    width of ⌈e / eps⌉ and a depth of ⌈ln(1 / delta)⌉ (Cormode and Muthukrishnan, 2005).
+    width of ⌈e / eps⌉ and a depth of ⌈ln(1 / delta)⌉ [Cormode2005]_.
 
     Parameters
     ----------
@@ -214,6 +219,11 @@ class CountMinSketch(Saved):
     -----
     Counts are float64: whole numbers are exact up to 2^53, so that chunked, shuffled and merged streams of such counts
     give the same sketch (not with ``conservative``).
+
+    References
+    ----------
+    .. [Cormode2005] G. Cormode and S. Muthukrishnan. An improved data stream summary: the count-min sketch and its
+       applications. Journal of Algorithms 55, 2005.
 
     Examples
     --------
@@ -266,7 +276,7 @@ class CountMinSketch(Saved):
         return self.update_hashes(hashes, weights)
 
     def update_hashes(self, hashes: np.ndarray, weights: Any = None) -> CountMinSketch:
-        """As `update`, for keys that were hashed already: an array of uint64."""
+        """Update with hashed keys, an array of uint64."""
         hashes = _as_hashes(hashes)
         numbers = _as_weights(weights, len(hashes))
         _core.hashing.update_sketch(self.table, self.seed, hashes, numbers, self.conservative)
@@ -274,13 +284,13 @@ class CountMinSketch(Saved):
         return self
 
     def query(self, keys: Any) -> Any:
-        """The estimated count of a key, or the array of those of many: never below the true one."""
+        """Return the estimated count of a key, or the array of those of many: never below the true one."""
         hashes, one = hash_keys(keys, self.seed)
         estimates = _core.hashing.query_sketch(self.table, self.seed, hashes)
         return float(estimates[0]) if one else estimates
 
     def inner(self, other: CountMinSketch) -> float:
-        """An estimate of Σ_key count(key) · other's count(key), never below it.
+        """Return an estimate of Σ_key count(key) · other's count(key), never below it.
 
         It exceeds the truth by more than e / width · total · other.total with a probability of at most exp(−depth).
         """

@@ -31,7 +31,7 @@ MOST_FEATURES = 1_000_000
 class StringHasher(HashedMap):
     """Substrings of strings, hashed into 2^n_bits columns: explicit feature maps of string kernels.
 
-    With k = ``max_length``, #_u(x) the number of places where u stands in x, and λ the ``weights``, the features are
+    With k = ``max_length``, #_u(x) the number of occurrences of u in x, and λ the ``weights``, the features are
 
     ============  ==================================================================================================
     kernel        feature map
@@ -44,8 +44,8 @@ class StringHasher(HashedMap):
     ============  ==================================================================================================
 
     and the kernel is k(x, z) = ⟨Φ(x), Φ(z)⟩, up to collisions of the hash. Spectrum is mismatch with no mismatches
-    and gappy without a gap. Positional is the weighted-degree kernel: substrings count where they stand at the same
-    place, or, with a shift, with the weight shift + 1 − \\|i − j\\| where their places i and j are at most ``shift``
+    and gappy without a gap. Positional is the weighted-degree kernel: substrings count if they are at the same
+    position, or, with a shift, with the weight shift + 1 − \\|i − j\\| where their places i and j are at most ``shift``
     apart.
 
     Characters are Unicode code points for str and bytes for bytes. Nothing is changed: no lower case, no white space.
@@ -64,14 +64,14 @@ class StringHasher(HashedMap):
     mismatches : int, default=1
         For "mismatch": how many characters may differ.
     alphabet : str, bytes or sequence of characters, optional
-        For "mismatch": the letters that may stand in place of others. By default, the characters of the strings given
+        For "mismatch": the letters that may replace others. By default, the characters of the strings given
         to `fit`. Other characters of a string stay as they are, or are replaced by letters.
     gap : int, default=1
         For "gappy": how many characters may be skipped in all.
     shift : int, default=0
-        For "positional": how far places may be apart.
+        For "positional": the maximum distance of positions.
     signed : bool, default=False
-        Whether features are added with a random sign, which makes the inner product right on average.
+        Whether features are added with a random sign, which makes the inner product unbiased.
     seed : int, default=0
         Another seed gives other, independent columns and signs.
     dtype : {numpy.float64, numpy.float32}, default=numpy.float64
@@ -92,6 +92,11 @@ class StringHasher(HashedMap):
     See Also
     --------
     TextHasher : words and character n-grams of documents.
+
+    References
+    ----------
+    .. [Shi2009] Q. Shi, J. Petterson, G. Dror, J. Langford, A. Smola and S. V. N. Vishwanathan. Hash kernels for
+       structured data. Journal of Machine Learning Research 10, 2009.
 
     Examples
     --------
@@ -155,7 +160,7 @@ class StringHasher(HashedMap):
         return super().fit(X, y)
 
     def partial_fit(self, X: Any, y: Any = None) -> StringHasher:
-        """As `fit`, in addition to the strings seen before.
+        """Fit in addition to the strings seen before.
 
         Parameters
         ----------
@@ -180,7 +185,7 @@ class StringHasher(HashedMap):
         return super().partial_fit(buffer)
 
     def transform(self, X: Any) -> csr_matrix:
-        """The hashed features of strings.
+        """Return the hashed features of strings.
 
         Parameters
         ----------

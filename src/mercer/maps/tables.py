@@ -39,7 +39,7 @@ class TableEncoder(Saved, TransformerMixin, Estimator):
         Columns whose numbers are names, such as postcodes. Columns of text are categories anyway, unless all of it
         reads as numbers.
     ignore : list of str, optional
-        Columns that are no features.
+        Columns to ignore.
     max_categories : int, default=50
         The most columns that one categorical column gets; its rarest categories share the last.
     max_words : int, default=500
@@ -122,7 +122,7 @@ class TableEncoder(Saved, TransformerMixin, Estimator):
         return sum(map(_width, self.columns_))
 
     def transform(self, X: Any) -> sp.csr_matrix:
-        """Features of every row.
+        """Return the features of every row.
 
         Parameters
         ----------
@@ -142,7 +142,7 @@ class TableEncoder(Saved, TransformerMixin, Estimator):
         return sp.csr_matrix(sp.hstack(parts, format="csr")) if n else sp.csr_matrix((0, self._n_features_out))
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Names of the features: of numbers that of their column, of categories column=category."""
+        """Return the names of the features: of numbers that of their column, of categories column=category."""
         check_is_fitted(self)
         return np.array([name for column in self.columns_ for name in _names(column)], dtype=object)
 

@@ -53,7 +53,7 @@ class TextHasher(HashedMap):
     lowercase : bool, default=True
         Whether upper and lower case are the same.
     signed : bool, default=True
-        Whether features are added with a random sign, so that inner products are right on average in spite of
+        Whether features are added with a random sign, so that inner products are unbiased in spite of
         collisions: E ⟨Φ̄(x), Φ̄(z)⟩ = k(x, z). Without signs it is (1 − 1/n) k(x, z) + s(x) s(z) / n, s being the sum
         of a document's counts.
     copies : int, default=1
@@ -88,6 +88,13 @@ class TextHasher(HashedMap):
     See Also
     --------
     StringHasher : substrings, also with mismatches, gaps or places.
+
+    References
+    ----------
+    .. [Shi2009] Q. Shi, J. Petterson, G. Dror, J. Langford, A. Smola and S. V. N. Vishwanathan. Hash kernels for
+       structured data. Journal of Machine Learning Research 10, 2009.
+    .. [Weinberger2009] K. Weinberger, A. Dasgupta, J. Langford, A. Smola and J. Attenberg. Feature hashing for large
+       scale multitask learning. ICML, 2009.
 
     Examples
     --------
@@ -165,7 +172,7 @@ class TextHasher(HashedMap):
         return super().fit(X, y)
 
     def partial_fit(self, X: Any, y: Any = None) -> TextHasher:
-        """As `fit`, in addition to the documents seen before.
+        """Fit in addition to the documents seen before.
 
         Parameters
         ----------
@@ -201,7 +208,7 @@ class TextHasher(HashedMap):
     # ------------------------------------------------------------------------------------------------ transforming
 
     def transform(self, X: Any) -> csr_matrix:
-        """The hashed counts of documents.
+        """Return the hashed counts of documents.
 
         Parameters
         ----------
@@ -264,14 +271,14 @@ class TextHasher(HashedMap):
         }
 
     def to_json(self) -> dict[str, Any]:
-        """The parameters as JSON data."""
+        """Return the parameters as JSON data."""
         self._check_parameters()
         params = {**self.get_params(deep=False), "dtype": check_dtype(self.dtype).name}
         return {**params, "ngrams": [int(n) for n in self.ngrams]}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> TextHasher:
-        """A map with the parameters of `to_json`."""
+        """Return a map with the parameters of `to_json`."""
         hasher = cls(**{**data, "ngrams": tuple(data["ngrams"]), "dtype": check_dtype(data["dtype"]).type})
         hasher._check_parameters()
         return hasher

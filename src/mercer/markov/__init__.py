@@ -1,4 +1,4 @@
-"""Markov models whose states are hidden."""
+"""Hidden Markov models."""
 
 from mercer.markov.classifier import HMMClassifier
 from mercer.markov.hidden import HiddenMarkovModel

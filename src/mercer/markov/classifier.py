@@ -31,7 +31,7 @@ class HMMClassifier(ClassifierMixin, Saved, Estimator):
     priors : {"frequency", "equal"} or array of shape (n_classes,), default="frequency"
         Probabilities of the classes, in the order of ``classes_``; "frequency": their shares of the training sequences.
     random_state : int, Generator or None
-        Seeds the models that have no ``random_state`` of their own.
+        Seeds the models without a ``random_state``.
 
     Attributes
     ----------

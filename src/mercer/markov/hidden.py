@@ -37,7 +37,7 @@ PIECE = 500  # positions of a piece of an excerpt
 
 
 class HiddenMarkovModel(Saved, Estimator):
-    """A hidden Markov model: with labels, with some labels, or without.
+    """A hidden Markov model: supervised, semi-supervised or unsupervised.
 
     Sequences may be of any lengths: lists of names, of dicts or of integers, strings, arrays of vectors, or sparse
     matrices.
@@ -53,7 +53,7 @@ class HiddenMarkovModel(Saved, Estimator):
     emission : {"auto", "categorical", "multinomial", "gaussian", "mixture"}, default="auto"
         What a position is drawn from, given the state: one name ("categorical"), counts of names ("multinomial"), a
         normal vector, or a vector from a mixture of ``n_mixtures`` normal distributions. "auto" is "multinomial" for
-        names, integers and sparse features (one symbol a position is the categorical case), "gaussian" for floats.
+        names, integers and sparse features (one symbol per position is the categorical case), "gaussian" for floats.
     covariance : {"diag", "full", "spherical"}, default="diag"
         Of the normal distributions.
     n_mixtures : int, default=2
@@ -72,7 +72,7 @@ class HiddenMarkovModel(Saved, Estimator):
         Iterations of a start. A run that reaches it warns.
     tol : float, default=1e-4
         Training stops when the objective is estimated to rise by less than ``tol`` times its rise so far. The estimate
-        assumes that the gains keep falling geometrically; while gains grow, training goes on. A negative value
+        assumes that the gains keep falling geometrically; while gains grow, training continues. A negative value
         never stops.
     n_jobs : int or None
         Threads; -1 for all cores. The result does not depend on it.
@@ -81,9 +81,9 @@ class HiddenMarkovModel(Saved, Estimator):
     verbose : int, default=0
         1 prints the objective of every iteration.
     start : array of shape (n_states,), optional
-        Probabilities of the first state to begin training with. What is 0 stays 0.
+        Probabilities of the first state to begin training with. Zeros stay zero.
     transition : array of shape (n_states, n_states), optional
-        Probabilities of the next state, a row for each state. What is 0 stays 0: the topology of the model, such as
+        Probabilities of the next state, a row for each state. Zeros stay zero: the topology of the model, such as
         left to right. Its size is the number of states; with labels, states are in the order of ``classes_``.
 
     Attributes
@@ -96,8 +96,8 @@ class HiddenMarkovModel(Saved, Estimator):
     weights_, means_ : arrays (n_states, n_mixtures) and (n_states, n_mixtures, n_features)
         For "mixture".
     symbols_ : array of int, or None
-        The integers that the columns of ``emission_`` stand for, where ``X`` held integer symbols.
-    history_ : dict of lists, one value an iteration
+        The integers of the columns of ``emission_``, if ``X`` held integer symbols.
+    history_ : dict of lists, one value per iteration
         The log-likelihood (of the data, or of data and best states in Viterbi training), and the objective, which never
         falls: the log-likelihood plus the log-prior of the pseudo-counts.
 
@@ -114,9 +114,11 @@ class HiddenMarkovModel(Saved, Estimator):
 
     References
     ----------
-    .. [Biernacki2003] C. Biernacki, G. Celeux and G. Govaert, "Choosing starting values for the EM algorithm for
-       getting the highest likelihood in multivariate Gaussian mixture models", Computational Statistics & Data Analysis
-       41, 2003.
+    .. [Biernacki2003] C. Biernacki, G. Celeux and G. Govaert. Choosing starting values for the EM algorithm for getting
+       the highest likelihood in multivariate Gaussian mixture models. Computational Statistics & Data Analysis 41,
+       2003.
+    .. [Rabiner1989] L. Rabiner. A tutorial on hidden Markov models and selected applications in speech recognition.
+       Proceedings of the IEEE 77, 1989.
     """
 
     _output_form = Outputs("labels", ("token_accuracy", "sequence_accuracy", "span_f1"))
@@ -725,25 +727,25 @@ class HiddenMarkovModel(Saved, Estimator):
     # ------------------------------------------------------------------ prediction
 
     def predict(self, X: Any) -> list[list[Any]]:
-        """The most probable state sequence (Viterbi)."""
+        """Return the most probable state sequence (Viterbi)."""
         sequences = self._fitted(X)
         labels, _ = self._chain().argmax(self._theta(sequences, self._matrix(sequences)))
         return self._labels.decode(labels, sequences.offsets)
 
     def predict_marginals(self, X: Any) -> list[np.ndarray]:
-        """p(state at position | x)."""
+        """Return p(state at position | x)."""
         sequences = self._fitted(X)
         nodes = self._chain().marginals(self._theta(sequences, self._matrix(sequences))).nodes
         bounds = (sequences.offsets - sequences.offsets[0]).tolist()
         return [nodes[a:b].copy() for a, b in pairwise(bounds)]
 
     def log_likelihood(self, X: Any) -> np.ndarray:
-        """log p(x) of each sequence (for counts: up to the multinomial coefficient)."""
+        """Return log p(x) of each sequence (for counts: up to the multinomial coefficient)."""
         sequences = self._fitted(X)
         return self._chain().log_partition(self._theta(sequences, self._matrix(sequences)))
 
     def scores(self, X: Any) -> np.ndarray:
-        """Return the gradient of log p(x) in the parameters, one row a sequence, for the Fisher kernel.
+        """Return the gradient of log p(x) in the parameters, one row per sequence, for the Fisher kernel.
 
         Probabilities by their logits (each row is a softmax), in the order start, transitions, emissions; normal
         vectors by the logits of weights, means and logarithms of variances (entries of covariance matrices).
@@ -766,7 +768,7 @@ class HiddenMarkovModel(Saved, Estimator):
         )
 
     def score(self, X: Any, y: Sequence[Sequence[Any]] | None = None) -> float:
-        """Share of the positions with a known label that are right; without y the mean log-likelihood of a sequence."""
+        """Return the accuracy over positions with a known label; without y the mean log-likelihood of a sequence."""
         if y is None:
             return float(self.log_likelihood(X).mean())
         sequences = self._fitted(X)

@@ -1,4 +1,4 @@
-"""How good predictions are, a module for each kind of output.
+"""Scores of predictions, with a module for each kind of output.
 
 Tokens, sequences and spans; label sets; segmentations; trees and clusters; rankings and classes; images.
 """

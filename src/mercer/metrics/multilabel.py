@@ -49,7 +49,7 @@ class TagScore:
 
 @dataclass(frozen=True)
 class MultilabelScores:
-    """What `multilabel_scores` gives; figures of rankings are NaN where no scores were given."""
+    """The result of `multilabel_scores`; ranking scores are NaN if no scores were given."""
 
     hamming_loss: float
     subset_accuracy: float
@@ -67,12 +67,12 @@ class MultilabelScores:
     precision_at_5: float
 
     def to_dict(self) -> dict[str, float]:
-        """The figures by name."""
+        """Return the figures by name."""
         return asdict(self)
 
 
 def tag_score(y_true: Any, y_pred: Any) -> TagScore:
-    """Precision and recall of each label, averaged over labels, and the F1 of the averages.
+    """Return precision and recall of each label, averaged over labels, and the F1 of the averages.
 
     This is how image annotation is scored. A label that was never given has precision 0, a label that no row has has
     recall 0.
@@ -122,7 +122,7 @@ def one_error(y_true: Any, y_score: Any) -> float:
 
 
 def precision_at_k(y_true: Any, y_score: Any, k: int = 5) -> float:
-    """Return the share of right labels among the k with the highest scores, over the rows that have labels.
+    """Return the share of correct labels among the k with the highest scores, over the rows that have labels.
 
     Parameters
     ----------
@@ -167,8 +167,8 @@ def label_propensities(y_true: Any, a: float = 0.55, b: float = 1.5) -> np.ndarr
 
     References
     ----------
-    .. [Jain2016] H. Jain, Y. Prabhu, M. Varma. Extreme multi-label loss functions for recommendation, tagging, ranking
-       and other missing label applications. KDD 2016.
+    .. [Jain2016] H. Jain, Y. Prabhu and M. Varma. Extreme multi-label loss functions for recommendation, tagging,
+       ranking and other missing label applications. KDD, 2016.
     """
     Y = _indicator("y_true", y_true)
     check_positive("a", a)
@@ -178,7 +178,7 @@ def label_propensities(y_true: Any, a: float = 0.55, b: float = 1.5) -> np.ndarr
 
 
 def propensity_scored_precision_at_k(y_true: Any, y_score: Any, propensities: Any, k: int = 5) -> float:
-    """Return the precision at k with rare labels counting more, relative to the best that is possible.
+    """Return the precision at k with higher weights for rare labels, relative to the best possible value.
 
     Parameters
     ----------

@@ -13,7 +13,7 @@ from mercer._validation import check_count, group_order
 
 
 def pairwise_error(y_true: Any, y_score: Any, groups: Any = None) -> float:
-    """The share of pairs of different grades that the scores put in the wrong order; a tie counts half.
+    """Return the share of pairs of different grades that the scores put in the wrong order; a tie counts half.
 
     For two grades it is 1 − the area under the ROC curve. Takes O(n log n).
 
@@ -81,10 +81,10 @@ def error_by_class_size(
     y_pred: Sequence[Any] | np.ndarray,
     n_groups: int = 5,
 ) -> list[ClassSizeError]:
-    """Where a classifier of many classes errs: on rare classes, on frequent ones, or on all alike.
+    """Return the errors of a classifier by the size of classes: rare ones to frequent ones.
 
-    Test examples are put in order of the number of training examples of their class and divided into groups of about
-    equal size; a class is never divided.
+    Test examples are sorted by the number of training examples of their class and divided into groups of about equal
+    size; a class is never divided.
 
     Parameters
     ----------

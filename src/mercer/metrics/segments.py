@@ -19,7 +19,7 @@ from mercer.metrics.sequences import Labels, SpanScore, paired_sequences
 
 
 def boundary_f1(y_true: Sequence[Labels], y_pred: Sequence[Labels], *, tolerance: int = 0) -> float:
-    """F1 of the places where the label changes, each allowed to be some positions off.
+    """Return the F1 of label changes, with a tolerance of some positions.
 
     A boundary is a position t ≥ 1 with another label than position t − 1. A predicted boundary and a true one of the
     same sequence fit if they are at most ``tolerance`` positions apart; as many as possible are paired, each with at
@@ -78,12 +78,12 @@ def _paired(a: list[int], b: list[int], tolerance: int) -> int:
 
 @dataclass(frozen=True)
 class BoundaryScore:
-    """How well predicted segment starts agree with the true ones, over the positions where one may or may not start.
+    """Agreement of predicted and true segment starts, over the positions where a segment may start.
 
     Attributes
     ----------
     accuracy : float
-        Share of positions with the right answer to "does a segment start here?".
+        Accuracy of the decision whether a segment starts at a position.
     precision, recall, f1 : float
         0 where the denominator is 0.
     support, predicted, correct : int
@@ -100,7 +100,7 @@ class BoundaryScore:
 
 
 def boundary_score(y_true: Sequence[Any], y_pred: Sequence[Any], lengths: Sequence[int] | np.ndarray) -> BoundaryScore:
-    """Accuracy, precision, recall and F1 of segment starts, over all sequences together.
+    """Return the accuracy, precision, recall and F1 of segment starts, over all sequences together.
 
     The first position of a sequence starts a segment in any case and is left out.
 
@@ -138,7 +138,7 @@ def boundary_score(y_true: Sequence[Any], y_pred: Sequence[Any], lengths: Sequen
 def boundary_cost(
     y_true: Sequence[int], y_pred: Sequence[int], labels: tuple[Sequence[Any], Sequence[Any]] | None = None
 ) -> int:
-    """The number of boundaries that only one of two segmentations has.
+    """Return the number of boundaries that only one of two segmentations has.
 
         Δ(y, z) = n(y) + n(z) − 2 n(y ∩ z),
 
@@ -174,7 +174,7 @@ def boundary_cost(
 
 
 def segment_f1(y_true: Sequence[Any], y_pred: Sequence[Any], *, labelled: bool = True) -> SpanScore:
-    """Whole segments: precision, recall and F1, a segment being right if its start, its end and its label are.
+    """Return precision, recall and F1 of whole segments: start, end and label must be correct.
 
     Parameters
     ----------
@@ -215,7 +215,7 @@ def segment_f1(y_true: Sequence[Any], y_pred: Sequence[Any], *, labelled: bool =
 def segment_confusion(
     y_true: Sequence[Any], y_pred: Sequence[Any], labels: Sequence[Any] | None = None
 ) -> tuple[list[Any], np.ndarray]:
-    """Which labels the positions of true segments get, each segment counting as one.
+    """Return the confusion of labels over the positions of true segments, where each segment counts as one.
 
     Entry (a, b) is the mean, over the true segments of label a, of the share of their positions that are predicted as
     b: rows sum to 1, and a short segment weighs as much as a long one.
@@ -280,11 +280,11 @@ def label_order(labels: Iterable[Any]) -> list[Any]:
 def window_diff(
     y_true: Sequence[Any], y_pred: Sequence[Any], lengths: Sequence[int] | np.ndarray, *, window: int | None = None
 ) -> float:
-    """WindowDiff: the share of windows in which the numbers of boundaries differ; 0 is best.
+    """Return WindowDiff: the share of windows in which the numbers of boundaries differ; 0 is best.
 
         Σ_i 1[b(y; i, i + k) ≠ b(z; i, i + k)] / Σ (n − k),   i = 0 .. n − k − 1,
 
-    with b(y; i, j) the number of starts t of y with i < t ≤ j, and sums over all sequences (Pevzner and Hearst, 2002).
+    with b(y; i, j) the number of starts t of y with i < t ≤ j, and sums over all sequences [Pevzner2002]_.
 
     Parameters
     ----------
@@ -300,6 +300,11 @@ def window_diff(
     -------
     error : float
 
+    References
+    ----------
+    .. [Pevzner2002] L. Pevzner and M. Hearst. A critique and improvement of an evaluation metric for text segmentation.
+       Computational Linguistics 28, 2002.
+
     Examples
     --------
     >>> from mercer.metrics import window_diff
@@ -312,10 +317,10 @@ def window_diff(
 def pk(
     y_true: Sequence[Any], y_pred: Sequence[Any], lengths: Sequence[int] | np.ndarray, *, window: int | None = None
 ) -> float:
-    """Pk: how often two positions k apart are wrongly told to be in one segment or in two; 0 is best.
+    """Return Pk: the share of positions k apart that are wrongly put into one segment or two; 0 is best.
 
-    As :func:`window_diff`, but only whether there is a boundary in a window counts, not how many (Beeferman, Berger and
-    Lafferty, 1999).
+    As :func:`window_diff`, but only whether there is a boundary in a window counts, not how many
+    [Beeferman1999]_.
 
     Parameters
     ----------
@@ -329,6 +334,11 @@ def pk(
     Returns
     -------
     error : float
+
+    References
+    ----------
+    .. [Beeferman1999] D. Beeferman, A. Berger and J. Lafferty. Statistical models for text segmentation. Machine
+       Learning 34, 1999.
 
     Examples
     --------

@@ -24,7 +24,7 @@ _ALWAYS_CLOSE = frozenset("ELSU")  # these end their span, whatever follows
 
 
 def token_accuracy(y_true: Sequence[Labels], y_pred: Sequence[Labels]) -> float:
-    """The share of tokens with the right label.
+    """Return the share of correctly labelled tokens.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ def token_accuracy(y_true: Sequence[Labels], y_pred: Sequence[Labels]) -> float:
 
 
 def sequence_accuracy(y_true: Sequence[Labels], y_pred: Sequence[Labels]) -> float:
-    """The share of sequences with every label right.
+    """Return the share of sequences whose labels are all correct.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ def sequence_accuracy(y_true: Sequence[Labels], y_pred: Sequence[Labels]) -> flo
 
 
 def spans(labels: Sequence[str]) -> list[Span]:
-    """The spans that the labels of one sequence spell out.
+    """Return the spans that the labels of one sequence spell out.
 
     Understands IOB2 (``B-`` begins every span), IOB1 (``B-`` only between touching spans of one type), BIOES
     and BILOU (``E-`` or ``L-`` ends a span, ``S-`` or ``U-`` is a span of one token), and the same letters
@@ -115,7 +115,7 @@ def spans(labels: Sequence[str]) -> list[Span]:
 
 
 def is_span_labelling(labels: Iterable[Any]) -> bool:
-    """Whether these labels spell out spans, so that a span score says something.
+    """Return whether these labels spell out spans, so that a span score says something.
 
     Parameters
     ----------
@@ -147,7 +147,7 @@ def is_span_labelling(labels: Iterable[Any]) -> bool:
 
 @dataclass(frozen=True)
 class SpanScore:
-    """Precision, recall and F1 of spans, with the counts behind them.
+    """Precision, recall and F1 of spans, with their counts.
 
     Attributes
     ----------
@@ -169,7 +169,7 @@ class SpanScore:
 
     @classmethod
     def from_counts(cls, support: int, predicted: int, correct: int) -> SpanScore:
-        """The score that belongs to these counts.
+        """Return the score that belongs to these counts.
 
         Examples
         --------
@@ -196,7 +196,7 @@ class SpanReport:
     precision, recall, f1 : float
         Over the spans of all types together (micro average, as conlleval reports it).
     accuracy : float
-        Share of tokens with the right label.
+        Share of correctly labelled tokens.
     support, predicted, correct : int
         Numbers of true, predicted and correctly predicted spans.
     by_label : dict of str to SpanScore
@@ -276,7 +276,7 @@ def span_report(y_true: Sequence[Sequence[str]], y_pred: Sequence[Sequence[str]]
 
 
 def span_f1(y_true: Sequence[Sequence[str]], y_pred: Sequence[Sequence[str]]) -> float:
-    """F1 over the spans of all types: ``span_report(y_true, y_pred).f1``.
+    """Return the F1 over the spans of all types: ``span_report(y_true, y_pred).f1``.
 
     Parameters
     ----------

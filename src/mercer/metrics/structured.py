@@ -11,7 +11,7 @@ from mercer.metrics.sequences import Labels, SpanScore, paired_sequences
 
 
 def hamming_loss(y_true: Sequence[Labels], y_pred: Sequence[Labels], *, normalize: bool = True) -> float:
-    """The share of wrong labels over sequences of any lengths, or the mean number of them in a sequence.
+    """Return the share of wrong labels over sequences of any lengths, or the mean number of them in a sequence.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ def hamming_loss(y_true: Sequence[Labels], y_pred: Sequence[Labels], *, normaliz
 
 
 def zero_one_loss(y_true: Sequence[Any], y_pred: Sequence[Any]) -> float:
-    """The share of outputs that are not right as a whole.
+    """Return the share of outputs with any error.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ def _same(a: Any, b: Any) -> bool:
 
 
 def bracket_f1(y_true: Sequence[Any], y_pred: Sequence[Any], *, preterminals: bool = True) -> SpanScore:
-    """Labelled brackets of trees: precision, recall and F1 over all sentences together.
+    """Return precision, recall and F1 of the labelled brackets of trees, over all sentences together.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ def bracket_f1(y_true: Sequence[Any], y_pred: Sequence[Any], *, preterminals: bo
         Objects with a method ``spans(preterminals=…)`` that gives (label, start, end), such as
         :class:`mercer.parsing.Tree`. None in ``y_pred`` is a sentence without a parse: no brackets.
     preterminals : bool, default=True
-        Whether a node right above a single word is a bracket. With words as leaves these are parts of speech, which
+        Whether a node directly above a single word is a bracket. With words as leaves these are parts of speech, which
         PARSEVAL leaves out.
 
     Returns
@@ -129,7 +129,7 @@ class ClusterScore:
 
     @classmethod
     def from_shares(cls, precision: float, recall: float) -> ClusterScore:
-        """The score with F1 the harmonic mean of the two.
+        """Return the score with F1 the harmonic mean of the two.
 
         Examples
         --------
@@ -142,7 +142,7 @@ class ClusterScore:
 
 
 def pairwise_score(y_true: Sequence[Labels], y_pred: Sequence[Labels]) -> ClusterScore:
-    """Are two items together where they should be? Counted over the pairs of each set.
+    """Return precision, recall and F1 of the pairs of items that are together, over the pairs of each set.
 
     precision = pairs together in both / pairs together in the prediction, recall = the same / pairs together in truth;
     a share of no pairs at all is 1, since nothing was wrong.
@@ -171,7 +171,7 @@ def pairwise_score(y_true: Sequence[Labels], y_pred: Sequence[Labels]) -> Cluste
 
 
 def muc_score(y_true: Sequence[Labels], y_pred: Sequence[Labels]) -> ClusterScore:
-    """MUC: how many links hold the clusters of one clustering together within those of the other.
+    """Return the MUC score: the share of links of one clustering that the other one has.
 
     A cluster S of n(S) items needs n(S) − 1 links; the other clustering, which cuts it into p(S) parts, has n(S) − p(S)
     of them: recall is Σ_S (n(S) − p(S)) / Σ_S (n(S) − 1)
@@ -202,7 +202,7 @@ def muc_score(y_true: Sequence[Labels], y_pred: Sequence[Labels]) -> ClusterScor
 
 
 def b_cubed_score(y_true: Sequence[Labels], y_pred: Sequence[Labels]) -> ClusterScore:
-    """B³: for each item, how much of its cluster is right; averaged over the items of all sets.
+    """Return the B³ score: for each item the share of its cluster that is correct, averaged over all items.
 
     With the true cluster S and the predicted cluster T of an item, its precision is the share of T that is in S, its
     recall the share of S that is in T.

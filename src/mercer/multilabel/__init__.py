@@ -1,4 +1,4 @@
-"""Many labels at once: joint machines, kernels of label sets, homogeneity analysis, several views, compression."""
+"""Multi-label classification: joint models, kernels on label sets, homogeneity analysis, several views, compression."""
 
 from mercer.kernels.outputs import LinearOutput, LogOddsOutput, OutputKernel, PolynomialOutput
 from mercer.multilabel.compressed import CompressedLabels

@@ -37,7 +37,7 @@ class CompressedLabels(LabelSetClassifier, Saved, Estimator):
         d, numbers in the code of a label set; by default 4 k log(n_labels), k the mean number of labels and 2 more, at
         most the number of labels.
     n_hashes : int, default=8
-        Places that a label is hashed to.
+        Number of positions that a label is hashed to.
     alpha : float, default=1.0
         Of the ridge regression, times the mean square of a feature.
     solver : {"omp", "l1"}, default="omp"
@@ -71,7 +71,7 @@ class CompressedLabels(LabelSetClassifier, Saved, Estimator):
 
     References
     ----------
-    .. [Hsu2009] D. Hsu, S. Kakade, J. Langford, T. Zhang. Multi-label prediction via compressed sensing. NIPS 2009.
+    .. [Hsu2009] D. Hsu, S. Kakade, J. Langford and T. Zhang. Multi-label prediction via compressed sensing. NIPS, 2009.
     """
 
     saved = Fields(
@@ -187,7 +187,7 @@ class CompressedLabels(LabelSetClassifier, Saved, Estimator):
         return self._decoded(np.asarray(X @ self.coef_) + self.intercept_)
 
     def recover(self, codes: Any) -> np.ndarray:
-        """Return scores of labels read off codes, such as those of ``projection_``.
+        """Return the scores of labels read off codes, such as those of ``projection_``.
 
         Parameters
         ----------

@@ -218,9 +218,9 @@ class MultiLabelCRF(LabelSetClassifier, Saved, Estimator):
 
     References
     ----------
-    .. [1] N. Ghamrawi and A. McCallum, "Collective multi-label classification", CIKM 2005.
-    .. [2] H. Xiong, S. Szedmak and J. Piater, "Towards maximum likelihood: learning undirected graphical models using
-       persistent sequential Monte Carlo", ACML 2014.
+    .. [Ghamrawi2005] N. Ghamrawi and A. McCallum. Collective multi-label classification. CIKM, 2005.
+    .. [Xiong2014] H. Xiong, S. Szedmak and J. Piater. Towards maximum likelihood: learning undirected graphical models
+       using persistent sequential Monte Carlo. ACML, 2014.
 
     Examples
     --------

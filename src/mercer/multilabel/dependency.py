@@ -6,7 +6,7 @@ c of a feature,
     λ_c = max(d₊ / d₋, d₋ / d₊),   d± = ‖Y_β± − Y_c‖                c is kept where λ_c / Σ λ ≥ threshold
     π_c = λ_c / Σ_kept λ            x_β = Σ_c∈x π_c Y_c / Σ_c∈x π_c       over the kept categories that an object has
 
-λ is bounded, since an outcome that coincides with a category has d = 0 (printed without a bound in [Xiong2013], where
+λ is bounded, since an outcome that coincides with a category has d = 0 (printed without a bound in [Xiong2013b], where
 all weights are NaN then). Effects are predicted by the nearest training objects in the layer x_β; objects are chosen by
 d(x_β, centre of the effect) / d(x_β, centre of the other).
 """
@@ -74,7 +74,7 @@ class DependencyModel(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
 
     References
     ----------
-    .. [Xiong2013] H. Xiong, S. Szedmak, J. Piater. Homogeneity analysis for object-action relation reasoning in
+    .. [Xiong2013b] H. Xiong, S. Szedmak and J. Piater. Homogeneity analysis for object-action relation reasoning in
        kitchen scenarios. 2nd Workshop on Machine Learning for Interactive Systems, 2013.
     """
 

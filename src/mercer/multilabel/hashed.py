@@ -61,7 +61,7 @@ class HashedLabelSets(LabelSetClassifier, Saved, Estimator):
     Attributes
     ----------
     classes_ : array of shape (n_labels,)
-        In the order in which they were met.
+        In the order of their first occurrence.
     threshold_ : float
     n_examples_ : int
         Examples learned, over all passes.
@@ -76,7 +76,8 @@ class HashedLabelSets(LabelSetClassifier, Saved, Estimator):
 
     References
     ----------
-    .. [Jasinska2016] K. Jasinska et al. Extreme F-measure maximization using sparse probability estimates. ICML 2016.
+    .. [Jasinska2016] K. Jasinska, K. Dembczyński, R. Busa-Fekete, K. Pfannschmidt, T. Klerx and E. Hüllermeier. Extreme
+       F-measure maximization using sparse probability estimates. ICML, 2016.
     """
 
     measure = "micro-f1"

@@ -9,7 +9,7 @@ of its categories, up to the eigenvalue. The solution is one eigenproblem of the
     B v = λ v,   B = D^−½ G'W S⁻¹ G D^−½ − u u',   G = [G_1 … G_J],  D = diag(G'W 1),  u = D^½ 1 / ‖D^½ 1‖
 
 where u u' takes out the trivial solution, to which alternating updates without centring converge (as printed in
-[Xiong2013]). B needs counts of pairs of categories only, so a table of any length takes one pass.
+[Xiong2013b]). B needs counts of pairs of categories only, so a table of any length takes one pass.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _ROWS = 1 << 16  # rows whose scores are summed at a time
 
 
 class HomogeneityAnalysis(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
-    """Place the rows and the categories of a table in one space (multiple correspondence analysis).
+    """Embed the rows and the categories of a table in one space (multiple correspondence analysis).
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class HomogeneityAnalysis(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMix
     object_scores_ : array of shape (n_rows, n_components)
         Scores of the training rows, of mean 0 and variance 1 (weighted by the number of values that a row has).
     quantifications_ : list of arrays of shape (n_categories, n_components)
-        For each column the places of its categories.
+        For each column the coordinates of its categories.
     eigenvalues_ : array of shape (n_components,)
         From 1, where rows agree in all columns, down to 0.
     columns_ : list of str
@@ -69,7 +69,7 @@ class HomogeneityAnalysis(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMix
     References
     ----------
     .. [Gifi1990] A. Gifi. Nonlinear multivariate analysis. Wiley, 1990.
-    .. [Xiong2013] H. Xiong, S. Szedmak, J. Piater. Homogeneity analysis for object-action relation reasoning in
+    .. [Xiong2013b] H. Xiong, S. Szedmak and J. Piater. Homogeneity analysis for object-action relation reasoning in
        kitchen scenarios. 2nd Workshop on Machine Learning for Interactive Systems, 2013.
     """
 
@@ -152,7 +152,7 @@ class HomogeneityAnalysis(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMix
         return len(self.eigenvalues_)
 
     def transform(self, X: Any) -> np.ndarray:
-        """Return scores of rows: the means of their categories, in the units of the training scores.
+        """Return the scores of rows: the means of their categories, in the units of the training scores.
 
         Parameters
         ----------

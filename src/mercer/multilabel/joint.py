@@ -5,7 +5,7 @@
     score     ⟨ψ(y), W φ(x)⟩ = Σ_i α_i K_out(y_i, y) K_in(x_i, x)
 
 There is one slack for each row and no offset, so the dual is that of a one-class machine over the product of the two
-matrices: its size does not depend on the number of labels. (Printed as a minimum, and without the ½, in [Xiong2014].)
+matrices: its size does not depend on the number of labels. (Printed as a minimum, and without the ½, in [Xiong2015b].)
 The sum of α is free, so it is solved by steps of single coordinates (`mercer._core.joint.joint_dual`).
 
 Scores of held-out rows come from the solution: f₋ᵢ(x_i) = f(x_i) − α_i K_in(x_i, x_i) ψ(y_i) leaves out the row's term.
@@ -214,7 +214,7 @@ class JointSVM(LabelSetClassifier, KernelMethod):
     ----------
     classes_ : array of shape (n_labels,)
     support_ : array of int
-        Places of the rows with α > 0.
+        Indices of the rows with α > 0.
     dual_coef_ : array of shape (n_support,)
         α of these rows.
     duality_gap_ : float
@@ -231,9 +231,9 @@ class JointSVM(LabelSetClassifier, KernelMethod):
 
     References
     ----------
-    .. [Xiong2014] H. Xiong, S. Szedmak, J. Piater. Scalable, accurate image annotation with joint SVMs and output
+    .. [Xiong2015b] H. Xiong, S. Szedmak and J. Piater. Scalable, accurate image annotation with joint SVMs and output
        kernels. Neurocomputing, 2015.
-    .. [Szedmak2005] S. Szedmak, J. Shawe-Taylor, E. Parado-Hernandez. Learning via linear operators: maximum margin
+    .. [Szedmak2005] S. Szedmak, J. Shawe-Taylor and E. Parado-Hernandez. Learning via linear operators: maximum margin
        regression. Technical report, University of Southampton, 2005.
     """
 

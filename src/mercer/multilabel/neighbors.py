@@ -58,7 +58,7 @@ class NeighborLabels(LabelSetClassifier, Saved, Estimator):
 
     References
     ----------
-    .. [Zhang2007] M.-L. Zhang, Z.-H. Zhou. ML-KNN: a lazy learning approach to multi-label learning. Pattern
+    .. [Zhang2007] M.-L. Zhang and Z.-H. Zhou. ML-KNN: a lazy learning approach to multi-label learning. Pattern
        Recognition 40, 2007.
     """
 

@@ -6,7 +6,7 @@ With kernels W = Σ_j a_j ψ(y_j) φ(x_j)' and b_i = Σ_j a_j K_out(y_i, y_j) K_
 (``"perceptron"``) or moves all coefficients along the gradient, kept from becoming negative (``"gradient"``).
 
 If some W* of norm 1 has ⟨v_i, W* x_i⟩ ≥ Γ > 0 for all rows, there are at most (1 + 2 margin / step) / Γ² updates, since
-‖W‖² grows by at most 2 step margin + step² and ⟨W, W*⟩ by at least step Γ. (The sharper bounds of [Xiong2014] for a W
+‖W‖² grows by at most 2 step margin + step² and ⟨W, W*⟩ by at least step Γ. (The sharper bounds of [Xiong2015b] for a W
 that is brought to unit length after every update do not hold.)
 """
 
@@ -57,7 +57,7 @@ class OnlineJointSVM(LabelSetClassifier, KernelMethod):
     step : float, default=1.0
         Size of an update.
     margin : float, default=5.0
-        Score of the right label set below which a row is learned. Rows have unit length, so that steps of 1 reach a
+        Score of the true label set below which a row is learnt. Rows have unit length, so that steps of 1 reach a
         margin of 1 within few passes and nothing is learned from most rows.
     max_iter : int, default=10
         Passes over the rows; fewer where a pass changes nothing.
@@ -105,7 +105,7 @@ class OnlineJointSVM(LabelSetClassifier, KernelMethod):
 
     References
     ----------
-    .. [Xiong2014] H. Xiong, S. Szedmak, J. Piater. Scalable, accurate image annotation with joint SVMs and output
+    .. [Xiong2015b] H. Xiong, S. Szedmak and J. Piater. Scalable, accurate image annotation with joint SVMs and output
        kernels. Neurocomputing, 2015.
     """
 

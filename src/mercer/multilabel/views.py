@@ -169,9 +169,10 @@ class KernelHomogeneityAnalysis(
 
     References
     ----------
-    .. [Xiong2015] H. Xiong. Inference, learning and optimization on structured domains. University of Innsbruck, 2015,
-       chapter 4.
-    .. [Si2017] S. Si, C.-J. Hsieh, I. Dhillon. Memory efficient kernel approximation. JMLR 18, 2017.
+    .. [Xiong2015] H. Xiong. Inference, learning and optimization on structured domains. PhD thesis, University of
+       Innsbruck, 2015.
+    .. [Si2017] S. Si, C.-J. Hsieh and I. Dhillon. Memory efficient kernel approximation. Journal of Machine Learning
+       Research 18, 2017.
     """
 
     saved = Fields(

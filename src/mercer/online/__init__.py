@@ -1,4 +1,4 @@
-"""Learners that see each example once: hashed linear models for streams, files and thousands of classes."""
+"""Online learners: hashed linear models for streams, files and thousands of classes."""
 
 from mercer.online.classifier import HashedClassifier
 from mercer.online.files import ColumnGuessWarning

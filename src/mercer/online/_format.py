@@ -36,7 +36,7 @@ _NAMED = ("csv", "jsonl")
 
 
 class ColumnGuessWarning(UserWarning):
-    """The part that a column of a file plays was guessed from what it holds."""
+    """The role of a column of a file was guessed from its values."""
 
 
 @dataclass(frozen=True)

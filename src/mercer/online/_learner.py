@@ -185,7 +185,7 @@ class HashedLearner(FileLearning, Saved, Estimator):
 
     @property
     def progressive_loss_(self) -> float:
-        """Average loss over the stream, each example judged before it was learnt; of `fit`, over the first pass."""
+        """Average loss over the stream, each example predicted before it was learnt; of `fit`, over the first pass."""
         check_is_fitted(self, "model_")
         return self.progress_.average_loss
 

@@ -54,7 +54,7 @@ def _classes_of(part: Any, number: int) -> np.ndarray | None:
 
 
 class HashedClassifier(ClassifierMixin, HashedLearner):
-    """A linear classifier over hashed features, learnt example by example in memory that does not grow with the data.
+    """A linear classifier over hashed features, learnt example by example in fixed memory.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ class HashedClassifier(ClassifierMixin, HashedLearner):
     label_hashing : {"joint", "separate", "two-stage"}, default="joint"
         Where the weights of more than two classes are. ``"joint"``: one table, indexed by a hash of feature and label.
         ``"two-stage"``: one table; features are hashed to buckets, and each label permutes the buckets. Both with a
-        hashed sign, so that what weights that meet do to each other is 0 on average. ``"separate"``: a table for each
+        hashed sign, so the interference of colliding weights is 0 on average. ``"separate"``: a table for each
         class. Two classes need one vector anyway.
     optimizer : {"adagrad", "ftrl", "sgd"}, default="adagrad"
         ``"adagrad"``: a rate for each weight, features scaled by their largest value so far, and steps that do not
@@ -78,13 +78,14 @@ class HashedClassifier(ClassifierMixin, HashedLearner):
     l1, l2 : float, default=0.0 and None
         Penalties of weights (never of intercepts). ftrl: of the whole vector. sgd: l2 of the whole vector by a common
         factor, l1 of the weights of an example when it is learnt. adagrad: both of the weights of an example when it
-        is learnt, times their rates; so weights that never come up again stay. None: 1e-5 for sgd, 0 for the others.
+        is learnt, times their rates; so weights of features that do not occur again stay. None: 1e-5 for sgd, 0 for
+        the others.
     passes : int or "auto", default="auto"
         Passes of `fit` over the data. ``"auto"``: as many as visit 100,000 rows of an array or 6,000 documents,
         but at most 16, so that few rows are learnt well and many in one pass; the number is kept as ``passes_``.
         `partial_fit` takes one pass, and `fit_file` takes one unless a number is given.
     n_jobs : int or None
-        Threads of prediction; -1 for all cores. Learning goes from example to example in one thread. No result
+        Threads of prediction; -1 for all cores. Training processes one example after the other in one thread. No result
         depends on it.
     random_state : int, RandomState or None, default=0
         Seed of the order of examples in `fit`.
@@ -92,11 +93,11 @@ class HashedClassifier(ClassifierMixin, HashedLearner):
         Share of the log loss in ``"hybrid"``, from 0 to 1.
     hasher : mercer.maps.TextHasher or None
         Which features documents have: its ``analyzer``, ``ngrams``, ``lowercase`` and ``seed``. The learner takes
-        counts from it and has a table of its own, so ``n_bits`` and ``signed`` of the hasher play no part; one with
-        ``weighting``, ``norm`` or ``copies`` is refused. None: words in lower case.
+        counts from it and has its own table, so ``n_bits`` and ``signed`` of the hasher are ignored; one with
+        ``weighting``, ``norm`` or ``copies`` raises an error. None: words in lower case.
     counts : {"sqrt", "linear"}, default="sqrt"
         The value of a word that occurs c times in a document: √c, which is better on long texts, or c. Arrays, records
-        and the features of vw and svmlight files have the values they come with.
+        and the features of vw and svmlight files keep their values.
     learning_rate : float or None
         None: 2.5 for adagrad, 0.1 for ftrl, 0.5 for sgd.
     class_weight : dict, "balanced" or None
@@ -104,11 +105,11 @@ class HashedClassifier(ClassifierMixin, HashedLearner):
     shuffle : bool, default=True
         Whether `fit` takes the examples in a random order, a new one in each pass. `partial_fit` never does.
     fit_intercept : bool, default=True
-        Whether each class has a score of its own.
+        Whether each class has its own score.
     verbose : int, default=0
         1 prints the progressive loss whenever the number of examples has doubled.
     inverse_size : int, default=10_000
-        With documents and files: how many names of features to keep at most, for :meth:`top_features`; those with the
+        With documents and files: the maximum number of feature names to keep, for :meth:`top_features`; those with the
         largest weights among the names of a sample of 1 MB. They take about 1 MB (``names_bytes_``). 0 keeps none.
 
     Attributes
@@ -116,13 +117,13 @@ class HashedClassifier(ClassifierMixin, HashedLearner):
     classes_ : array of labels; sorted, those that came later through `partial_fit` at the end
     n_features_in_ : int, number of columns of arrays
     model_bytes_ : int, bytes of the table; the same for any number of classes unless ``label_hashing="separate"``
-    progressive_loss_ : float, average loss over the stream, each example judged before it was learnt
+    progressive_loss_ : float, average loss over the stream, each example predicted before it was learnt
     history_ : dict of lists: examples, loss, loss_since_last, error, seconds; see the guide
     coef_, intercept_ : weights of columns, for arrays
     passes_ : int, passes of the last `fit` over arrays or documents
     interrupted_ : bool, whether Ctrl-C ended `fit` or `fit_file`
     file_format_ : how the last file was read; later files are read in the same way
-    skipped_ : examples and lines of the last file, and how many malformed lines were passed over (``n_skipped``)
+    skipped_ : examples and lines of the last file, and the number of skipped malformed lines (``n_skipped``)
 
     See Also
     --------
@@ -130,11 +131,19 @@ class HashedClassifier(ClassifierMixin, HashedLearner):
 
     Notes
     -----
-    The weight of an example (``sample_weight`` times ``class_weight``) stands for repeats in a row: with adagrad and
-    two classes a step of weight 2 goes as far as two infinitely fine ones, not twice as far.
+    The weight of an example (``sample_weight`` times ``class_weight``) acts like repetitions of the example: with
+    adagrad and two classes a step of weight 2 equals two infinitesimally divided steps, not one of twice the length.
 
-    Columns of an array below 2^n_bits have weights of their own (two classes, or ``label_hashing="separate"``), so that
+    Columns of an array below 2^n_bits have their own weights (two classes, or ``label_hashing="separate"``), so that
     nothing is lost by hashing.
+
+    References
+    ----------
+    .. [Shi2009] Q. Shi, J. Petterson, G. Dror, J. Langford, A. Smola and S. V. N. Vishwanathan. Hash kernels for
+       structured data. Journal of Machine Learning Research 10, 2009.
+    .. [Duchi2011] J. Duchi, E. Hazan and Y. Singer. Adaptive subgradient methods for online learning and stochastic
+       optimization. Journal of Machine Learning Research 12, 2011.
+    .. [McMahan2013] H. B. McMahan and others. Ad click prediction: a view from the trenches. KDD, 2013.
 
     Examples
     --------
@@ -194,7 +203,7 @@ class HashedClassifier(ClassifierMixin, HashedLearner):
     # ------------------------------------------------------------------ training
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, *, checkpoint: Any = None) -> HashedClassifier:
-        """Learns afresh from examples and their labels.
+        """Learn from examples and their labels, from scratch.
 
         Parameters
         ----------
@@ -225,7 +234,7 @@ class HashedClassifier(ClassifierMixin, HashedLearner):
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> HashedClassifier:
-        """Learns from more examples, in their order, in one pass.
+        """Learn from more examples, in their order, in one pass.
 
         Parameters
         ----------
@@ -342,12 +351,12 @@ class HashedClassifier(ClassifierMixin, HashedLearner):
     # ------------------------------------------------------------------ prediction
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Scores: (n_samples, n_classes), or (n_samples,) with two classes, above 0 for ``classes_[1]``."""
+        """Return the scores (n_samples, n_classes), or (n_samples,) with two classes, above 0 for ``classes_[1]``."""
         scores = self._scores(X)
         return scores.ravel() if self._one_output() else scores
 
     def predict(self, X: Any) -> np.ndarray:
-        """The label with the highest score.
+        """Return the label with the highest score.
 
         Parameters
         ----------
@@ -386,7 +395,7 @@ class HashedClassifier(ClassifierMixin, HashedLearner):
         return scores / scores.sum(axis=1, keepdims=True)
 
     def top_k(self, X: Any, k: int = 5) -> tuple[np.ndarray, np.ndarray]:
-        """The k labels with the highest scores, and these scores.
+        """Return the k labels with the highest scores, and these scores.
 
         Parameters
         ----------

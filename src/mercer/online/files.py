@@ -48,7 +48,7 @@ class FileLearning:
         limit: int | None = None,
         checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
     ) -> Any:
-        r"""Learns afresh from a file, block by block, in memory that does not grow with it.
+        r"""Learn from a file, from scratch, block by block in fixed memory.
 
         With ``passes="auto"`` a file of up to about four megabytes is learnt as `fit` learns an array: shuffled, in
         several passes. A longer one, or one with a number of ``passes``, is taken in its order and nothing is shuffled.
@@ -145,7 +145,7 @@ class FileLearning:
         on_error: str = "raise",
         limit: int | None = None,
     ) -> Any:
-        """Learns from a further file, in one pass.
+        """Learn from another file, in one pass.
 
         Parameters
         ----------
@@ -184,7 +184,7 @@ class FileLearning:
         on_error: str = "raise",
         limit: int | None = None,
     ) -> np.ndarray | int:
-        """Predicts for every example of a file, with or without labels in it.
+        """Predict for every example of a file, with or without labels.
 
         Parameters
         ----------
@@ -268,7 +268,7 @@ class FileLearning:
         on_error: str = "raise",
         limit: int | None = None,
     ) -> float:
-        """The accuracy (of a regressor: R²) over the labelled examples of a file, weighted by their importance.
+        """Return the accuracy (of a regressor: R²) over the labelled examples of a file, weighted by their importance.
 
         Parameters
         ----------

@@ -23,14 +23,14 @@ LOSSES = ("squared", "quantile", "huber", "poisson")
 
 
 class HashedRegressor(RegressorMixin, HashedLearner):
-    """A linear regression over hashed features, learnt example by example in memory that does not grow with the data.
+    """A linear regression over hashed features, learnt example by example in fixed memory.
 
     Parameters
     ----------
     loss : {"squared", "quantile", "huber", "poisson"}, default="squared"
-        With e = prediction − y: ``"squared"`` e²; ``"quantile"`` the pinball loss, whose answer is the given
-        ``quantile`` of y; ``"huber"`` e²/2 up to ``epsilon`` and a straight line beyond; ``"poisson"`` exp(s) − y s
-        for counts y ≥ 0, with the prediction exp(s).
+        With e = prediction − y: ``"squared"`` e²; ``"quantile"`` the pinball loss, whose prediction is the
+        given ``quantile`` of y; ``"huber"`` e²/2 up to ``epsilon`` and a straight line beyond; ``"poisson"`` exp(s) −
+        y s for counts y ≥ 0, with the prediction exp(s).
     n_bits : int, default=22
         The table has 2^n_bits weights; from 1 to 32. A weight takes 8 bytes with adagrad (12 if features have values
         other than 1), 16 with ftrl, 4 with sgd.
@@ -53,11 +53,11 @@ class HashedRegressor(RegressorMixin, HashedLearner):
         For ``loss="huber"``, in the unit of y.
     hasher : mercer.maps.TextHasher or None
         Which features documents have: its ``analyzer``, ``ngrams``, ``lowercase`` and ``seed``. The learner takes
-        counts from it and has a table of its own, so ``n_bits`` and ``signed`` of the hasher play no part; one with
-        ``weighting``, ``norm`` or ``copies`` is refused. None: words in lower case.
+        counts from it and has its own table, so ``n_bits`` and ``signed`` of the hasher are ignored; one with
+        ``weighting``, ``norm`` or ``copies`` raises an error. None: words in lower case.
     counts : {"sqrt", "linear"}, default="sqrt"
         The value of a word that occurs c times in a document: √c, which is better on long texts, or c. Arrays, records
-        and the features of vw and svmlight files have the values they come with.
+        and the features of vw and svmlight files keep their values.
     learning_rate : float or None
         None: 2.5 for adagrad, 0.1 for ftrl, 0.5 for sgd.
     shuffle : bool, default=True
@@ -67,20 +67,28 @@ class HashedRegressor(RegressorMixin, HashedLearner):
     verbose : int, default=0
         1 prints the progressive loss whenever the number of examples has doubled.
     inverse_size : int, default=10_000
-        With documents and files: how many names of features to keep at most, for :meth:`top_features`; those with the
+        With documents and files: the maximum number of feature names to keep, for :meth:`top_features`; those with the
         largest weights among the names of a sample of 1 MB. They take about 1 MB (``names_bytes_``). 0 keeps none.
 
     Attributes
     ----------
     n_features_in_ : int, number of columns of arrays
     model_bytes_ : int, bytes of the table
-    progressive_loss_ : float, average loss over the stream, each example judged before it was learnt
+    progressive_loss_ : float, average loss over the stream, each example predicted before it was learnt
     history_ : dict of lists: examples, loss, loss_since_last, error, seconds; see the guide
     coef_, intercept_ : weights of columns, for arrays
     passes_ : int, passes of the last `fit` over arrays or documents
     interrupted_ : bool, whether Ctrl-C ended `fit` or `fit_file`
     file_format_ : how the last file was read; later files are read in the same way
-    skipped_ : examples and lines of the last file, and how many malformed lines were passed over (``n_skipped``)
+    skipped_ : examples and lines of the last file, and the number of skipped malformed lines (``n_skipped``)
+
+    References
+    ----------
+    .. [Shi2009] Q. Shi, J. Petterson, G. Dror, J. Langford, A. Smola and S. V. N. Vishwanathan. Hash kernels for
+       structured data. Journal of Machine Learning Research 10, 2009.
+    .. [Duchi2011] J. Duchi, E. Hazan and Y. Singer. Adaptive subgradient methods for online learning and stochastic
+       optimization. Journal of Machine Learning Research 12, 2011.
+    .. [McMahan2013] H. B. McMahan and others. Ad click prediction: a view from the trenches. KDD, 2013.
 
     Examples
     --------
@@ -135,7 +143,7 @@ class HashedRegressor(RegressorMixin, HashedLearner):
     _numeric_targets = True
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, *, checkpoint: Any = None) -> HashedRegressor:
-        """Learns afresh from examples and their targets.
+        """Learn from examples and their targets, from scratch.
 
         Parameters
         ----------
@@ -162,7 +170,7 @@ class HashedRegressor(RegressorMixin, HashedLearner):
         return self
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> HashedRegressor:
-        """Learns from more examples, in their order, in one pass.
+        """Learn from more examples, in their order, in one pass.
 
         Parameters
         ----------
@@ -218,7 +226,7 @@ class HashedRegressor(RegressorMixin, HashedLearner):
         return of
 
     def predict(self, X: Any) -> np.ndarray:
-        """The predicted values.
+        """Return the predicted values.
 
         Parameters
         ----------

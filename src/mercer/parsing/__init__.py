@@ -1,4 +1,4 @@
-"""Parsing: trees over sentences, weighted grammars, and learning their weights."""
+"""Parsing: parse trees of sentences, weighted grammars, and learning their weights."""
 
 from mercer.data.trees import Tree, Word, read_trees
 from mercer.parsing.parser import Parser

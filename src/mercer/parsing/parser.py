@@ -43,7 +43,7 @@ class Parser(StructuredEstimator):
     solver : str or Solver, default="auto"
         ``"bcfw"``, ``"cutting-plane"``, ``"bmrm"`` or ``"subgradient"``; ``"lbfgs"`` for smooth losses (``"owlqn"``
         with an ℓ1 penalty); ``"auto"`` chooses by the loss (``"bcfw"`` for the hinge);
-        ``"averaged-perceptron"``, ``"passive-aggressive"`` and, for the log loss, ``"sgd"`` take one sentence a step.
+        ``"averaged-perceptron"``, ``"passive-aggressive"`` and, for the log loss, ``"sgd"`` take one sentence per step.
     C : float, default=1.0
         Weight of the summed loss: ``penalty(w) + C · Σ loss``.
     method : {"ssvm", "pcfg"}, default="ssvm"
@@ -57,7 +57,7 @@ class Parser(StructuredEstimator):
     features : {"rules", "rules+boundaries"}, default="rules"
         Counts of rules; or also the label of each bracket with the words at its edges (see :class:`TreeStructure`).
     preterminals : bool, default=True
-        Whether a node right above a single word is a bracket, in costs and in :meth:`score`. With words as leaves,
+        Whether a node directly above a single word is a bracket, in costs and in :meth:`score`. With words as leaves,
         False leaves out the parts of speech, as PARSEVAL does.
     rare : int, default=0
         Words seen at most so often in training count as one unknown word, and so do new words later. With 0 a new word
@@ -65,7 +65,7 @@ class Parser(StructuredEstimator):
     smoothing : float, default=0.0
         With ``"pcfg"``: pseudo-count of each rule.
     on_failure : {"raise", "none"}, default="raise"
-        What :meth:`predict` does with a sentence that has no tree: :class:`ParseError`, or None in its place.
+        What :meth:`predict` does with a sentence that has no tree: :class:`ParseError`, or return None instead.
     penalty : {"l2", "l1", "elasticnet"} or None, default="l2"
         ½‖w‖², ‖w‖₁, or ``l1_ratio · ‖w‖₁ + (1 − l1_ratio) · ½‖w‖²``. ℓ1 needs ``"owlqn"`` or ``"sgd"``.
     l1_ratio : float, default=0.5
@@ -99,6 +99,11 @@ class Parser(StructuredEstimator):
     interrupted_ : bool
         Whether Ctrl-C ended the training.
     n_iter_ : int
+
+    References
+    ----------
+    .. [Tsochantaridis2005] I. Tsochantaridis, T. Joachims, T. Hofmann and Y. Altun. Large margin methods for structured
+       and interdependent output variables. Journal of Machine Learning Research 6, 2005.
 
     Examples
     --------
@@ -333,11 +338,11 @@ class Parser(StructuredEstimator):
     # ------------------------------------------------------------------ prediction
 
     def predict(self, X: Sequence[Sequence[str]]) -> list[Tree | None]:
-        """The best tree of each sentence; see ``on_failure`` for those that have none."""
+        """Return the best tree of each sentence; see ``on_failure`` for those that have none."""
         return [found[0][0] if found else None for found in self._search(X, 1)]
 
     def k_best(self, X: Sequence[Sequence[str]], k: int) -> list[list[tuple[Tree, float]]]:
-        """For each sentence the k best trees with their scores, best first; fewer where there are fewer.
+        """Return for each sentence the k best trees with their scores, best first; fewer if there are fewer.
 
         Scores are log p(tree) for ``method="pcfg"``, log p(tree | sentence) for the log loss, and ⟨w, Φ⟩ otherwise.
         """
@@ -348,7 +353,7 @@ class Parser(StructuredEstimator):
         return [[(tree, score - total) for tree, score in trees] for trees, total in zip(found, z, strict=True)]
 
     def log_likelihood(self, X: Sequence[Sequence[str]] | None, y: Sequence[Tree] | None = None) -> np.ndarray:
-        """Log-probabilities, one a sentence; −inf where the grammar derives nothing.
+        """Return the log-probabilities, one per sentence; −inf where the grammar derives nothing.
 
         Parameters
         ----------
@@ -375,7 +380,7 @@ class Parser(StructuredEstimator):
             return np.where(np.isneginf(scores), -np.inf, scores - self._log_partitions(sentences))
 
     def score(self, X: Sequence[Sequence[str]] | None, y: Sequence[Tree]) -> float:
-        """F1 of the labelled brackets over all sentences; a sentence without a tree has none."""
+        """Return the F1 of the labelled brackets over all sentences; a sentence without a tree has none."""
         return super().score(X, y)
 
     def _weight_name(self, k: int) -> str:

@@ -1,4 +1,4 @@
-"""Learning from label proportions: bags with known shares of classes in, a classifier of single rows out."""
+"""Learning from label proportions: a classifier of single rows from bags with known shares of classes."""
 
 from mercer.data.bags import Bags, bag_proportions, make_bags, sample_mixture_bags
 from mercer.proportions._base import IllPosedWarning

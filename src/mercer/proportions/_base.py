@@ -38,7 +38,7 @@ _NULL = 1e-10  # of the largest eigenvalue: directions that the instances do not
 
 
 class IllPosedWarning(UserWarning):
-    """The proportions do not determine what a method needs, such as equal shares in all bags for `MeanMap`.
+    """The proportions do not determine the model, such as equal shares in all bags for `MeanMap`.
 
     Examples
     --------
@@ -482,7 +482,7 @@ class ProportionEstimator(ClassifierMixin, KernelMethod):
     # ------------------------------------------------------------------ prediction
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """The output f of every row, or one for each row and class.
+        """Return the output f of every row, or one for each row and class.
 
         Parameters
         ----------
@@ -502,12 +502,12 @@ class ProportionEstimator(ClassifierMixin, KernelMethod):
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
     def predict(self, X: Any) -> np.ndarray:
-        """The class of every row; of several with equal outputs the first."""
+        """Return the class of every row; of several with equal outputs the first."""
         scores = self.decision_function(X)
         return self.classes_[self._winners(scores[:, None] if scores.ndim == 1 else scores)]
 
     def predict_proportions(self, X: Any, bags: Any) -> np.ndarray:
-        """The share of each class that is predicted for each bag.
+        """Return the share of each class that is predicted for each bag.
 
         Parameters
         ----------

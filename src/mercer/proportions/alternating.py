@@ -65,8 +65,8 @@ class AlternatingProportionSVM(ProportionEstimator):
     annealing : bool, "auto" or "mixed", default="auto"
         Let the weight of instances grow from ``start`` · ``C_instance`` by the factor 1 + ``step`` at a time. Without
         it, all alternation is at ``C_instance``, and the result stays near the start. "auto": from random labels, not
-        from others. "mixed": from every second of the random ones. Annealing meets the shares first, and so leaves out
-        optima that do not meet them. "mixed" finds these, which may be worse classifiers: with a small ``C`` the
+        from others. "mixed": from every second of the random ones. Annealing fits the shares first, so it misses
+        optima that violate them. "mixed" finds these, which may be worse classifiers: with a small ``C`` the
         optimum can be one class for all rows.
     step : float, default=0.5
     start : float, default=1e-5
@@ -80,13 +80,13 @@ class AlternatingProportionSVM(ProportionEstimator):
         predicted shares do not rise with the known shares of the training bags; where neither is left (equal shares,
         means of bags that mislead), it is "random".
     tol : float, default=1e-4
-        Alternation stops when the objective falls by less than this part of it. Machines are solved to a duality gap
-        of this part of ½ ‖w‖² (ten times as much while annealing).
+        Alternation stops when the objective falls by less than this part of it. Support vector machines are solved
+        to a duality gap of this share of ½ ‖w‖² (ten times as much while annealing).
     max_iter : int, default=100
         Most alternations at each weight.
     max_swaps : int, default=100
         Most labellings to try next to that of the best start, with one label changed or two of a bag exchanged. Those
-        come first that cost least while the function stays as it is. 0 for none.
+        with the lowest cost under the present function come first. 0 for none.
     random_state : int, RandomState or None
     n_jobs : int, optional
         Threads; starts run in parallel. Results do not depend on it.
@@ -106,8 +106,8 @@ class AlternatingProportionSVM(ProportionEstimator):
     dual_coef_, support_, support_objects_ :
         With a kernel: coefficients, the rows that have them, and these objects.
     labels_ : ndarray of shape (n_rows,), or of bool and shape (n_rows, n_classes)
-        The hidden labels of the training rows in the best solution. With several classes: which rows were taken for
-        which class against the rest. A row in several bags has the label of most of its memberships.
+        The hidden labels of the training rows in the best solution. With several classes: the rows used for each
+        class against the rest. A row in several bags has the label of most of its memberships.
     objective_ : float
         Of the best start.
     objectives_ : ndarray of shape (n_starts,)
@@ -129,7 +129,8 @@ class AlternatingProportionSVM(ProportionEstimator):
 
     References
     ----------
-    F. X. Yu, D. Liu, S. Kumar, T. Jebara and S.-F. Chang: ∝SVM for learning with label proportions. ICML 2013.
+    .. [Yu2013] F. X. Yu, D. Liu, S. Kumar, T. Jebara and S.-F. Chang. ∝SVM for learning with label proportions. ICML,
+       2013.
 
     Examples
     --------

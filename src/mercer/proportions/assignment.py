@@ -41,14 +41,14 @@ def assign_labels(
     bag_weight: Any = None,
     n_jobs: int | None = None,
 ) -> tuple[np.ndarray, float]:
-    """The labels of least cost for given scores.
+    """Return the labels of least cost for given scores.
 
     Parameters
     ----------
     scores : array of shape (n,)
         The output f of each row.
     bags : array of n values, or Bags
-        The bag of each row; a row is in one bag at most, and two classes are told apart. Rows without a bag need an
+        The bag of each row; a row is in one bag at most, and there are two classes. Rows without a bag need an
         entry in ``known``.
     proportions : array of shape (n_bags,), dict, Series, or a pair (low, high)
         The share of positive rows, see `Bags`. Not needed where ``bags`` has them.
@@ -74,8 +74,8 @@ def assign_labels(
     Notes
     -----
     The minimum is exact where the rows of a bag have equal weights, as they do unless ``Bags`` was given
-    ``row_weight``. With unequal ones the problem is a knapsack: rows are taken in the order of what they save for each
-    unit of weight, and then labels are flipped one by one until no flip helps.
+    ``row_weight``. With unequal ones the problem is a knapsack: rows are taken in the order of their gain per unit of
+    weight, and then single labels are flipped until no flip helps.
 
     Examples
     --------

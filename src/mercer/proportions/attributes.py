@@ -109,7 +109,7 @@ class _Attributes(Saved, Estimator):
         raise NotImplementedError
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """The score of every attribute for every row; positive where it is more likely there than not.
+        """Return the score of every attribute for every row; positive where it is more likely there than not.
 
         Parameters
         ----------
@@ -124,11 +124,11 @@ class _Attributes(Saved, Estimator):
         return np.column_stack([model.decision_function(features) for model in self.estimators_])
 
     def predict(self, X: Any) -> np.ndarray:
-        """Which attributes each row has, as 0 and 1, shape (n, n_attributes)."""
+        """Predict the attributes of each row as 0 and 1, shape (n, n_attributes)."""
         return (self.decision_function(X) > 0).astype(np.int64)
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """The probability of each attribute, shape (n, n_attributes), where the learner gives probabilities.
+        """Return the probability of each attribute, shape (n, n_attributes), where the learner gives probabilities.
 
         Parameters
         ----------
@@ -145,7 +145,7 @@ class _Attributes(Saved, Estimator):
         return np.column_stack([model.predict_proba(features)[:, 1] for model in self.estimators_])
 
     def predict_attributes(self, X: Any, kind: str = "score") -> dict[str, np.ndarray]:
-        """Attributes by name.
+        """Return the attributes by name.
 
         Parameters
         ----------
@@ -163,7 +163,7 @@ class _Attributes(Saved, Estimator):
         return dict(zip(self.attribute_names_.tolist() if self.__sklearn_is_fitted__() else [], use(X).T, strict=True))
 
     def score(self, X: Any, A: Any) -> float:
-        """The mean over attributes of the average precision of their rankings of rows.
+        """Return the mean over attributes of the average precision of their rankings of rows.
 
         Parameters
         ----------
@@ -220,7 +220,7 @@ def _spread(X: Any) -> float:
 
 
 class AttributeModeler(_Attributes):
-    """Learns attributes of rows from the share of rows that have them in each category.
+    """Learn attributes of rows from the share of rows that have them in each category.
 
     Parameters
     ----------
@@ -232,7 +232,7 @@ class AttributeModeler(_Attributes):
     C : float, default=10.0
         How strictly the default learner keeps to the shares.
     random_state : int, RandomState or None, default=None
-        Used where the learner has none of its own.
+        Used if the learner has none.
     n_jobs : int or None, default=None
         Threads over attributes.
     verbose : bool, default=False
@@ -256,6 +256,11 @@ class AttributeModeler(_Attributes):
     few categories. Where features say little about single rows, `ProportionClassifier` and `MeanMap` are safer: they
     do no more than meet the shares. `C` and the learner are best chosen on categories left out
     (``benchmarks/attributes_awa.py --parts choose``, by which the default was set).
+
+    References
+    ----------
+    .. [Yu2014c] F. X. Yu, L. Cao, M. Merler, N. Codella, T. Chen, J. R. Smith and S.-F. Chang. Modeling attributes from
+       category-attribute proportions. ACM Multimedia, 2014.
 
     Examples
     --------
@@ -417,7 +422,7 @@ class _Constant:
 
 
 class BinarizedAttributes(_Attributes):
-    """The baseline: every row has the attributes that its category has in a binary matrix; ordinary classifiers.
+    """A baseline: ordinary classifiers, where every row has the binary attributes of its category.
 
     Parameters
     ----------
@@ -500,7 +505,7 @@ class BinarizedAttributes(_Attributes):
         return validate_data(self, check_sparse("X", X), reset=False, accept_sparse="csr", dtype=np.float64)
 
     def to_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Not possible: the classifiers are scikit-learn's."""
+        """Raise an error: scikit-learn's classifiers cannot be saved."""
         raise TypeError("a BinarizedAttributes cannot be written to a model file: its classifiers are scikit-learn's")
 
 
@@ -508,7 +513,7 @@ class BinarizedAttributes(_Attributes):
 
 
 def proportions_from_similarity(S: Any, norm: str = "minmax") -> np.ndarray:
-    """Shares of attributes from similarities of categories to attributes, such as the relatedness of words.
+    """Return shares of attributes from similarities of categories to attributes, such as the relatedness of words.
 
     Parameters
     ----------
@@ -548,7 +553,7 @@ def proportions_from_similarity(S: Any, norm: str = "minmax") -> np.ndarray:
 
 
 def transfer_proportions(similarity: Any, matrix: Any) -> np.ndarray:
-    """Shares for new categories from those of similar ones: means weighted by similarity.
+    """Return shares for new categories from those of similar ones: means weighted by similarity.
 
     Parameters
     ----------
@@ -582,7 +587,7 @@ def transfer_proportions(similarity: Any, matrix: Any) -> np.ndarray:
 
 
 def discretize_proportions(matrix: Any, levels: int = 4) -> np.ndarray:
-    """Shares rounded to a few levels, as people give them: 0, 1/3, 2/3, 1 for four.
+    """Round shares to a few levels, as people give them: 0, 1/3, 2/3, 1 for four.
 
     Parameters
     ----------
@@ -609,9 +614,9 @@ def discretize_proportions(matrix: Any, levels: int = 4) -> np.ndarray:
 
 
 def average_precision_at(y_true: Any, scores: Any, k: int) -> float:
-    """Average precision of the first k places of a ranking.
+    """Average precision of the first k positions of a ranking.
 
-    The mean of the precision at the places of relevant rows among the first k, over min(k, number of relevant rows).
+    The mean of the precision at the positions of relevant rows among the first k, over min(k, number of relevant rows).
 
     Parameters
     ----------

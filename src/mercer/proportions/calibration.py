@@ -30,7 +30,7 @@ class InverseCalibration(ProportionEstimator):
     """Support vector regression on the means of bags, for classifying rows.
 
     Every bag is one point, the mean of its rows; its target is the logit of its share. The method is fast, since it
-    sees as many points as there are bags, and right where a bag of rows looks like one row of the bag's share.
+    has one point per bag. It is accurate if the mean of a bag resembles a row of the bag's share.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ class InverseCalibration(ProportionEstimator):
     n_jobs : int or None
         Threads for kernel values.
     verbose : bool, default=False
-        Show how far a long kernel matrix is.
+        Show the progress of a large kernel matrix.
 
     Attributes
     ----------
@@ -66,7 +66,7 @@ class InverseCalibration(ProportionEstimator):
         Without a kernel.
     intercept_ : ndarray
     duality_gap_ : float, or one for each class
-        (primal − dual) / primal: how far from the optimum the solution can be at most.
+        (primal − dual) / primal: an upper bound on the relative distance from the optimum.
     n_iter_ : int, or one for each class
 
     Notes
@@ -74,6 +74,10 @@ class InverseCalibration(ProportionEstimator):
     Rows whose label is known are bags of one besides, with weight 1, also where they are in a bag. When one number lies
     within the tubes of all bags (equal shares, or one bag), the best w is 0 and the method says nothing:
     `IllPosedWarning`.
+
+    References
+    ----------
+    .. [Rueping2010] S. Rüping. SVM classifier estimation from group probabilities. ICML, 2010.
 
     Examples
     --------

@@ -71,7 +71,7 @@ class ConvexProportionSVM(ProportionEstimator):
     C : float, default=1.0
         How much a row counts that is on the wrong side of its margin. Rows of a bag of weight v get C · v.
     epsilon : float, default=0.0
-        How far the share of a bag may be from its proportion, in [0, 1]. Where no count of rows is that near, the
+        Maximum deviation of the share of a bag from its proportion, in [0, 1]. Where no count of rows is that near, the
         nearest one is taken, with a warning, and the bag is in ``adjusted_bags_``.
     kernel : Kernel, "precomputed" or None
         Default: linear.
@@ -108,11 +108,11 @@ class ConvexProportionSVM(ProportionEstimator):
     objective_history_ : ndarray
         The objective after each round; never rises.
     gap_ : float
-        How far the last objective may be above the optimum over the active labellings.
+        Bound on the distance of the last objective from the optimum over the active labellings.
     converged_ : bool
         Whether the rounds ended by ``tol``.
     adjusted_bags_ : ndarray of int64
-        Numbers of the bags whose proportion no count of rows meets.
+        Indices of the bags whose share is not a whole number of rows.
 
     With several classes the last six are lists, one for each class against the rest.
 
@@ -122,13 +122,18 @@ class ConvexProportionSVM(ProportionEstimator):
     Rows whose label is known are bags of one there, with weight 1, also where they are in a bag. The form itself has no
     bias, which costs accuracy where classes differ in size.
 
-    More rounds lower the objective, not always the error: where bags are large, few labellings (``max_rounds`` of 1 to
-    3) can be the better machine. `BagCV` chooses without labels.
+    More rounds lower the objective, not always the error: with large bags, few labellings (``max_rounds`` of 1 to 3)
+    can give a better classifier. `BagCV` chooses without labels.
 
-    Rows of different weight in one bag are refused. With equal weights the best labelling of a bag along a direction is
-    its so many highest rows; with different ones it is a knapsack problem, and where no subset of the weights adds up
-    to the share there is no labelling to mix at all. `AlternatingProportionSVM`, where shares are met by a loss and not
-    exactly, and `InverseCalibration` take such weights.
+    Rows of different weight in one bag raise an error. With equal weights the best labelling of a bag along a
+    direction is its so many highest rows; with different ones it is a knapsack problem, and where no subset of the
+    weights adds up to the share there is no labelling to mix at all. `AlternatingProportionSVM`, which fits shares by
+    a loss and not exactly, and `InverseCalibration` take such weights.
+
+    References
+    ----------
+    .. [Yu2013] F. X. Yu, D. Liu, S. Kumar, T. Jebara and S.-F. Chang. ∝SVM for learning with label proportions. ICML,
+       2013.
 
     Examples
     --------

@@ -288,10 +288,10 @@ def all_starts(train: Callable[[int], Run], n_init: int, n_jobs: int, stop: thre
 
 
 class ProportionClassifier(ProportionEstimator):
-    """Learns from shares of classes by gradient: a scorer whose mean probabilities meet the shares of the bags.
+    """Learn from class proportions by gradient: a model whose mean probabilities fit the shares of the bags.
 
     The share that is predicted for a bag is the (weighted) mean of softmax probabilities of its rows. Several classes
-    are learnt at once. What is minimised is not convex; it is solved from ``n_init`` starts.
+    are learnt at once. The objective is not convex; it is solved from ``n_init`` starts.
 
     Parameters
     ----------
@@ -299,9 +299,9 @@ class ProportionClassifier(ProportionEstimator):
         How predicted and given shares are compared. Rows with labels always have the log loss.
     scorer : None, "linear", "mlp", torch.nn.Module or object, default=None
         The function of features. None is linear; ``"mlp"`` has a layer of 32 tanh units. A module of torch takes rows
-        and gives ``n_classes`` outputs (or one for two classes); its weights are where the first start begins, others
-        begin from its layers' ``reset_parameters``, and it needs ``pip install mercer[torch]``. Any other object has
-        the methods ``start(n_features, n_outputs, scale, random)`` (a vector w to begin with),
+        and gives ``n_classes`` outputs (or one for two classes); the first start uses its weights, others call
+        ``reset_parameters`` of its layers, and it needs ``pip install mercer[torch]``. Any other object has
+        the methods ``start(n_features, n_outputs, scale, random)`` (an initial vector w),
         ``decay(n_features, n_outputs)`` (1 for each weight that is penalised, 0 for others),
         ``scores(w, X, n_outputs)`` and ``gradient(w, X, G)``, the gradient of Σ G ∘ scores.
     alpha : float, default=1e-3
@@ -660,7 +660,7 @@ class ProportionClassifier(ProportionEstimator):
     # ------------------------------------------------------------------ prediction
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """The score of every row, or one for each row and class; `predict_proba` is their softmax.
+        """Return the score of every row, or one for each row and class; `predict_proba` is their softmax.
 
         Parameters
         ----------
@@ -698,7 +698,7 @@ class ProportionClassifier(ProportionEstimator):
         return np.asarray(scores)
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """The probability of each class for every row.
+        """Return the probability of each class for every row.
 
         Parameters
         ----------
@@ -712,7 +712,7 @@ class ProportionClassifier(ProportionEstimator):
         return probabilities(scores[:, None] if scores.ndim == 1 else scores)
 
     def predict_proportions(self, X: Any, bags: Any, soft: bool = False) -> np.ndarray:
-        """The share of each class that is predicted for each bag.
+        """Return the share of each class that is predicted for each bag.
 
         Parameters
         ----------

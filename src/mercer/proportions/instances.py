@@ -1,4 +1,4 @@
-"""Labels of bags instead of proportions: a positive bag has at least one positive row, a negative bag none (II-22).
+"""Labels of bags instead of proportions: a positive bag has at least one positive row, a negative bag none.
 
 With f(x) = ⟨w, φ(x)⟩ + b, both machines minimise ½‖w‖² + C Σ hinge(y_i f(x_i)),
 
@@ -52,7 +52,7 @@ class MultipleInstanceSVM(ProportionEstimator):
     max_iter : int, default=50
         Most turns.
     tol : float, default=1e-3
-        Tolerance of a machine.
+        Tolerance of a support vector machine.
     n_jobs : int, optional
         Threads of the kernel.
     verbose : bool, default=False
@@ -71,16 +71,16 @@ class MultipleInstanceSVM(ProportionEstimator):
 
     Notes
     -----
-    The turns of ``"mi"`` end at a local minimum. They start twice, with all rows of positive bags as positive [1]_ and
-    with the signs of a machine of the means of positive bags, and the smaller objective is kept.
+    The turns of ``"mi"`` end at a local minimum. They start twice, with all rows of positive bags as positive
+    [Andrews2002]_ and with the signs of a classifier of the means of positive bags, and the smaller objective is kept.
 
     A negative bag is taken at its word: all its rows are negative. Where labels of bags are noisy, or positive bags
     have many positive rows, learn from proportions (`AlternatingProportionSVM`).
 
     References
     ----------
-    .. [1] S. Andrews, I. Tsochantaridis and T. Hofmann, "Support vector machines for multiple-instance learning",
-       NIPS 2002.
+    .. [Andrews2002] S. Andrews, I. Tsochantaridis and T. Hofmann. Support vector machines for multiple-instance
+       learning. NIPS, 2002.
 
     Examples
     --------
@@ -180,7 +180,7 @@ class MultipleInstanceSVM(ProportionEstimator):
     # ------------------------------------------------------------------ bags
 
     def bag_scores(self, X: Any, bags: Any) -> np.ndarray:
-        """The largest output in each bag.
+        """Return the largest output in each bag.
 
         Parameters
         ----------
@@ -199,7 +199,7 @@ class MultipleInstanceSVM(ProportionEstimator):
         return np.asarray(np.maximum.reduceat(scores[made.members], made.offsets[:-1], axis=0))
 
     def predict_bags(self, X: Any, bags: Any) -> np.ndarray:
-        """The label of each bag: positive where any of its rows is.
+        """Return the label of each bag: positive where any of its rows is.
 
         Parameters
         ----------

@@ -49,7 +49,7 @@ class MeanMap(ProportionEstimator):
         Weight of ‖w‖² (λ in the literature).
     weighted : bool, default=True
         Weigh bags by their number of rows when class means are estimated: the mean of a large bag is known better.
-        With False bags count alike. ``bag_weight`` multiplies either.
+        With False all bags have the same weight. ``bag_weight`` multiplies either.
     laplacian : float or None, default=None
         γ: class means that vary from bag to bag, smoothly over similar bags. None: the same in all bags.
     similarity : float, array of shape (n_bags, n_bags) or None, default=None
@@ -76,7 +76,7 @@ class MeanMap(ProportionEstimator):
     n_jobs : int or None
         Threads for kernel values.
     verbose : bool, default=False
-        Show how far a long kernel matrix is.
+        Show the progress of a large kernel matrix.
 
     Attributes
     ----------
@@ -92,7 +92,7 @@ class MeanMap(ProportionEstimator):
         Estimated means of the rest and of the class: with two classes in the order of ``classes_``, with more one array
         for each class against the rest. Not with a kernel. With ``laplacian`` the averages over bags.
     gradient_norm_ : float, or one for each class
-        Where training stopped. The objective is within gradient_norm_² / (4 α) of its minimum for the offset at hand.
+        Where training stopped. The objective is within gradient_norm_² / (4 α) of its minimum for the present offset.
     n_iter_ : int, or one for each class
 
     Notes
@@ -101,6 +101,11 @@ class MeanMap(ProportionEstimator):
     bag. With equal shares in all bags the class means are not determined: both are then taken to be the mean of all
     rows, with an `IllPosedWarning`. With labels for all rows and no bags this is logistic regression. A share over all
     rows of 0 or 1 is moved in by 1 / (2 N + 2), where the offset would be infinite.
+
+    References
+    ----------
+    .. [Quadrianto2009] N. Quadrianto, A. Smola, T. Caetano and Q. Le. Estimating labels from label proportions. Journal
+       of Machine Learning Research 10, 2009.
 
     Examples
     --------

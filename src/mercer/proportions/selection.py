@@ -40,7 +40,7 @@ LOSSES = ("absolute", "squared")
 
 
 def proportion_risk(predicted: Any, bags: Any, proportions: Any = None, *, loss: str = "absolute") -> float:
-    """The mean loss of predicted shares of bags.
+    """Return the mean loss of predicted shares of bags.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ def proportion_risk(predicted: Any, bags: Any, proportions: Any = None, *, loss:
 
 
 def bag_score(estimator: Any, X: Any, bags: Any, proportions: Any = None) -> float:
-    """Minus the mean absolute error of the shares that a fitted classifier predicts. Larger is better, 0 is perfect.
+    """Return minus the mean absolute error of the predicted shares. Larger is better, 0 is perfect.
 
     Parameters
     ----------
@@ -110,11 +110,11 @@ def bag_score(estimator: Any, X: Any, bags: Any, proportions: Any = None) -> flo
 
 
 class ConstantAnswerWarning(UserWarning):
-    """The predicted shares of bags are no nearer to the known ones than one share that is the same for all bags.
+    """The predicted shares of bags are no better than a constant share for all bags.
 
     Nothing then shows that the model tells rows apart: more rows, more or smaller bags, or other features are needed.
-    On held-out bags (`BagCV`) almost every model of pure noise gives this warning, and some useful ones, too, since
-    shares of predicted labels have noise of their own.
+    On held-out bags (`BagCV`) almost every model of pure noise raises this warning, and so do some useful models,
+    since shares of predicted labels are noisy.
 
     Examples
     --------
@@ -199,7 +199,7 @@ def _best_has(name: str) -> Callable[[Any], bool]:
 class BagCV(MetaEstimatorMixin, ClassifierMixin, Estimator):
     """A search for parameters by cross-validation over whole bags.
 
-    Every combination is fitted to some bags and judged by the shares that it predicts for the others. Labels of single
+    Every combination is fitted to some bags and scored by the shares that it predicts for the others. Labels of single
     rows, where there are any, are used for fitting only.
 
     Parameters
@@ -209,7 +209,7 @@ class BagCV(MetaEstimatorMixin, ClassifierMixin, Estimator):
     param_grid : dict of lists, or a list of such dicts
         Combinations to try.
     cv : int or iterable of (training bags, held-out bags), default=5
-        Number of folds, or numbers of bags (places in ``Bags.names``).
+        Number of folds, or indices of bags (positions in ``Bags.names``).
     scoring : {"absolute", "squared"} or callable, default="absolute"
         Minus this `proportion_risk`; or a function (estimator, X, bags) that is larger for better ones.
     refit : bool, default=True
@@ -451,7 +451,7 @@ class BagCV(MetaEstimatorMixin, ClassifierMixin, Estimator):
         return np.asarray(self._best().classes_)
 
     def predict(self, X: Any) -> np.ndarray:
-        """The class of every row, by the best estimator."""
+        """Return the class of every row, by the best estimator."""
         return np.asarray(self._best().predict(X))
 
     @available_if(_best_has("decision_function"))
@@ -470,7 +470,7 @@ class BagCV(MetaEstimatorMixin, ClassifierMixin, Estimator):
         return np.asarray(self._best().predict_proportions(X, bags))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Accuracy of the best estimator on labelled rows."""
+        """Return the accuracy of the best estimator on labelled rows."""
         return float(super().score(X, y, sample_weight))
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -531,7 +531,7 @@ def _shared(bags: Bags, train: np.ndarray, test: np.ndarray) -> bool:
 
 
 class MajorityBag(Saved, ClassifierMixin, Estimator):
-    """The baseline that knows nothing but groups: every row gets the majority of its group.
+    """The baseline that uses only groups: every row gets the majority of its group.
 
     Attributes
     ----------
@@ -580,7 +580,7 @@ class MajorityBag(Saved, ClassifierMixin, Estimator):
         return self
 
     def predict(self, X: Any) -> np.ndarray:
-        """The majority of the group of every row.
+        """Return the majority of the group of every row.
 
         Parameters
         ----------

@@ -99,7 +99,7 @@ def averages(scores: np.ndarray, segments: Segments, n: int) -> np.ndarray:
 
 
 class VideoEventDetector(Saved, Estimator):
-    """Finds events in videos, and the frames that show them, from labels of whole videos.
+    """Detect events in videos, and the frames that show them, from labels of whole videos.
 
     A video is a bag of segments of several lengths, with share 1 of positive ones where the video has the event and 0
     elsewhere, and a learner from proportions gives a function of segments.
@@ -108,7 +108,7 @@ class VideoEventDetector(Saved, Estimator):
     ----------
     granularities : sequence of integers and "all", default=(1, 3, 5, "all")
         Lengths of segments in frames; ``"all"`` is the whole video. ``("all",)`` alone is one feature vector for each
-        video, the bag of words of a video. What was learnt from some lengths may be applied to others: set this
+        video, the bag of words of a video. A model learnt from some lengths can be applied to others: set this
         parameter again after `fit`.
     stride : int, default=1
         Frames between the beginnings of segments of one length.
@@ -122,7 +122,7 @@ class VideoEventDetector(Saved, Estimator):
         held-out videos equally well (``benchmarks/video_events.py --parts choose``); for others choose it by
         cross-validation.
     random_state : int, RandomState or None, default=None
-        Used where the learner has none of its own.
+        Used if the learner has none.
     n_jobs : int or None, default=None
         Threads; several events are learnt in parallel.
     verbose : bool, default=False
@@ -141,6 +141,11 @@ class VideoEventDetector(Saved, Estimator):
     See Also
     --------
     MultipleInstanceSVM : one frame is enough to make a video positive.
+
+    References
+    ----------
+    .. [Lai2014] K.-T. Lai, F. X. Yu, M.-S. Chen and S.-F. Chang. Video event detection by inferring temporal instance
+       labels. CVPR, 2014.
 
     Examples
     --------
@@ -316,7 +321,7 @@ class VideoEventDetector(Saved, Estimator):
         return values[:, 0] if values.shape[1] == 1 and not self.multilabel_ else values
 
     def score_videos(self, videos: Any) -> np.ndarray:
-        """How much of the event there is in each video: the mean score of its segments, weighted by their lengths.
+        """Score the event in each video: the mean score of its segments, weighted by their lengths.
 
         Parameters
         ----------
@@ -332,18 +337,18 @@ class VideoEventDetector(Saved, Estimator):
         return self._squeezed(self._averages(pooled(frames, segments, self.pooling), segments, len(lengths)))
 
     def decision_function(self, videos: Any) -> np.ndarray:
-        """The same as `score_videos`, by scikit-learn's name."""
+        """Return the same as `score_videos`, by scikit-learn's name."""
         return self.score_videos(videos)
 
     def predict(self, videos: Any) -> np.ndarray:
-        """The class of each video; with a matrix of labels in `fit` the events with a positive score, as 0 and 1."""
+        """Predict the class of each video; after a matrix of labels in `fit`, the events with a positive score."""
         scores = self.score_videos(videos)
         if self.multilabel_:
             return (scores > 0).astype(np.int64)
         return self.classes_[(scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)]
 
     def frame_scores(self, videos: Any) -> list[np.ndarray]:
-        """The score of every frame: the mean score of the segments that cover it.
+        """Return the score of every frame: the mean score of the segments that cover it.
 
         Parameters
         ----------
@@ -365,7 +370,7 @@ class VideoEventDetector(Saved, Estimator):
         return [self._squeezed(part) for part in np.split(means, np.cumsum(lengths)[:-1])]
 
     def top_instances(self, video: Any, n: int = 5, *, event: Any = None, granularity: Any = None) -> list[slice]:
-        """The segments of a video with the highest scores, best first.
+        """Return the segments of a video with the highest scores, best first.
 
         Parameters
         ----------
@@ -406,7 +411,7 @@ class VideoEventDetector(Saved, Estimator):
         return int(found[0])
 
     def score(self, videos: Any, y: Any) -> float:
-        """The average precision of the ranking of videos; with several events the mean over them.
+        """Return the average precision of the ranking of videos; with several events the mean over them.
 
         Parameters
         ----------
@@ -431,7 +436,7 @@ class VideoEventDetector(Saved, Estimator):
 
     @staticmethod
     def fuse(detectors: Sequence[VideoEventDetector], views: Sequence[Any], weights: Any = None) -> np.ndarray:
-        """Scores of videos that are described in several ways, one detector for each (late fusion).
+        """Return the scores of videos that are described in several ways, one detector for each (late fusion).
 
         Scores are made comparable by the mean and standard deviation that they had in training.
 

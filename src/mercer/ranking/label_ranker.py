@@ -28,7 +28,7 @@ Decomposition = Callable[[Graph], Sequence[Graph]]
 
 
 class LabelRanker(LinearRanker):
-    """Learn to put the labels of an example in order.
+    """Learn to rank the labels of an example.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ class LabelRanker(LinearRanker):
     classes_ : array of labels, sorted
     coef_ : array of shape (n_labels, n_features)
     intercept_ : array of shape (n_labels,)
-    history_ : dict of lists, one value an iteration
+    history_ : dict of lists, one value per iteration
     solver_ : str, the solver that ran
     converged_ : bool
     interrupted_ : bool, whether Ctrl-C ended the training
@@ -245,17 +245,17 @@ class LabelRanker(LinearRanker):
     # ------------------------------------------------------------------ prediction
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """The scores ⟨w_u, x⟩ + intercept of all labels, an array (n, n_labels)."""
+        """Return the scores ⟨w_u, x⟩ + intercept of all labels, an array (n, n_labels)."""
         X = self._rows(X)
         return np.asarray(X @ self.coef_.T) + self.intercept_
 
     def predict(self, X: Any) -> np.ndarray:
-        """The labels from the best to the worst, an array (n, n_labels); equal scores in the order of the labels."""
+        """Return the labels from best to worst, an array (n, n_labels); ties are in the order of the labels."""
         order = np.argsort(-self.decision_function(X), axis=1, kind="stable")
         return self.classes_[order]
 
     def score(self, X: Any, y: Sequence[Sequence[Edge]]) -> float:
-        """The share of preferences that the predicted rankings respect, ties half: a mean over all edges."""
+        """Return the share of preferences that the predicted rankings respect, ties half: a mean over all edges."""
         return self._quality(self._flat(self), *self._read(X, y))
 
     # ------------------------------------------------------------------ model files

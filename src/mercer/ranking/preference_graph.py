@@ -4,7 +4,7 @@
     label sets   bipartite:              (u, v) for all u in the set and v outside
     a ranking    the order's whole graph: (u, v) for all u before v
 
-An edge from a label to itself, or a pair of labels preferred to each other, has no margin to learn and is refused;
+An edge from a label to itself, or a pair of labels preferred to each other, has no margin to learn and raises an error;
 longer cycles are conflicting wishes, which a soft margin can take.
 """
 
@@ -23,7 +23,7 @@ Graph: TypeAlias = list[Edge]
 
 
 def from_label(y: Sequence[Any], classes: Sequence[Any] | None = None) -> list[Graph]:
-    """Each label as the star from it to all others: multiclass classification.
+    """Convert each label to the star from it to all others: multiclass classification.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ def from_label(y: Sequence[Any], classes: Sequence[Any] | None = None) -> list[G
 
 
 def from_multilabel(Y: Any, classes: Sequence[Any] | None = None) -> list[Graph]:
-    """Each set of labels as the bipartite graph from its labels to all others.
+    """Convert each set of labels to the bipartite graph from its labels to all others.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ def from_multilabel(Y: Any, classes: Sequence[Any] | None = None) -> list[Graph]
 
 
 def from_ranking(rankings: Iterable[Sequence[Any]]) -> list[Graph]:
-    """Each ranking, best label first, as the graph of all its pairs; labels that are left out are not compared.
+    """Convert each ranking, best label first, to the graph of all its pairs; missing labels are not compared.
 
     Parameters
     ----------

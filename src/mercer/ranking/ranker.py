@@ -29,13 +29,13 @@ _MOST_GRADES = 256
 
 
 class Ranker(LinearRanker):
-    """Learn to put examples in order.
+    """Learn to rank examples.
 
     Parameters
     ----------
     measure : {"pairs", "roc-area", "average-precision", "f1"}, default="pairs"
-        What is trained. ``"pairs"``: every pair of examples of one group with different grades should be in the right
-        order with a margin, the RankSVM; grades may be any numbers. The others need two classes and bound
+        What is trained. ``"pairs"``: every pair of examples of one group with different grades should be in the
+        correct order with a margin, the RankSVM; grades may be any numbers. The others need two classes and bound
         1 − measure of each group as a whole: a group is one training example.
     loss : {"hinge", "squared-hinge"}, default="hinge"
         Of a pair. The other measures have the hinge only (margin rescaling).
@@ -76,12 +76,19 @@ class Ranker(LinearRanker):
     thresholds_ : array of shape (n_grades − 1,) or None
         For ``"pairs"``: the scores at which :meth:`predict_grades` goes to the next grade; None for more than 256
         grades.
-    history_ : dict of lists, one value an iteration
+    history_ : dict of lists, one value per iteration
     solver_ : str, the solver that ran
     converged_ : bool
     interrupted_ : bool, whether Ctrl-C ended the training
     n_iter_ : int
     n_features_in_ : int
+
+    References
+    ----------
+    .. [Joachims2002] T. Joachims. Optimizing search engines using clickthrough data. KDD, 2002.
+    .. [Joachims2005] T. Joachims. A support vector method for multivariate performance measures. ICML, 2005.
+    .. [Yue2007] Y. Yue, T. Finley, F. Radlinski and T. Joachims. A support vector method for optimizing average
+       precision. SIGIR, 2007.
 
     Examples
     --------
@@ -266,17 +273,17 @@ class Ranker(LinearRanker):
     # ------------------------------------------------------------------ prediction
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """The scores ⟨w, x⟩ + intercept, higher is better."""
+        """Return the scores ⟨w, x⟩ + intercept, higher is better."""
         X = self._rows(X)
         return np.asarray(X @ self.coef_) + self.intercept_
 
     def predict(self, X: Any) -> np.ndarray:
-        """The scores; for measure "f1" the labels."""
+        """Return the scores; for measure "f1" the labels."""
         scores = self.decision_function(X)
         return self.classes_[(scores > 0).astype(int)] if self.measure == "f1" else scores
 
     def predict_grades(self, X: Any) -> np.ndarray:
-        """The grades, for ``measure="pairs"``: ordinal regression.
+        """Return the grades, for ``measure="pairs"``: ordinal regression.
 
         The thresholds between grades are fitted to the training examples' scores: each next grade begins where the
         number of examples on the wrong side of the threshold is least. Together they have the least possible sum
@@ -292,7 +299,7 @@ class Ranker(LinearRanker):
         return self.classes_[np.searchsorted(self.thresholds_, scores, side="right")]
 
     def score(self, X: Any, y: Any, groups: Any = None) -> float:
-        """The measure itself.
+        """Return the measure itself.
 
         For "pairs" the share of pairs in the right order (ties count half), see
         :func:`mercer.metrics.pairwise_error`; otherwise the mean over groups of ROC area, average precision or F1.

@@ -1,4 +1,4 @@
-"""Recognition by sparse codes: a query as a combination of few training images, and whose images these are."""
+"""Recognition by sparse codes: the query as a combination of a few training images, whose class is predicted."""
 
 from mercer.recognition.classifier import CodeClassifier, SparseRepresentationClassifier
 from mercer.recognition.coder import SparseCoder

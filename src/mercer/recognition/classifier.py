@@ -154,15 +154,15 @@ class SparseRepresentationClassifier(_Gallery):
     atoms_ : ndarray of shape (n_rows, n_components)
         The projected training rows.
     labels_ : ndarray of int of shape (n_rows,)
-        Their classes, as places in ``classes_``.
+        Their classes, as indices in ``classes_``.
     projection_ : transformer or None
         The fitted projection.
 
     References
     ----------
-    .. [1] J. Wright, A. Y. Yang, A. Ganesh, S. S. Sastry and Y. Ma. Robust face recognition via sparse representation.
-       IEEE Transactions on Pattern Analysis and Machine Intelligence, 2009.
-    .. [2] Q. Shi, H. Li and C. Shen. Rapid face recognition using hashing. CVPR, 2010.
+    .. [Wright2009] J. Wright, A. Y. Yang, A. Ganesh, S. S. Sastry and Y. Ma. Robust face recognition via sparse
+       representation. IEEE Transactions on Pattern Analysis and Machine Intelligence 31, 2009.
+    .. [Shi2010] Q. Shi, H. Li and C. Shen. Rapid face recognition using hashing. CVPR, 2010.
 
     Examples
     --------
@@ -404,7 +404,7 @@ class CodeClassifier(_Gallery):
     atoms_ : ndarray of shape (n_rows, n_components)
         The projected training rows.
     labels_ : ndarray of int of shape (n_rows,)
-        Their classes, as places in ``classes_``.
+        Their classes, as indices in ``classes_``.
     projection_ : transformer or None
         The fitted projection.
 

@@ -105,8 +105,11 @@ class SparseCoder(Coding, Saved, ClassNamePrefixFeaturesOutMixin, TransformerMix
 
     References
     ----------
-    .. [1] Y. C. Pati, R. Rezaiifar and P. S. Krishnaprasad. Orthogonal matching pursuit. Asilomar, 1993.
-    .. [2] S. S. Chen, D. L. Donoho and M. A. Saunders. Atomic decomposition by basis pursuit. SIAM Review, 2001.
+    .. [Pati1993] Y. C. Pati, R. Rezaiifar and P. S. Krishnaprasad. Orthogonal matching pursuit: recursive function
+       approximation with applications to wavelet decomposition. Asilomar Conference on Signals, Systems and Computers,
+       1993.
+    .. [Chen2001] S. S. Chen, D. L. Donoho and M. A. Saunders. Atomic decomposition by basis pursuit. SIAM Review 43,
+       2001.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Registration: the motion that takes one point cloud onto another, with the evidence for it."""
+"""Point cloud registration: the motion that aligns one point cloud with another, with evidence."""
 
 from mercer.registration._clouds import estimate_normals
 from mercer.registration.icp import ICP

@@ -197,7 +197,8 @@ def umeyama(
 
     References
     ----------
-    .. [1] S. Umeyama. Least-squares estimation of transformation parameters between two point patterns. PAMI 13, 1991.
+    .. [Umeyama1991] S. Umeyama. Least-squares estimation of transformation parameters between two point patterns. IEEE
+       Transactions on Pattern Analysis and Machine Intelligence 13, 1991.
     """
     w = np.full(len(x), 1 / len(x)) if weights is None else weights / weights.sum()
     mx, my = w @ x, w @ y

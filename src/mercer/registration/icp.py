@@ -19,17 +19,17 @@ KINDS = ("point", "plane", "generalized")
 
 
 class ICP(Registration):
-    """Align clouds that nearly lie on each other, by iterative closest points.
+    """Align clouds that are nearly aligned, by iterative closest points.
 
     Parameters
     ----------
     kind : {"generalized", "plane", "point"}, default="generalized"
-        What is minimised over the pairs: distances of points to points [1]_, to the tangent planes of the target [2]_,
-        or of planes to planes [3]_, which is the most accurate where clouds sample surfaces. Normals that a
-        :class:`~mercer.data.PointCloud` does not have are estimated.
+        What is minimised over the pairs: distances of points to points [Besl1992]_, to the tangent planes of the target
+        [Chen1992]_, or of planes to planes [Segal2009]_, which is the most accurate where clouds sample surfaces.
+        Normals that a :class:`~mercer.data.PointCloud` does not have are estimated.
     overlap : float, default=1.0
-        Share of the source points to use in each iteration, nearest first (trimmed ICP [4]_). Below the share that
-        really overlaps, the rest cannot pull the pose aside.
+        Share of the source points to use in each iteration, nearest first (trimmed ICP [Chetverikov2005]_). Below the
+        share that really overlaps, the rest cannot pull the pose aside.
     max_distance : float, optional
         Points farther from the target are left out. By default none are.
     scale : bool, default=False
@@ -66,11 +66,13 @@ class ICP(Registration):
 
     References
     ----------
-    .. [1] P. Besl and N. McKay. A method for registration of 3-D shapes. PAMI 14, 1992.
-    .. [2] Y. Chen and G. Medioni. Object modelling by registration of multiple range images. IVC 10, 1992.
-    .. [3] A. Segal, D. Haehnel and S. Thrun. Generalized-ICP. RSS, 2009.
-    .. [4] D. Chetverikov, D. Stepanov and P. Krsek. Robust Euclidean alignment of 3D point sets: the trimmed iterative
-           closest point algorithm. IVC 23, 2005.
+    .. [Besl1992] P. Besl and N. McKay. A method for registration of 3-D shapes. IEEE Transactions on Pattern Analysis
+       and Machine Intelligence 14, 1992.
+    .. [Chen1992] Y. Chen and G. Medioni. Object modelling by registration of multiple range images. Image and Vision
+       Computing 10, 1992.
+    .. [Segal2009] A. Segal, D. Haehnel and S. Thrun. Generalized-ICP. Robotics: Science and Systems, 2009.
+    .. [Chetverikov2005] D. Chetverikov, D. Stepanov and P. Krsek. Robust Euclidean alignment of 3D point sets: the
+       trimmed iterative closest point algorithm. Image and Vision Computing 23, 2005.
     """
 
     def __init__(

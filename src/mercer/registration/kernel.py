@@ -2,7 +2,7 @@
 
 A cloud is a Gaussian in the feature space of the kernel k(x, y) = exp(−‖x − y‖²/2σ²): mean μ, and principal components
 u_k = Σ_j β_kj φ(x_j) from kernel PCA. Turning the components of the source onto those of the target, and asking which
-motion P of the points does the same, gives the objective [Xio2013]
+motion P of the points does the same, gives the objective [Xiong2013]
 
     O(P) = Σ_t w_t [ Σ_k s_k ⟨u_k, φ(x_t) − μ⟩ f_k(P x_t) + μ'(P x_t) ],    f_k(y) = ⟨u'_k, φ(y)⟩ = Σ_j β'_kj k(y_j, y)
 
@@ -182,7 +182,7 @@ class KernelRegistration(Registration):
     n_components : int, default=3
         Principal components D. There are 2^D sign patterns, each the start of an ascent.
     n_points : int, default=100
-        Points that stand for each cloud in the kernel matrices: means of grid cells, weighted by their counts.
+        Points that represent each cloud in the kernel matrices: means of grid cells, weighted by their counts.
     features : {"grid", "nystrom"}, default="grid"
         What components are computed from: the ``n_points`` means alone, or all points by Nyström features of the
         kernel. The cost grows linearly with the number of points in both cases.
@@ -220,8 +220,8 @@ class KernelRegistration(Registration):
 
     References
     ----------
-    .. [1] H. Xiong, S. Szedmak and J. Piater. Efficient, general point cloud registration with kernel feature maps.
-           CRV, 2013.
+    .. [Xiong2013] H. Xiong, S. Szedmak and J. Piater. Efficient, general point cloud registration with kernel feature
+       maps. CRV, 2013.
     """
 
     def __init__(

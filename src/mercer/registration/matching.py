@@ -25,7 +25,7 @@ __all__ = ["FeatureMatching"]
 
 
 class FeatureMatching(Registration):
-    """Align clouds that overlap in part, with outliers, from any rotation, by matching local descriptors.
+    """Align partially overlapping clouds with outliers, from any rotation, by matching local descriptors.
 
     Two or three dimensions. In two, descriptors hold less (angles in a plane), and outlines work better than areas.
 
@@ -67,9 +67,9 @@ class FeatureMatching(Registration):
 
     References
     ----------
-    .. [1] R. Rusu, N. Blodow and M. Beetz. Fast point feature histograms (FPFH) for 3D registration. ICRA, 2009.
-    .. [2] Z. Chen, K. Sun, F. Yang and W. Tao. SC²-PCR: a second order spatial compatibility for efficient and robust
-           point cloud registration. CVPR, 2022.
+    .. [Rusu2009] R. Rusu, N. Blodow and M. Beetz. Fast point feature histograms (FPFH) for 3D registration. ICRA, 2009.
+    .. [Chen2022] Z. Chen, K. Sun, F. Yang and W. Tao. SC²-PCR: a second order spatial compatibility for efficient and
+       robust point cloud registration. CVPR, 2022.
     """
 
     def __init__(

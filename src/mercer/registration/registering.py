@@ -25,7 +25,7 @@ METHODS = ("auto", "kernel", "matching", "icp")
 
 
 class UncertainPoseWarning(UserWarning):
-    """The pose that was found could also fit by chance, or several poses fit equally well."""
+    """The pose may fit by chance, or several poses fit equally well."""
 
 
 def register(

@@ -19,7 +19,7 @@ def move(transform: np.ndarray, points: np.ndarray) -> np.ndarray:
 
 @dataclass
 class RegistrationResult:
-    """The motion that takes the source onto the target, and the evidence for it.
+    """The motion that aligns the source with the target, and the evidence for it.
 
     Examples
     --------

@@ -3,11 +3,11 @@
 All minimise Σ_ij w_ij ‖s R x_i + b − y_j‖², with weights w_ij between 0 and 1 in place of nearest neighbours:
 
     SoftAssign           Σ_i w_ij = Σ_j w_ij = 1 up to points without a partner, by Sinkhorn's iteration at a falling
-                         temperature T: w_ij ∝ exp(−‖…‖²/2T) [Gol1998]
+                         temperature T: w_ij ∝ exp(−‖…‖²/2T) [Gold1998]
     MixtureRegistration  max Σ_ij exp(−‖R x_i + b − y_j‖²/4σ²), the L2 distance between mixtures of Gaussians, at
-                         falling σ [Jia2011]
+                         falling σ [Jian2011]
     CoherentPointDrift   EM for points y_j drawn from Gaussians around the moved x_i and a share ω of uniform outliers
-                         [Myr2010]
+                         [Myronenko2010]
 
 They need a start within about 60 degrees; their cost is n m an iteration.
 """
@@ -88,8 +88,8 @@ class SoftAssign(Registration):
 
     References
     ----------
-    .. [1] S. Gold, A. Rangarajan, C.-P. Lu, S. Pappu and E. Mjolsness. New algorithms for 2D and 3D point matching:
-           pose estimation and correspondence. Pattern Recognition 31, 1998.
+    .. [Gold1998] S. Gold, A. Rangarajan, C.-P. Lu, S. Pappu and E. Mjolsness. New algorithms for 2D and 3D point
+       matching: pose estimation and correspondence. Pattern Recognition 31, 1998.
     """
 
     def __init__(
@@ -182,7 +182,8 @@ class MixtureRegistration(Registration):
 
     References
     ----------
-    .. [1] B. Jian and B. Vemuri. Robust point set registration using Gaussian mixture models. PAMI 33, 2011.
+    .. [Jian2011] B. Jian and B. Vemuri. Robust point set registration using Gaussian mixture models. IEEE Transactions
+       on Pattern Analysis and Machine Intelligence 33, 2011.
     """
 
     def __init__(
@@ -226,7 +227,7 @@ class MixtureRegistration(Registration):
 
 
 class CoherentPointDrift(Registration):
-    """Align clouds by expectation maximisation, with a share of outliers: rigid, with a factor, or affine.
+    """Align clouds by expectation maximisation, with a share of outliers: rigid, similarity or affine.
 
     Parameters
     ----------
@@ -264,7 +265,8 @@ class CoherentPointDrift(Registration):
 
     References
     ----------
-    .. [1] A. Myronenko and X. Song. Point set registration: coherent point drift. PAMI 32, 2010.
+    .. [Myronenko2010] A. Myronenko and X. Song. Point set registration: coherent point drift. IEEE Transactions on
+       Pattern Analysis and Machine Intelligence 32, 2010.
     """
 
     saved = Registration.saved | Fields(variance_=Number(0.0))

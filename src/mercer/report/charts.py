@@ -63,7 +63,7 @@ def heat_map(
     matrix : array of shape (rows, columns)
         The values.
     row_labels, column_labels : sequence of str
-        One name a row, one a column.
+        One name per row, one per column.
     diverging : bool, default=True
         Blue above zero, orange below, zero in the middle; otherwise one colour, from zero (or from the
         smallest value, where some are negative) to the largest.
@@ -644,7 +644,7 @@ def grey_image(array: ArrayLike, *, scale: int = 6) -> Html:
     Parameters
     ----------
     array : array of shape (rows, columns)
-        Bytes (uint8) are grey levels as they are. Other values are stretched: the smallest is black, the
+        Bytes (uint8) are grey levels. Other values are stretched: the smallest is black, the
         largest white. Entries that are not finite are black.
     scale : int, default=6
         Size of an entry on the page.

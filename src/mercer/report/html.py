@@ -21,7 +21,7 @@ __all__ = ["Html", "columns", "figure", "page", "paragraph", "section", "table",
 
 
 class Html(str):
-    """A string of markup, to be used as it is. Wrap your own markup in it; never text from elsewhere.
+    """A string of markup that is not escaped. Wrap your own markup in it; never text from elsewhere.
 
     Examples
     --------
@@ -102,7 +102,7 @@ def paragraph(*content: Any) -> Html:
     Parameters
     ----------
     *content : str, number or Html
-        What it says, joined without spaces.
+        The content, joined without spaces.
 
     Returns
     -------
@@ -127,7 +127,8 @@ def table(rows: Iterable[Sequence[Any]], header: Sequence[Any], align: str | Non
     header : sequence
         The names of the columns.
     align : str, optional
-        One letter a column, ``l``, ``c`` or ``r``. By default numbers go right and everything else left.
+        One letter a column, ``l``, ``c`` or ``r``. By default numbers are right-aligned and all other cells
+        left-aligned.
 
     Returns
     -------

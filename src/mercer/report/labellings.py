@@ -95,7 +95,7 @@ def plot_labelling(
     label: int | None = None,
     width: float = 260.0,
 ) -> Html:
-    """An image and its label maps side by side: image, truth, answer, errors, probabilities.
+    """Draw an image and its label maps side by side: image, truth, prediction, errors, probabilities.
 
     Parameters
     ----------
@@ -103,7 +103,7 @@ def plot_labelling(
     truth : array of shape (H, W), optional
         Labels of pixels.
     prediction : array of shape (H, W), or mapping of names to such arrays, optional
-        One answer, whose wrong pixels are marked in a panel of their own if the truth is there; or several, side by
+        One prediction, whose wrong pixels are marked in a separate panel if the truth is given; or several, side by
         side with the share of pixels that are wrong.
     marginals : array of shape (H, W, labels), optional
         Probabilities; drawn for one label.
@@ -171,7 +171,7 @@ def _hex(colour: np.ndarray) -> str:
 def labelling_picture(
     image: Any = None, truth: Any = None, prediction: Any = None, marginals: Any = None, *, label: int | None = None
 ) -> np.ndarray:
-    """The panels of :func:`plot_labelling` as one array of pixels (H, W′, 3), for a file.
+    """Return the panels of :func:`plot_labelling` as one array of pixels (H, W′, 3), for a file.
 
     Examples
     --------
@@ -187,7 +187,7 @@ def labelling_picture(
 
 
 def write_png(path: Any, pixels: ArrayLike) -> None:
-    """Writes an array of pixels (H, W, 3), 0 to 255, to a PNG file.
+    """Write an array of pixels (H, W, 3), 0 to 255, to a PNG file.
 
     Examples
     --------
@@ -224,7 +224,7 @@ def plot_graph_labelling(
     marginals: ArrayLike | None = None,
     size: float = 420.0,
 ) -> Html:
-    """A graph with the labels of its nodes; wrong ones have a ring, unsure ones are smaller.
+    """Draw a graph with the labels of its nodes; wrong ones have a ring, unsure ones are smaller.
 
     Parameters
     ----------
@@ -286,7 +286,7 @@ def _circle(at: np.ndarray, radius: float, said: str, style: Mapping[str, Any]) 
 
 
 def plot_convergence(results: Mapping[str, Any], *, key: str = "residual") -> Html:
-    """How messages or sweeps settled: the history of one or several results of inference over iterations.
+    """Plot the convergence of messages or sweeps: the history of one or several results of inference.
 
     Parameters
     ----------

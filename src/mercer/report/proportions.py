@@ -19,7 +19,7 @@ _MOST = 2000  # points that are drawn
 
 
 def plot_proportions(truth: ArrayLike, predicted: ArrayLike, names: Any = None, sizes: Any = None) -> Html:
-    """Predicted against known shares, a circle for each bag; on the diagonal they agree.
+    """Plot predicted against known shares, a circle for each bag; on the diagonal they agree.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ def plot_proportions(truth: ArrayLike, predicted: ArrayLike, names: Any = None, 
 
 
 def plot_decision(model: Any, X: ArrayLike, marks: Any = None) -> Html:
-    """What a classifier of points in the plane decides, with the points.
+    """Draw the decision regions of a classifier in the plane, with the points.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ def plot_decision(model: Any, X: ArrayLike, marks: Any = None) -> Html:
         With ``predict`` and ``classes_``.
     X : array of shape (n, 2)
     marks : sequence of n values, optional
-        Bags or labels: each gets a shape and a colour of its own.
+        Bags or labels: each gets its own shape and colour.
 
     Returns
     -------

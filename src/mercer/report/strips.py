@@ -78,10 +78,10 @@ def plot_segmentation(
         The features, each stretched from white at its smallest value to grey at its largest.
     truth : segmentation, optional
         Labels of positions, positions where segments start, (start, end, label) triples or BIO tags, as
-        :func:`mercer.data.as_segments` takes them. Positions where segments start need x or marginals beside them, to
-        say where the last one ends.
+        :func:`mercer.data.as_segments` takes them. Positions where segments start also need x or marginals, to tell
+        where the last segment ends.
     prediction : segmentation, or mapping name → segmentation, optional
-        One strip each. Wrong positions are underlined, and the share of right ones stands beside it; where there are
+        One strip each. Wrong positions are underlined, and the accuracy is shown; where there are
         no labels, F1 of the boundaries does.
     marginals : array of shape (n_positions,), optional
         The probability that a segment starts at each position, such as ``Segmenter.boundary_marginals`` gives; the

@@ -1,4 +1,4 @@
-"""Binary codes of long vectors, and search among them.
+"""Binary codes of long vectors, and exact Hamming search.
 
     b(x) = sign(R D x)                  R a circulant, bilinear or dense projection, D random signs
 

@@ -127,7 +127,7 @@ def to_words(codes: np.ndarray) -> np.ndarray:
 
 
 def hamming_distances(A: Any, B: Any = None) -> Any:
-    """Distances of all pairs of codes: the number of bits in which they differ.
+    """Return the distances of all pairs of codes: the number of bits in which they differ.
 
     Parameters
     ----------
@@ -172,7 +172,7 @@ def hamming_distances(A: Any, B: Any = None) -> Any:
 
 
 def angle_estimate(distances: Any, n_bits: int) -> np.ndarray:
-    """Angles that Hamming distances stand for: θ = π · distance / n_bits.
+    """Convert Hamming distances to angles: θ = π · distance / n_bits.
 
     Parameters
     ----------
@@ -200,7 +200,7 @@ def angle_estimate(distances: Any, n_bits: int) -> np.ndarray:
 
 
 def hamming_variance(theta: float, n_bits: int) -> float:
-    """Variance of the share of differing bits with independent projections: (θ/π)(1 − θ/π) / k.
+    """Return the variance of the share of differing bits with independent projections: (θ/π)(1 − θ/π) / k.
 
     Parameters
     ----------
@@ -262,7 +262,7 @@ def circulant_variance_bound(theta: float, n_bits: int, rho: float, delta: float
 
 
 def recall_at(found: Any, neighbours: Any, ks: Any = (1, 10, 100)) -> dict[int, float]:
-    """Recall of a search: the share of true neighbours among the first k found.
+    """Return the recall of a search: the share of true neighbours among the first k found.
 
     Parameters
     ----------
@@ -410,7 +410,7 @@ class SignCodes(Saved, Copies, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         return tags
 
     def transform(self, X: Any, packed: bool = True) -> Any:
-        """The codes of the rows of X.
+        """Return the codes of the rows of X.
 
         Parameters
         ----------
@@ -433,7 +433,7 @@ class SignCodes(Saved, Copies, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         return back(codes if packed else unpack_codes(codes, self.n_bits))
 
     def project(self, X: Any) -> Any:
-        """The real projections, whose signs are the codes.
+        """Return the real projections, whose signs are the codes.
 
         Parameters
         ----------
@@ -453,7 +453,7 @@ class SignCodes(Saved, Copies, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
     @available_if(lambda self: self._linear)
     def inverse_transform(self, codes: Any) -> Any:
-        """The directions that codes stand for: Pᵀ b, scaled to length 1.
+        """Return the directions that codes stand for: Pᵀ b, scaled to length 1.
 
         Lengths are lost in a code; for random projections Pᵀ sign(P x) points to x on average.
 
@@ -474,7 +474,7 @@ class SignCodes(Saved, Copies, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         return back(vectors / np.where(lengths > 0, lengths, 1))
 
     def asymmetric_scores(self, X: Any, codes: Any) -> Any:
-        """Scores of real queries against codes: Σ_j (P x)_j b_j. More exact than comparing bits with bits.
+        """Return the scores of real queries against codes: Σ_j (P x)_j b_j, more accurate than Hamming distances.
 
         Parameters
         ----------
@@ -503,7 +503,7 @@ class SignCodes(Saved, Copies, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         return back(out)
 
     def asymmetric_distances(self, X: Any, codes: Any) -> Any:
-        """Distances of real queries to codes: the sum of |(P x)_j| over the bits that disagree with sign((P x)_j).
+        """Return the distances of real queries to codes: the sum of |(P x)_j| over bits unlike sign((P x)_j).
 
         Parameters
         ----------

@@ -47,8 +47,8 @@ _MARGIN = 2.0  # standard errors by which learned codes must be better than rand
 class CirculantEmbedding(SignCodes):
     """Binary codes by circulant projections: long codes of long vectors, in O(d log d).
 
-    b(x) = sign(r ⊛ (D x)), the first ``n_bits`` of them; with more bits than features, several circulants with signs of
-    their own give d bits each.
+    b(x) = sign(r ⊛ (D x)), the first ``n_bits`` of them; with more bits than features, several circulants with their
+    own signs give d bits each.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ class CirculantEmbedding(SignCodes):
     mu : float, default=1.0
         Weight μ ≥ 0 of the pairs that `fit` is given.
     rest : {"auto", "sign", "zero"}, default="auto"
-        Of learned codes with fewer bits than features: what outputs beyond the bits should be. "sign": near ±1 like
+        Of learned codes with fewer bits than features: the targets of outputs beyond the bits. "sign": near ±1 like
         the bits; "zero": near 0, so that variance moves into the bits. "auto" learns both from four fifths of the rows,
         takes the others as queries against these, and then learns from all rows in the way that kept more of the
         queries' neighbours. Unless that is more than a random circulant kept, by two standard errors, the circulant
@@ -71,7 +71,7 @@ class CirculantEmbedding(SignCodes):
     tol : float, default=0.0
         Learning ends when a round lowers the objective by less than this share of it.
     sign_flip : bool, default=True
-        Whether inputs get random signs D. Without them codes of smooth inputs are far noisier.
+        Whether inputs get random signs D. Without them codes of smooth inputs are much noisier.
     random_state : int, RandomState or None, default=None
         Of r and D.
     n_jobs : int, optional
@@ -94,6 +94,10 @@ class CirculantEmbedding(SignCodes):
     Codes are computed in the type of the input, in compiled code where the number of features is a product of primes up
     to 13, otherwise by `scipy.fft`. The compiled code takes rows two at a time, so a projection within rounding of zero
     may get another sign beside another row. For learning, rows are best centred and of length 1.
+
+    References
+    ----------
+    .. [Yu2014] F. X. Yu, S. Kumar, Y. Gong and S.-F. Chang. Circulant binary embedding. ICML, 2014.
 
     Examples
     --------
@@ -391,7 +395,7 @@ class CirculantEmbedding(SignCodes):
         return total
 
     def to_dense(self) -> np.ndarray:
-        """The projection as a matrix of shape (n_bits, n_features), for tests and for looking at.
+        """Return the projection as a matrix of shape (n_bits, n_features), for tests and for looking at.
 
         Returns
         -------

@@ -36,7 +36,7 @@ MOST_BITS = 1 << 24
 
 
 class IndexFileError(ValueError):
-    """A file is no index of codes, is damaged, or is of another version.
+    """A file is not an index of codes, is corrupted, or has another version.
 
     Examples
     --------
@@ -53,12 +53,12 @@ class IndexFileError(ValueError):
 
 
 class HammingIndex:
-    """An index of binary codes: the nearest ones by Hamming distance, exactly.
+    """An index of binary codes: exact nearest neighbours by Hamming distance.
 
     Parameters
     ----------
     codes : array of uint8 of shape (n, ⌈n_bits / 8⌉), optional
-        Packed codes to begin with (see `pack_codes`).
+        Initial packed codes (see `pack_codes`).
     n_bits : int, optional
         Bits of a code; needed without codes, otherwise eight times the bytes of a code unless given.
     ids : array of int of shape (n,), optional
@@ -75,6 +75,11 @@ class HammingIndex:
         Bits of a code.
     ids : ndarray of int64
         Ids of the codes, in the order in which they were added.
+
+    References
+    ----------
+    .. [Norouzi2014] M. Norouzi, A. Punjani and D. Fleet. Fast exact search in Hamming space with multi-index hashing.
+       IEEE Transactions on Pattern Analysis and Machine Intelligence 36, 2014.
 
     Examples
     --------
@@ -207,7 +212,7 @@ class HammingIndex:
         return np.where((at < self._n) & (self._ids[found] == ids) if self._n else False, found, -1)
 
     def get(self, ids: Any) -> np.ndarray:
-        """The packed codes with these ids.
+        """Return the packed codes with these ids.
 
         Parameters
         ----------
@@ -331,7 +336,7 @@ class HammingIndex:
         return compiled().multi_index(self._blocks, self._n, self.n_bits, -(-self.n_bits // length), threads)
 
     def search(self, queries: Any, k: int = 10, filter: Any = None) -> tuple[Any, Any]:
-        """The k nearest codes of each query.
+        """Return the k nearest codes of each query.
 
         Parameters
         ----------
@@ -383,7 +388,7 @@ class HammingIndex:
         return at if self._ids is None else torch.from_numpy(np.array(self.ids)).to(at.device)[at]
 
     def search_radius(self, queries: Any, radius: int, filter: Any = None) -> tuple[list[Any], list[Any]]:
-        """All codes within a distance of each query.
+        """Return all codes within a distance of each query.
 
         Parameters
         ----------

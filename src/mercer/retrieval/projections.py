@@ -40,6 +40,10 @@ class SignProjection(SignCodes):
     n_features_in_ : int
         Features of the input.
 
+    References
+    ----------
+    .. [Charikar2002] M. Charikar. Similarity estimation techniques from rounding algorithms. STOC, 2002.
+
     Examples
     --------
     >>> import numpy as np
@@ -96,7 +100,7 @@ class SignProjection(SignCodes):
 class BilinearEmbedding(SignCodes):
     """Binary codes by two small matrices: x as a matrix Z, b(x) = sign(R₁ᵀ Z R₂).
 
-    Time O(d √k), memory O(d + k) for k bits. x is cut into a nearly square Z, with zeros at the end where d has no two
+    Time O(d √k), memory O(d + k) for k bits. x is reshaped to a nearly square Z, with zeros at the end if d has no two
     factors near its root; likewise k.
 
     Parameters
@@ -123,6 +127,11 @@ class BilinearEmbedding(SignCodes):
         Of a learned embedding: the mean of ``|R₁ᵀ Z R₂|`` over rows, summed over bits; it never falls.
     n_features_in_ : int
         Features of the input.
+
+    References
+    ----------
+    .. [Gong2013] Y. Gong, S. Kumar, H. Rowley and S. Lazebnik. Learning binary codes for high-dimensional data using
+       bilinear projections. CVPR, 2013.
 
     Examples
     --------

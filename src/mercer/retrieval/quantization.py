@@ -54,8 +54,8 @@ class IterativeQuantization(SignCodes):
 
     References
     ----------
-    .. [Gong2011] Y. Gong and S. Lazebnik, "Iterative quantization: a Procrustean approach to learning binary codes",
-       CVPR 2011.
+    .. [Gong2011] Y. Gong and S. Lazebnik. Iterative quantization: a Procrustean approach to learning binary codes.
+       CVPR, 2011.
 
     Examples
     --------
@@ -163,7 +163,7 @@ class SpectralHashing(SignCodes):
 
     References
     ----------
-    .. [Weiss2008] Y. Weiss, A. Torralba and R. Fergus, "Spectral hashing", NIPS 2008.
+    .. [Weiss2008] Y. Weiss, A. Torralba and R. Fergus. Spectral hashing. NIPS, 2008.
 
     Examples
     --------
@@ -270,8 +270,8 @@ class ShiftInvariantHashing(SignCodes):
 
     References
     ----------
-    .. [Raginsky2009] M. Raginsky and S. Lazebnik, "Locality-sensitive binary codes from shift-invariant kernels",
-       NIPS 2009.
+    .. [Raginsky2009] M. Raginsky and S. Lazebnik. Locality-sensitive binary codes from shift-invariant kernels.
+       NIPS, 2009.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Segmentation: sequences cut into segments, with features of whole segments; paragraphs of text."""
+"""Segmentation of sequences with features of whole segments; paragraphs of text."""
 
 from mercer.segmentation.baselines import BoundaryClassifier, OffsetCurve, tune_offset
 from mercer.segmentation.features import (

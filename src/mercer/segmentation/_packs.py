@@ -40,7 +40,7 @@ STATISTICS = ("sum", "mean", "variance", "length")
 
 @dataclass(frozen=True)
 class SegmentFeatures:
-    """Features of sequences for segmentation; what a :class:`FeaturePack` gives.
+    """Features of sequences for segmentation, the result of a :class:`FeaturePack`.
 
     Attributes
     ----------
@@ -126,7 +126,7 @@ class SegmentFeatures:
 
 
 class FeaturePack(Saved, TransformerMixin, Estimator, ABC):
-    """Base of what turns raw sequences into :class:`SegmentFeatures`.
+    """Base class of transformers from raw sequences to :class:`SegmentFeatures`.
 
     A pack is a transformer in scikit-learn's sense: `fit` learns from training sequences what needs learning
     (vocabularies, ranges), `transform` applies it. A subclass has ``_fit(documents)``, which learns and returns the
@@ -154,7 +154,7 @@ class FeaturePack(Saved, TransformerMixin, Estimator, ABC):
 
     @abstractmethod
     def transform(self, X: Any) -> SegmentFeatures:
-        """The features of sequences."""
+        """Return the features of sequences."""
 
     @abstractmethod
     def _fit(self, X: Any) -> SegmentFeatures: ...
@@ -174,7 +174,7 @@ def check_statistics(name: str, statistics: Any) -> tuple[str, ...]:
 def segment_statistics(
     frames: Any, segments: Any, statistics: Sequence[str] = ("mean", "variance", "length")
 ) -> np.ndarray:
-    """Statistics of segments of one sequence by prefix sums, in the order in which they are named.
+    """Return statistics of segments of one sequence by prefix sums, in the order in which they are named.
 
     Parameters
     ----------
@@ -273,7 +273,7 @@ class MinMaxRescaler(Saved, OneToOneFeatureMixin, TransformerMixin, Estimator):
 
 
 def bow_rescale(B: Any, power: int = 2) -> Any:
-    """Bags of words divided by a power of their norm: B / ⟨B, B⟩ for 2, the unit vector B / ‖B‖ for 1.
+    """Return bags of words divided by a power of their norm: B / ⟨B, B⟩ for 2, the unit vector B / ‖B‖ for 1.
 
     The square of the norm is what the source prints, so that ⟨B / ⟨B, B⟩, B⟩ = 1.
 

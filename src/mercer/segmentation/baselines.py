@@ -67,7 +67,7 @@ def tune_offset(
     Parameters
     ----------
     predict : function of an offset
-        Gives the predicted starts of each sequence. Any model will do that has a bonus for every segment.
+        Gives the predicted starts of each sequence. It works for any model with a bonus for every segment.
     starts : list of arrays of int
         The true starts.
     lengths : list of int
@@ -76,8 +76,8 @@ def tune_offset(
         The offsets to try. 0 is tried in any case, so that the result is never worse than without.
     metric : {"f1", "accuracy", "recall", "precision"}, default="f1"
     min_recall, min_precision : float, default=0.0
-        Only offsets that reach these are chosen: the best precision at a recall of 0.8, say. If none reaches them, an
-        error says so.
+        Only offsets that reach these are chosen: the best precision at a recall of 0.8, say. If none reaches them, it
+        raises an error.
 
     Returns
     -------
@@ -110,19 +110,19 @@ def tune_offset(
 
 
 class BoundaryClassifier(Estimator):
-    """A segmenter that asks a classifier at every position whether a segment starts there.
+    """A segmenter that classifies each position: does a segment start there?
 
     Parameters
     ----------
     estimator : {"majority", "svm", "stumps"} or a scikit-learn classifier, default="svm"
-        ``"majority"``: a start everywhere or nowhere, whichever is right more often. ``"svm"``: a linear support vector
-        machine, :class:`mercer.classification.LinearClassifier` with ``C=10``. ``"stumps"``: 100 boosted trees of one
-        split (scikit-learn's gradient boosting with the exponential loss). Another classifier needs
+        ``"majority"``: a start everywhere or nowhere, whichever has the higher accuracy. ``"svm"``: a linear support
+        vector machine, :class:`mercer.classification.LinearClassifier` with ``C=10``. ``"stumps"``: 100 boosted trees
+        of one split (scikit-learn's gradient boosting with the exponential loss). Another classifier needs
         ``decision_function`` or ``predict_proba``.
     features : FeaturePack, optional
-        Makes features from raw sequences, fitted anew by `fit`. None: X holds features already.
+        Computes features of raw sequences; refitted by `fit`. None: X holds features already.
     offset : float, default=0.0
-        Added to every score before it is compared with 0, until :meth:`tune_offset` finds another.
+        Added to every score before it is compared with 0, until :meth:`tune_offset` sets another.
 
     Attributes
     ----------
@@ -196,7 +196,7 @@ class BoundaryClassifier(Estimator):
         return self
 
     def decision_function(self, X: Any) -> list[np.ndarray]:
-        """Scores of all positions of each sequence, without the offset; log-odds where there are only probabilities."""
+        """Return the scores of all positions without the offset; log-odds if the classifier has only probabilities."""
         check_is_fitted(self, "estimator_")
         rows = _boundaries(X if self.features_ is None else self.features_.transform(X))
         if rows.n_features != self.n_features_in_:
@@ -208,7 +208,7 @@ class BoundaryClassifier(Estimator):
         return np.split(scores, (rows.offsets - rows.offsets[0])[1:-1])
 
     def predict(self, X: Any) -> list[np.ndarray]:
-        """The starts of each sequence."""
+        """Return the starts of each sequence."""
         return _starts_of(self.decision_function(X), self.offset_)
 
     def tune_offset(
@@ -246,7 +246,7 @@ class BoundaryClassifier(Estimator):
         return self
 
     def score(self, X: Any, y: Sequence[Any]) -> float:
-        """F1 of the starts; see :func:`mercer.metrics.boundary_score` for accuracy, precision and recall."""
+        """Return the F1 of the starts; see :func:`mercer.metrics.boundary_score` for accuracy, precision and recall."""
         predicted = self.decision_function(X)
         return boundary_score(y, _starts_of(predicted, self.offset_), [len(one) for one in predicted]).f1
 

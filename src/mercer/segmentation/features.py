@@ -50,9 +50,9 @@ __all__ = [
 
 
 class SegmentStatistics(FeaturePack):
-    """Features of frames: statistics of whole segments, and what stands around the place where one starts.
+    """Features of frames: statistics of whole segments, and features around their starts.
 
-    Frames h_t go in as they are. The boundary features of a start at t are, side by side,
+    Frames h_t are used unchanged. The boundary features of a start at t are, side by side,
 
     - ``start``: the constant 1;
     - ``frame[o]``: h_{t+o} for the offsets o of a window centred on t, the nearest frame standing in beyond the ends;
@@ -74,6 +74,11 @@ class SegmentStatistics(FeaturePack):
     ----------
     n_features_in_ : int
         Features of a frame.
+
+    References
+    ----------
+    .. [Shi2011b] Q. Shi, L. Cheng, L. Wang and A. Smola. Human action segmentation and recognition using discriminative
+       semi-Markov models. International Journal of Computer Vision 93, 2011.
 
     Examples
     --------
@@ -120,7 +125,7 @@ class SegmentStatistics(FeaturePack):
         return self._features(frames)
 
     def transform(self, X: Any) -> SegmentFeatures:
-        """Frames and boundary features of sequences.
+        """Return the frames and boundary features of sequences.
 
         Parameters
         ----------
@@ -268,7 +273,7 @@ class ParagraphFeatures(FeaturePack):
     The **frame features**, whose statistics over a paragraph are used, are ``length``, ``cosine_previous``,
     ``entropy``, ``surprisal`` (the sum of surprisals in running text) and ``topic0`` …: the bag of words weighted by
     rarity, scaled to norm 1 and hashed with signs into ``n_topics`` columns. Their variances, summed, are 1 − ‖mean‖²
-    but for collisions: how little the sentences of a paragraph are alike.
+    but for collisions: the dissimilarity of the sentences of a paragraph.
 
     With ``max_length`` there are also **features of whole segments** [s, e) (``SegmentFeatures.segments``):
     ``length``; ``cosine_previous`` and ``cosine_next``, of the paragraph's bag of words with the sentences s − 1 and
@@ -278,7 +283,7 @@ class ParagraphFeatures(FeaturePack):
     With ``pairs`` there are **features of two whole neighbouring segments** as well (``SegmentFeatures.pairs``):
     ``cosine`` of their bags of words, ``cosine_weighted`` of those weighted by rarity, ``length_ratio``, the shorter
     length over the longer one, and ``entropy_step``, the absolute difference of their entropies. They take
-    O(max_length²) for each sentence, and the search over segmentations does, too.
+    O(max_length²) for each sentence, and so does the search over segmentations.
 
     Counts, cosines and entropies are rescaled to [0, 1] by the ranges of training (:class:`MinMaxRescaler`); before
     that, a feature that needs a sentence beyond the document is 0.
@@ -302,14 +307,14 @@ class ParagraphFeatures(FeaturePack):
     n_topics : int, default=16
         Columns of the hashed bag of words among the frame features; 0 leaves it out.
     max_length : int, optional
-        Longest segment with features of its own. None: none are made.
+        Longest segment with features of whole segments. None: none are made.
     pairs : bool, default=False
         Features of two neighbouring segments; needs ``max_length``.
     statistics : tuple of str, default=("mean", "variance", "length")
         Statistics of the frame features.
     cv : int, default=5
-        The surprisals of training sentences come from models of the other documents, in so many folds: a model is
-        less surprised by text that it has seen. ``fit(X).transform(X)`` therefore differs from ``fit_transform(X)``;
+        The surprisals of training sentences come from models of the other documents, in this number of folds: a model
+        is less surprised by text that it has seen. ``fit(X).transform(X)`` therefore differs from ``fit_transform(X)``;
         train on the latter.
 
     Attributes
@@ -320,6 +325,11 @@ class ParagraphFeatures(FeaturePack):
         The words of the training documents.
     weights_ : array
         Their weights by rarity.
+
+    References
+    ----------
+    .. [Shi2007] Q. Shi, Y. Altun, A. Smola and S. V. N. Vishwanathan. Semi-Markov models for sequence segmentation.
+       EMNLP-CoNLL, 2007.
 
     Examples
     --------
@@ -390,7 +400,7 @@ class ParagraphFeatures(FeaturePack):
         return self._features(corpus, surprisal)
 
     def transform(self, X: Any) -> SegmentFeatures:
-        """The features of documents.
+        """Return the features of documents.
 
         Parameters
         ----------

@@ -90,13 +90,13 @@ class NgramModel(Saved, Estimator):
         return self.fit_tokens([self.tokens(sentence) for sentence in sentences], sample_weight)
 
     def tokens(self, sentence: str) -> list[str]:
-        """The symbols of a sentence."""
+        """Return the symbols of a sentence."""
         if not isinstance(sentence, str):
             raise ValueError(f"sentences must be strings, got {type(sentence).__name__}")
         return words(sentence) if self.unit == "word" else list(sentence)
 
     def fit_tokens(self, streams: Sequence[Sequence[str]], sample_weight: Any = None) -> NgramModel:
-        """As :meth:`fit`, from lists of symbols; each is a stream of its own."""
+        """Fit from lists of symbols, each a separate stream."""
         order = check_count("order", self.order, 0)
         check_choice("unit", self.unit, ("word", "character"))
         least = check_count("min_count", self.min_count)
@@ -138,7 +138,7 @@ class NgramModel(Saved, Estimator):
         return len(self.symbols_) + 1
 
     def surprisals(self, streams: Sequence[Sequence[str]]) -> np.ndarray:
-        """−log p of every symbol given those before it in its stream, one stream after the other, in nats."""
+        """Return −log p of every symbol given those before it in its stream, one stream after the other, in nats."""
         check_is_fitted(self, "symbols_")
         ids, place = self._encode(streams)
         real = np.flatnonzero(place >= self._pads)
@@ -158,7 +158,7 @@ class NgramModel(Saved, Estimator):
         return -np.log(p)
 
     def entropy(self, sentence: str) -> float:
-        """Mean surprisal of the symbols of a sentence, in nats; 0 for a sentence without any."""
+        """Return the mean surprisal of the symbols of a sentence, in nats; 0 for a sentence without any."""
         values = self.surprisals([self.tokens(sentence)])
         return float(values.mean()) if len(values) else 0.0
 

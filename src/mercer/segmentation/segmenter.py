@@ -65,15 +65,15 @@ _PARTS = ("sum", "mean", "variance", "boundary", "span")  # of features, for one
 
 
 class Segmenter(StructuredEstimator):
-    """Cut sequences into labelled segments.
+    """Split sequences into labelled segments.
 
     Parameters
     ----------
     max_length : int, mapping label → int, or None
-        The longest segment there can be; time grows with it. None: the longest of the training data. 1: every position
+        Maximum length of a segment; time grows with it. None: the longest of the training data. 1: every position
         is a segment, and the model is that of :class:`mercer.tagging.Tagger`.
     min_length : int or mapping label → int, default=1
-        The shortest segment there can be.
+        Minimum length of a segment.
     loss : {"auto", "log", "hinge", "squared-hinge", "slack", "softmax-margin", "hybrid", "adaptive-hybrid", \
 "relative-margin", "circle"} or Loss, default="auto"
         ``"log"`` is a semi-Markov conditional random field, ``"hinge"`` a structured support vector machine; see
@@ -93,38 +93,38 @@ class Segmenter(StructuredEstimator):
         one of both only, segments in one of both only, or 1 for any error. ``"auto"``: wrong positions, or boundaries
         where there is only one label.
     features : FeaturePack or None
-        What makes features of raw sequences, such as :class:`SegmentStatistics` for frames or
-        :class:`ParagraphFeatures` for sentences; fitted anew by :meth:`fit`. None: X holds the features of positions.
+        Computes features of raw sequences, such as :class:`SegmentStatistics` for frames or
+        :class:`ParagraphFeatures` for sentences; refitted by :meth:`fit`. None: X holds the features of positions.
     length_model : {"table", "poisson", "log-normal", "constant"}, array of shape (max_length, n) or None, \
 default="table"
         Score of a segment's length: a number for every length, a curve, the same for all lengths, or none; see
         :func:`mercer.structures.length_basis`. Only used if the statistics of a pack name ``"length"``.
     statistics : sequence of {"sum", "mean", "variance"}, optional
-        What a segment knows of the features of its positions. None: what the pack says, ``("sum",)`` without one.
+        Statistics of the features of the positions of a segment. None: those of the pack, ``("sum",)`` without one.
     boundaries : bool, default=True
         Weights for features of the position where a segment starts: those of the pack, the ``edges`` of X, or, without
         either, the features of that position.
     neighbours : sequence of {"boundary", "mean", "variance"}, default=()
-        What has weights for pairs of labels of neighbouring segments: the features of the boundary between them, mean
-        and variance of the first one (which take as many times longer as there are labels).
+        Features with weights for pairs of labels of neighbouring segments: the features of the boundary between them,
+        mean and variance of the first one (which take as many times longer as there are labels).
     weights : {"observed", "all"}, default="observed"
         With sparse features: weights for the (feature, label) pairs of the training data, or for all pairs.
     repeats : {"auto", True, False}, default="auto"
         Whether two neighbouring segments may have one label. ``"auto"``: if two do in the training data (and always
         with one label, or ``max_length=1``).
     constraints : Constraints or None
-        Further neighbours, first and last labels that are impossible.
+        Forbidden neighbours, first and last labels.
     form : {"auto", "frames", "boundaries", "triples", "bio"}, default="auto"
-        How segmentations are written; see :func:`mercer.data.as_segments` for how it is found out.
+        Format of segmentations; see :func:`mercer.data.as_segments` for its detection.
     n_bits : int, default=0
         Named features (dicts, strings) get a column for each name of the training data; otherwise they are hashed to
         ``2**n_bits`` columns.
     template : Template or None
         If given, X holds sentences of column tuples and the template makes the features.
     offset : float, default=0.0
-        Extra score of every segment in predictions, until :meth:`tune_offset` finds another.
+        Extra score of every segment in predictions, until :meth:`tune_offset` sets another.
     penalty : {"l2", "l1", "elasticnet"} or None, default="l2"
-        ½‖w‖², ‖w‖₁, or a blend of both. ℓ1 needs ``"owlqn"`` or ``"sgd"``.
+        ½‖w‖², ‖w‖₁, or a weighted sum of both. ℓ1 needs ``"owlqn"`` or ``"sgd"``.
     l1_ratio : float, default=0.5
         Share of ℓ1 in ``"elasticnet"``.
     max_iter, tol : int and float or None
@@ -132,8 +132,8 @@ default="table"
     patience : int, default=10
         With ``fit(..., dev=…)``: iterations without a better held-out score before training stops.
     warm_start : bool, default=False
-        Begin from the weights of the last fit; features by name, labels and lengths may be new. A feature pack stays
-        as it was fitted first.
+        Begin from the weights of the last fit; features by name, labels and lengths may be new. A feature pack is
+        not refitted.
     n_jobs : int or None
         Threads; -1 for all cores. The result does not depend on it.
     random_state : int, RandomState, Generator or None
@@ -144,19 +144,28 @@ default="table"
     Attributes
     ----------
     classes_ : array of labels, sorted; ``[0]`` where segments have none
-    form_ : str, how segmentations were written in training
-    max_length_ : int, the longest segment there can be
+    form_ : str, format of segmentations in training
+    max_length_ : int, the maximum length of a segment
     offset_ : float
-    curve_ : OffsetCurve, what :meth:`tune_offset` saw
+    curve_ : OffsetCurve, the result of :meth:`tune_offset`
     features_ : the fitted pack, or None
     n_features_in_ : int, features of a position
     structure_ : Segments, with the layout of ``coef_``
     coef_ : array, the weight vector
-    history_ : dict of lists, one value an iteration
+    history_ : dict of lists, one value per iteration
     loss_, solver_ : str, the loss and the solver that ran
     C_ : float, the weight of the loss that was used
     converged_, interrupted_ : bool
     n_iter_ : int
+
+    References
+    ----------
+    .. [Sarawagi2004] S. Sarawagi and W. Cohen. Semi-Markov conditional random fields for information extraction. NIPS,
+       2004.
+    .. [Shi2007] Q. Shi, Y. Altun, A. Smola and S. V. N. Vishwanathan. Semi-Markov models for sequence segmentation.
+       EMNLP-CoNLL, 2007.
+    .. [Shi2011b] Q. Shi, L. Cheng, L. Wang and A. Smola. Human action segmentation and recognition using discriminative
+       semi-Markov models. International Journal of Computer Vision 93, 2011.
 
     Examples
     --------
@@ -272,7 +281,7 @@ default="table"
         X : list of sequences, Sequences or SegmentFeatures
             Each sequence a 2-D array or sparse matrix (positions × features), or a list of dicts or strings; with
             ``features`` what the pack takes, with ``template`` sentences of column tuples.
-        y : list, one item a sequence
+        y : list, one item per sequence
             Labels of positions, positions where segments start, (start, end, label) triples or BIO tags; see ``form``.
         sample_weight : array of a number for each sequence, optional
             Factors of C, not negative.
@@ -573,7 +582,7 @@ default="table"
     # ------------------------------------------------------------------ prediction
 
     def predict(self, X: Any) -> list[Any]:
-        """The best segmentation of each sequence, written as in training (``form_``)."""
+        """Return the best segmentation of each sequence, written as in training (``form_``)."""
         sequences = self._inputs(X)
         answer = self._argmax(self._theta(sequences), sequences)
         if self.form_ == "frames":
@@ -591,20 +600,20 @@ default="table"
         return Outputs("segments", ("segment_f1", "boundary_f1"))
 
     def predict_segments(self, X: Any) -> list[list[Segment]]:
-        """The best segmentation of each sequence as (start, end, label) triples."""
+        """Return the best segmentation of each sequence as (start, end, label) triples."""
         sequences = self._inputs(X)
         return self._argmax(self._theta(sequences), sequences).segments(self._labels)
 
     def predict_marginals(self, X: Any) -> list[np.ndarray]:
-        """p(label of the position | x): an array (positions, labels) for each sequence, columns as in ``classes_``."""
+        """Return p(label of the position | x): arrays (positions, labels), columns as in ``classes_``."""
         return self._marginals(X, lambda mu: mu.frames)
 
     def boundary_marginals(self, X: Any) -> list[np.ndarray]:
-        """p(a segment starts at the position | x): an array for each sequence, 1 at its first position."""
+        """Return p(a segment starts at the position | x): an array for each sequence, 1 at its first position."""
         return self._marginals(X, lambda mu: mu.starts.sum(axis=1))
 
     def segment_marginals(self, X: Any) -> list[np.ndarray]:
-        """p(segment | x): arrays (positions, max_length, labels), for its start, its length − 1 and its label."""
+        """Return p(segment | x): arrays (positions, max_length, labels), by start, length − 1 and label."""
         return self._marginals(X, lambda mu: mu.spans, spans=True)
 
     def _marginals(self, X: Any, part: Callable[[SegmentMarginals], Any], spans: bool = False) -> list[np.ndarray]:
@@ -618,19 +627,19 @@ default="table"
         return out
 
     def k_best(self, X: Any, k: int) -> list[list[tuple[list[Segment], float]]]:
-        """The k best segmentations of each sequence (or all, if fewer) with their log-probabilities, best first."""
+        """Return the k best segmentations of each sequence (or all) with their log-probabilities, best first."""
         return super().k_best(X, k)
 
     def sample(self, X: Any, n_samples: int = 1) -> list[list[list[Segment]]]:
-        """Segmentations drawn from p(y | x): ``n_samples`` for each sequence."""
+        """Return segmentations drawn from p(y | x): ``n_samples`` for each sequence."""
         return super().sample(X, n_samples)
 
     def log_likelihood(self, X: Any, y: Sequence[Any]) -> np.ndarray:
-        """log p(y | x) of each sequence; −inf where bounds or constraints forbid y."""
+        """Return log p(y | x) of each sequence; −inf where bounds or constraints forbid y."""
         return super().log_likelihood(X, y)
 
     def score(self, X: Any, y: Sequence[Any]) -> float:
-        """Share of positions labelled right; with one label, F1 of the boundaries.
+        """Return the accuracy over positions; with one label, the F1 of the boundaries.
 
         See :func:`mercer.metrics.boundary_score` and :func:`mercer.metrics.segment_f1` for more.
         """

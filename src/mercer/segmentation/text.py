@@ -22,7 +22,7 @@ __all__ = ["Document", "join_paragraphs", "read_paragraphs", "sentence_spans", "
 
 
 class Document(NamedTuple):
-    """A text as sentences and the numbers of those that start a paragraph; see :func:`read_paragraphs`."""
+    """A text as sentences and the indices of those that start a paragraph; see :func:`read_paragraphs`."""
 
     sentences: list[str]
     starts: np.ndarray
@@ -31,7 +31,7 @@ class Document(NamedTuple):
 def read_paragraphs(
     source: str | os.PathLike[str] | Iterable[str | os.PathLike[str]], *, sentences: str = "split"
 ) -> list[Document]:
-    """Read texts as lists of sentences with the places where paragraphs start.
+    """Read texts as lists of sentences with the positions where paragraphs start.
 
     Blank lines separate paragraphs.
 
@@ -40,7 +40,7 @@ def read_paragraphs(
     source : str, path, or an iterable of these
         A ``str`` is a text; a ``pathlib.Path`` (or other path object) is a file in UTF-8. Each gives one document.
     sentences : {"split", "lines"}, default="split"
-        How a paragraph is cut: by the rules of :func:`split_sentences`, or a sentence a line.
+        How a paragraph is cut: by the rules of :func:`split_sentences`, or one sentence per line.
 
     Returns
     -------
@@ -62,7 +62,7 @@ def read_paragraphs(
 
 
 def join_paragraphs(sentences: Sequence[str], starts: Sequence[int] | np.ndarray, *, lines: bool = False) -> str:
-    """The text of a document: sentences joined by spaces, paragraphs by blank lines.
+    """Return the text of a document: sentences joined by spaces, paragraphs by blank lines.
 
     Parameters
     ----------
@@ -70,8 +70,8 @@ def join_paragraphs(sentences: Sequence[str], starts: Sequence[int] | np.ndarray
     starts : array of int
         The sentences that start a paragraph, in order, the first of them 0.
     lines : bool, default=False
-        Put each sentence on a line of its own. ``read_paragraphs(text, sentences="lines")`` then gives back the same
-        document, whatever the sentences are.
+        Put each sentence on a separate line. ``read_paragraphs(text, sentences="lines")`` then returns the same
+        document, for any sentences.
 
     Returns
     -------

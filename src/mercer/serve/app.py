@@ -55,7 +55,7 @@ _LOOPBACK = ("localhost", "127.0.0.1", "[::1]", "::1")
 
 @dataclass(frozen=True)
 class Security:
-    """Who may ask.
+    """Access control: tokens, hosts and origins.
 
     Attributes
     ----------
@@ -85,7 +85,7 @@ class Settings:
 
 
 class App:
-    """Models behind ASGI; made by :func:`app`."""
+    """An ASGI application that serves models; created by :func:`app`."""
 
     def __init__(
         self,
@@ -644,7 +644,7 @@ def app(
     max_delay : float, default=0
         Seconds for which a request may wait for others. Requests that wait anyway are predicted together also at 0.
     max_queue : int, default=64
-        Requests to a model that may wait; more are refused with status 503.
+        Requests to a model that may wait; more are rejected with status 503.
     reload_seconds : float, default=1
         How often to look whether a file was replaced; 0 for never.
     max_bytes : int, optional

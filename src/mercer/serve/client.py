@@ -21,12 +21,12 @@ _LOST = (ConnectionError, http.client.HTTPException, TimeoutError, ssl.SSLError,
 
 
 class ServerError(Exception):
-    """The server refused a request, or could not be reached.
+    """The server rejected a request, or could not be reached.
 
     Attributes
     ----------
     status : int or None
-        The HTTP status; None where there was no answer.
+        The HTTP status; None if there was no response.
     answer : dict
         What the server said, such as an example of what the model takes.
 
@@ -45,8 +45,8 @@ class ServerError(Exception):
 class Client:
     """A client of a server that ``mercer serve`` runs. It may be used from several threads.
 
-    Predictions change nothing on the server, so a request is sent again when the server is busy (503), when the
-    connection is lost, or when there is no answer in time. The pauses grow, with some chance in them.
+    Predictions change nothing on the server, so the client retries if the server is busy (503), the connection
+    is lost, or the request times out. The pauses grow, with some chance in them.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ class Client:
     token : str, optional
         The server's token.
     timeout : float, default=30
-        Seconds to wait for an answer.
+        Seconds to wait for a response.
     retries : int, default=4
         How often to try again.
     backoff : float, default=0.1

@@ -24,7 +24,7 @@ __all__ = ["FORMS", "Form", "Limits", "Views", "form_of_objects", "join", "size_
 
 @dataclass(frozen=True)
 class Limits:
-    """How much a request may ask for."""
+    """Limits of a request."""
 
     body: int = 16 << 20
     instances: int = 4096

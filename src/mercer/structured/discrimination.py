@@ -25,7 +25,7 @@ PRIORS = ("gaussian", "laplace")
 
 
 class MaximumEntropyDiscrimination(Saved, Estimator):
-    """Learn a posterior over the weights of a structured model, by margins that hold on average.
+    """Learn a posterior over the weights of a structured model, with margins that hold in expectation.
 
     The posterior is the distribution Q nearest to the prior (in the sense of KL(Q ‖ P)) under which the expected score
     of the true output leads by the cost, up to slack. Predictions use the averaged score, which is the score of the
@@ -35,7 +35,7 @@ class MaximumEntropyDiscrimination(Saved, Estimator):
     ----------
     model : StructuredEstimator
         What is learned: a ``Tagger``, ``Segmenter``, ``StructuredPredictor``, ``GraphLabeler``, … with a margin loss
-        such as "hinge". It is copied, not changed; its ``penalty`` must be "l2", which stands for the prior.
+        such as "hinge". It is copied, not changed; its ``penalty`` must be "l2", which represents the prior.
     prior : {"gaussian", "laplace"}, default="gaussian"
         Independent for all weights. "gaussian" gives the max-margin Markov network as the posterior mean; "laplace"
         shrinks small weights more, large ones less.
@@ -70,9 +70,9 @@ class MaximumEntropyDiscrimination(Saved, Estimator):
 
     References
     ----------
-    .. [Jaakkola1999] T. Jaakkola, M. Meila, T. Jebara. "Maximum entropy discrimination." NIPS 1999.
-    .. [Taskar2003] B. Taskar, C. Guestrin, D. Koller. "Max-margin Markov networks." NIPS 2003.
-    .. [Zhu2009] J. Zhu, E. P. Xing. "Maximum entropy discrimination Markov networks." Journal of Machine Learning
+    .. [Jaakkola1999] T. Jaakkola, M. Meila and T. Jebara. Maximum entropy discrimination. NIPS, 1999.
+    .. [Taskar2003] B. Taskar, C. Guestrin and D. Koller. Max-margin Markov networks. NIPS, 2003.
+    .. [Zhu2009] J. Zhu and E. P. Xing. Maximum entropy discrimination Markov networks. Journal of Machine Learning
        Research 10, 2009.
     """
 

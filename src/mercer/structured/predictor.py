@@ -27,7 +27,7 @@ _PAIRS = 64  # of true outputs whose costs tell structures apart
 
 
 class StructuredPredictor(StructuredEstimator):
-    """Learn the weights of a structure of your own.
+    """Learn the weights of your own structure.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ class StructuredPredictor(StructuredEstimator):
     solver : str or Solver, default="auto"
         ``"bcfw"``, ``"cutting-plane"`` and ``"subgradient"`` for hinge-like losses, ``"bmrm"`` for all, ``"lbfgs"`` for
         smooth ones (``"owlqn"`` with an ℓ1 penalty), ``"auto"`` chooses by the loss; ``"averaged-perceptron"``,
-        ``"passive-aggressive"`` and, for the log loss, ``"sgd"`` take one example a step.
+        ``"passive-aggressive"`` and, for the log loss, ``"sgd"`` take one example per step.
     C : float, default=1.0
         Weight of the summed loss: penalty(w) + C · Σ loss.
     penalty : {"l2", "l1", "elasticnet"} or None, default="l2"
@@ -62,11 +62,17 @@ class StructuredPredictor(StructuredEstimator):
     Attributes
     ----------
     coef_ : array, the weights
-    history_ : dict of lists: primal, dual, gap, passes, seconds, one value an iteration
+    history_ : dict of lists: primal, dual, gap, passes, seconds, one value per iteration
     solver_ : str, the solver that ran
     converged_ : bool
     interrupted_ : bool, whether Ctrl-C ended it
     n_iter_ : int
+
+    References
+    ----------
+    .. [Tsochantaridis2005] I. Tsochantaridis, T. Joachims, T. Hofmann and Y. Altun. Large margin methods for structured
+       and interdependent output variables. Journal of Machine Learning Research 6, 2005.
+    .. [Taskar2003] B. Taskar, C. Guestrin and D. Koller. Max-margin Markov networks. NIPS, 2003.
 
     Examples
     --------
@@ -215,11 +221,11 @@ class StructuredPredictor(StructuredEstimator):
     # ------------------------------------------------------------------ prediction
 
     def predict(self, X: Sequence[Any]) -> list[Any]:
-        """The best output of each input."""
+        """Return the best output of each input."""
         return self._argmax(self._weights(), X)
 
     def k_best(self, X: Sequence[Any], k: int) -> list[list[tuple[Any, float]]]:
-        """The k best outputs of each input (or all, if fewer) with their scores; the structure needs a k_best."""
+        """Return the k best outputs of each input (or all) with their scores; the structure needs a k_best."""
         check_count("k", k)
         inputs = Examples(list(X))
         joint = Joint(self.structure, len(self._weights()))
@@ -230,16 +236,16 @@ class StructuredPredictor(StructuredEstimator):
         ]
 
     def predict_scores(self, X: Sequence[Any], y: Sequence[Any]) -> np.ndarray:
-        """⟨w, Φ(x, y)⟩ of given pairs."""
+        """Return ⟨w, Φ(x, y)⟩ of given pairs."""
         joint = Joint(self.structure, len(self._weights()))
         return joint.score(joint.scores(self._weights(), Examples(list(X))), list(y))
 
     def score(self, X: Sequence[Any], y: Sequence[Any]) -> float:
-        """Share of inputs whose whole output is right."""
+        """Return the share of inputs whose whole output is correct."""
         return super().score(X, y)
 
     def mean_cost(self, X: Sequence[Any], y: Sequence[Any]) -> float:
-        """The mean cost of the predictions."""
+        """Return the mean cost of the predictions."""
         costs = [self.structure.cost(truth, z) for truth, z in zip(y, self.predict(X), strict=True)]
         return float(np.mean(costs))
 

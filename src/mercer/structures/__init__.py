@@ -1,4 +1,4 @@
-"""Output spaces, their verbs (argmax, argmin, k_best, log_partition, marginals, sample, entropy, score), and costs."""
+"""Output structures: inference (argmax, argmin, k_best, log_partition, marginals, sample, entropy, score) and costs."""
 
 from mercer.structures.base import Structure
 from mercer.structures.chain import Chain, ChainMarginals, ChainScores

@@ -25,7 +25,7 @@ _DENSE = 4096  # features as a dense vector up to this length, as a sparse row b
 
 
 class AlignmentStructure(Saved, CustomStructure):
-    """The alignments of a pair of coded sequences.
+    """The alignments of a pair of encoded sequences.
 
     An input x is a pair (s, t) of int32 arrays of symbol numbers, an output y an int32 array of shape (n_pairs, 2).
     :class:`Aligner` does the coding; the structure by itself is for :class:`~mercer.structured.StructuredPredictor`.
@@ -78,21 +78,21 @@ class AlignmentStructure(Saved, CustomStructure):
     # ------------------------------------------------------------------ weights and scores
 
     def scores_of(self, w: np.ndarray) -> Scores:
-        """The weight vector as substitution matrix and gap scores."""
+        """Return the weight vector as substitution matrix and gap scores."""
         w = np.asarray(w, dtype=float)
         if w.shape != (self.n_weights,):
             raise ValueError(f"w must have the shape ({self.n_weights},), got {w.shape}")
         return Scores(w[self.place], float(w[-2]), float(w[-1]))
 
     def weights_of(self, scores: Scores) -> np.ndarray:
-        """The inverse of :meth:`scores_of`."""
+        """Return the inverse of :meth:`scores_of`."""
         w = np.empty(self.n_weights)
         w[self.place] = scores.substitution
         w[-2:] = scores.gap_open, scores.gap_extend
         return w
 
     def fold(self, counts: np.ndarray) -> np.ndarray:
-        """Counts of all pairs of symbols as counts of weights."""
+        """Return counts of all pairs of symbols as counts of weights."""
         out = np.bincount(self.place.ravel(), weights=counts[:-2], minlength=self.n_weights)
         out[-2:] = counts[-2:]
         return out
@@ -100,7 +100,7 @@ class AlignmentStructure(Saved, CustomStructure):
     # ------------------------------------------------------------------ the contract
 
     def features(self, x: Any, y: Any) -> Any:
-        """Φ(x, y): counts of substitutions, gap openings and gap extensions."""
+        """Return Φ(x, y): counts of substitutions, gap openings and gap extensions."""
         s, t = x
         places = self.place[s[y[:, 0]], t[y[:, 1]]]
         ends = y if self.local else np.concatenate([[[-1, -1]], y, [[len(s), len(t)]]])
@@ -117,13 +117,13 @@ class AlignmentStructure(Saved, CustomStructure):
         return sparse.csr_matrix((np.concatenate([counts, tail]), row), shape=(1, self.n_weights))
 
     def cost(self, y_true: Any, y: Any) -> float:
-        """Δ: pairs missed plus pairs that are wrong; or 1 for every other alignment."""
+        """Return Δ: pairs missed plus pairs that are wrong; or 1 for every other alignment."""
         if self.cost_name == "zero-one":
             return 0.0 if self.equal(y_true, y) else 1.0
         return float(len(y_true) + len(y) - 2 * shared_pairs(y_true, y))
 
     def argmax(self, w: np.ndarray, x: Any, cost_to: Any = None) -> np.ndarray:
-        """The alignment of highest score; with ``cost_to`` of highest score plus cost."""
+        """Return the alignment of highest score; with ``cost_to`` of highest score plus cost."""
         scores = self.scores_of(w)
         if cost_to is not None and self.cost_name == "zero-one":
             found = k_best(self._batch(x, scores), 2)[0]
@@ -134,15 +134,15 @@ class AlignmentStructure(Saved, CustomStructure):
         return k_best(self._batch(x, scores, cost_to), 1)[0][0].pairs
 
     def argmin(self, w: np.ndarray, x: Any) -> np.ndarray:
-        """The alignment of lowest score."""
+        """Return the alignment of lowest score."""
         return k_best(self._batch(x, self.scores_of(w).negated()), 1)[0][0].pairs
 
     def k_best(self, w: np.ndarray, x: Any, k: int) -> list[tuple[np.ndarray, float]]:
-        """The k best alignments and their scores, best first."""
+        """Return the k best alignments and their scores, best first."""
         return [(found.pairs, found.score) for found in k_best(self._batch(x, self.scores_of(w)), k)[0]]
 
     def log_partition(self, w: np.ndarray, x: Any, cost_to: Any = None) -> tuple[float, np.ndarray]:
-        """log Σ_y exp(score(y) + Δ) and the expected features under that distribution."""
+        """Return log Σ_y exp(score(y) + Δ) and the expected features under that distribution."""
         scores = self.scores_of(w)
         zero_one = cost_to is not None and self.cost_name == "zero-one"
         log_z, counts = expect(self._batch(x, scores, None if zero_one else cost_to), 1, self.n_symbols)
@@ -156,7 +156,7 @@ class AlignmentStructure(Saved, CustomStructure):
         return value + (0.0 if cost_to is None else len(cost_to)), expected
 
     def equal(self, y: Any, z: Any) -> bool:
-        """Whether the two alignments have the same pairs."""
+        """Return whether the two alignments have the same pairs."""
         return np.array_equal(y, z)
 
     # ------------------------------------------------------------------ parts

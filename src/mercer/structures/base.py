@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 
 class Structure(ABC):
-    """A space of outputs with part scores and verbs.
+    """A space of outputs with part scores and inference.
 
-    A batch of inputs X is a sequence that can be sliced; a batch of part scores θ and of outputs y is whatever the
-    structure chooses. All verbs take θ of a whole batch.
+    A batch of inputs X is a sequence that can be sliced; the structure chooses the types of batches of part scores
+    θ and of outputs y. All verbs take θ of a whole batch.
 
     Attributes
     ----------
@@ -41,14 +41,14 @@ class Structure(ABC):
 
     @abstractmethod
     def scores(self, w: np.ndarray, X: Any) -> Any:
-        """Part scores θ = ⟨w, Φ(x, part)⟩ of a batch."""
+        """Return the part scores θ = ⟨w, Φ(x, part)⟩ of a batch."""
 
     @abstractmethod
     def backward(self, X: Any, mu: Any, out: np.ndarray) -> None:
-        """``out += Σ_part μ[part] Φ(x, part)``: the adjoint of :meth:`scores`."""
+        """Compute ``out += Σ_part μ[part] Φ(x, part)``: the adjoint of :meth:`scores`."""
 
     def batches(self, X: Any, positions: int) -> Iterator[slice]:
-        """Slices of X that fill about ``positions`` parts' worth of scores each."""
+        """Return slices of X that fill about ``positions`` parts' worth of scores each."""
         size = max(1, positions)
         for start in range(0, len(X), size):
             yield slice(start, min(start + size, len(X)))
@@ -57,38 +57,38 @@ class Structure(ABC):
 
     @abstractmethod
     def argmax(self, theta: Any) -> tuple[Any, np.ndarray]:
-        """The best output of each example and its score. Ties: the first in the order of the labels."""
+        """Return the best output of each example and its score. Ties: the first in the order of the labels."""
 
     @abstractmethod
     def argmin(self, theta: Any) -> tuple[Any, np.ndarray]:
-        """The worst allowed output of each example and its score."""
+        """Return the worst allowed output of each example and its score."""
 
     @abstractmethod
     def k_best(self, theta: Any, k: int) -> tuple[Any, np.ndarray]:
-        """The k best outputs, best first, and their scores of shape (n, k); -inf where there are fewer."""
+        """Return the k best outputs, best first, and their scores of shape (n, k); -inf where there are fewer."""
 
     @abstractmethod
     def log_partition(self, theta: Any) -> np.ndarray:
-        """log Σ_y exp score(y); -inf where no output is allowed."""
+        """Return log Σ_y exp score(y); -inf where no output is allowed."""
 
     @abstractmethod
     def marginals(self, theta: Any) -> Any:
-        """μ: the probability of each part under p(y) ∝ exp score(y); has ``log_partition`` and ``subtract``."""
+        """Return μ: the probability of each part under p(y) ∝ exp score(y); has ``log_partition`` and ``subtract``."""
 
     @abstractmethod
     def sample(self, theta: Any, size: int, random_state: Any = None) -> Any:
-        """Outputs drawn from p(y) ∝ exp score(y), ``size`` for each example."""
+        """Return outputs drawn from p(y) ∝ exp score(y), ``size`` for each example."""
 
     @abstractmethod
     def entropy(self, theta: Any) -> np.ndarray:
-        """−Σ_y p(y) log p(y) of each example."""
+        """Return −Σ_y p(y) log p(y) of each example."""
 
     @abstractmethod
     def score(self, theta: Any, y: Any) -> np.ndarray:
-        """The score of the given outputs."""
+        """Return the score of the given outputs."""
 
     def log_cardinality(self, X: Any) -> np.ndarray:
-        """log ``|Y(x)|``: the logarithm of the number of outputs of each input; −inf where none is allowed.
+        """Return log ``|Y(x)|``: the logarithm of the number of outputs of each input; −inf where none is allowed.
 
         By default the sum over all outputs at weights of 0. A structure whose sums may be approximate, or follow the
         precision of X, counts by itself.
@@ -101,48 +101,48 @@ class Structure(ABC):
 
     @abstractmethod
     def subtract_truth(self, mu: Any, y: Any) -> None:
-        """``μ -= 1_y``, in place, for fully known outputs."""
+        """Compute ``μ -= 1_y``, in place, for fully known outputs."""
 
     # ------------------------------------------------------------------ costs and margins
 
     def zeros(self, theta: Any) -> Any:
-        """μ = 0, in the form of the marginals of this batch."""
+        """Return μ = 0, in the form of the marginals of this batch."""
         raise _missing(self, "zeros")
 
     def add_output(self, mu: Any, y: Any, weights: np.ndarray) -> None:
-        """``μ += weights[i] · 1_{y_i}``, in place."""
+        """Compute ``μ += weights[i] · 1_{y_i}``, in place."""
         raise _missing(self, "add_output")
 
     def scaled(self, theta: Any, factor: float) -> Any:
-        """factor · θ, for a factor above 0."""
+        """Return factor · θ, for a factor above 0."""
         raise _missing(self, "scaled")
 
     def augment(self, theta: Any, y: Any, cost: Cost | None = None, scale: float | np.ndarray = 1.0) -> Any:
-        """θ + scale · Δ(y, ·) for a cost that decomposes over parts (None: the structure's own)."""
+        """Return θ + scale · Δ(y, ·) for a cost that decomposes over parts (None: the structure's own)."""
         raise _missing(self, "augment")
 
     def cost_between(self, y: Any, z: Any, cost: Cost | None = None) -> np.ndarray:
-        """Δ(y, z) of each example."""
+        """Return Δ(y, z) of each example."""
         raise _missing(self, "cost_between")
 
     def equal(self, y: Any, z: Any) -> np.ndarray:
-        """Whether two outputs are the same, for each example."""
+        """Return whether two outputs are the same, for each example."""
         raise _missing(self, "equal")
 
     def select(self, chosen: np.ndarray, y: Any, z: Any) -> Any:
-        """y where ``chosen`` is true, z elsewhere, example by example."""
+        """Return y where ``chosen`` is true, z elsewhere, example by example."""
         raise _missing(self, "select")
 
     def best_product(self, theta: Any, y: Any, cost: Cost | None = None) -> tuple[Any, np.ndarray, np.ndarray] | None:
-        """z = argmax Δ(y, z) (1 + score(z) − score(y)), that maximum and Δ; None where there is no exact search."""
+        """Return z = argmax Δ(y, z) (1 + score(z) − score(y)), that maximum and Δ; None without an exact search."""
         return None
 
     def difference(self, X: Any, y: Any, z: Any) -> csr_array:
-        """Φ(x, y) − Φ(x, z) of each example, one a row."""
+        """Return Φ(x, y) − Φ(x, z) of each example, one per row."""
         raise _missing(self, "difference")
 
     def runner_up(self, theta: Any, y: Any) -> tuple[Any, np.ndarray]:
-        """The best output other than y and its score; −inf (and y itself) where there is no other."""
+        """Return the best output other than y and its score; −inf (and y itself) where there is no other."""
         outputs, scores = self.k_best(theta, 2)
         same = self.equal(y, outputs[0])
         score = np.where(same, scores[:, 1], scores[:, 0])
@@ -152,7 +152,7 @@ class Structure(ABC):
     def most_violating(
         self, theta: Any, y: Any, cost: Cost | None = None, scale: float | np.ndarray = 1.0
     ) -> tuple[Any, np.ndarray, np.ndarray]:
-        """z = argmax scale · Δ(y, z) + score(z); returns z, that maximum and Δ(y, z)."""
+        """Return z = argmax scale · Δ(y, z) + score(z), that maximum and Δ(y, z)."""
         if cost is None or cost.decomposes:
             z, value = self.argmax(self.augment(theta, y, cost, scale))
             return z, value, self.cost_between(y, z, cost)
@@ -177,7 +177,7 @@ class Structure(ABC):
         l1: float = 0.0,
         aggressiveness: float = 0.0,
     ) -> tuple[float, int]:
-        """One pass of an online rule, a step for each example; returns (summed loss, wrong parts).
+        """Make one pass of an online rule, a step for each example; return (summed loss, wrong parts).
 
         By the verbs, example by example; a structure with a compiled loop replaces it.
         """
@@ -190,11 +190,11 @@ class Structure(ABC):
         )  # fmt: skip
 
     def is_partial(self, y: Any) -> bool:
-        """Whether some of the outputs are only partly known."""
+        """Return whether some of the outputs are only partly known."""
         return False
 
     def restrict(self, theta: Any, y: Any) -> Any:
-        """θ with every output forbidden that contradicts what is known of y."""
+        """Return θ with every output forbidden that contradicts what is known of y."""
         raise TypeError(f"{type(self).__name__} does not take partly known outputs")
 
 

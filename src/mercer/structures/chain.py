@@ -59,7 +59,7 @@ class ChainScores:
         return self.nodes.shape[1]
 
     def negated(self) -> ChainScores:
-        """−θ, with what is forbidden still forbidden."""
+        """Return −θ; forbidden parts stay forbidden."""
 
         def flip(x: np.ndarray) -> np.ndarray:
             return np.where(np.isneginf(x), x, -x)
@@ -89,7 +89,7 @@ class ChainMarginals:
     edges: np.ndarray | None = None
 
     def subtract(self, other: ChainMarginals) -> None:
-        """``self -= other`` for the parts."""
+        """Compute ``self -= other`` for the parts."""
         self.nodes -= other.nodes
         self.transitions -= other.transitions
         self.start -= other.start
@@ -98,7 +98,7 @@ class ChainMarginals:
             self.edges -= other.edges
 
     def scale(self, factor: float) -> None:
-        """``self *= factor`` for the parts."""
+        """Compute ``self *= factor`` for the parts."""
         for part in (self.nodes, self.transitions, self.start, self.end, self.edges):
             if part is not None:
                 part *= factor
@@ -117,7 +117,7 @@ class Chain(Saved, Structure):
     pattern, edge_pattern : tuple (starts, columns), optional
         Which (feature, label) and (feature, label pair) pairs have weights, in CSR form; default all.
     masks : tuple of bool arrays (labels × labels, labels, labels), optional
-        True for forbidden transitions, starts and ends; see :meth:`Constraints.masks`.
+        True for forbidden transitions, starts and ends; see :meth:`.Constraints.masks`.
     trained_transitions : bool array of shape (n_labels, n_labels), optional
         False for transitions whose weight stays 0.
     threads : int, default=1
@@ -180,7 +180,7 @@ class Chain(Saved, Structure):
     # ------------------------------------------------------------------ between weights and part scores
 
     def scores(self, w: np.ndarray, X: Sequences) -> ChainScores:
-        """Part scores of a batch. The arrays are used again by the next call."""
+        """Return the part scores of a batch. The next call reuses the arrays."""
         self._check_features(X)
         C, count, row, dtype = self.n_labels, X.n_positions, int(X.offsets[0]), X.dtype
         nodes = self._buffer("nodes", (count, C), dtype)
@@ -201,7 +201,7 @@ class Chain(Saved, Structure):
         return ChainScores(nodes, transitions, start, end, X.offsets, edges)
 
     def shared_scores(self, w: np.ndarray, dtype: Any = np.float64) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Transition, start and end scores with −inf where forbidden."""
+        """Return transition, start and end scores with −inf where forbidden."""
         transitions = w[self.slices["transitions"]].reshape(self.n_labels, self.n_labels).astype(dtype)
         start, end = w[self.slices["start"]].astype(dtype), w[self.slices["end"]].astype(dtype)
         if self.masks is not None:
@@ -210,7 +210,7 @@ class Chain(Saved, Structure):
         return transitions, start, end
 
     def backward(self, X: Sequences, mu: ChainMarginals, out: np.ndarray) -> None:
-        """Adds the features of a batch, weighted by μ."""
+        """Add the features of a batch, weighted by μ."""
         C, count, row = self.n_labels, X.n_positions, int(X.offsets[0])
         _core.linear.backward(X.rows.core, row, count, self._nodes, mu.nodes, out[self.slices["nodes"]], self.threads)
         transitions = mu.transitions
@@ -224,11 +224,11 @@ class Chain(Saved, Structure):
             _core.linear.backward(X.edges.core, row, count, self._edges, flat, out[self.slices["edges"]], self.threads)
 
     def has_log_loss(self, X: Sequences, y: TagSequences) -> bool:
-        """Whether :meth:`log_loss` is for these data: all labels known, no observation-dependent transitions."""
+        """Return whether :meth:`log_loss` is for these data: all labels known, no observation-dependent transitions."""
         return not y.partial and (self._edges is None or X.edges is None)
 
     def log_loss(self, w: np.ndarray, X: Sequences, y: TagSequences, out: np.ndarray) -> np.ndarray:
-        """log Z − score(y) of each sequence, the gradient in the weights added to ``out``, in one compiled call."""
+        """Return log Z − score(y) of each sequence; add the gradient in the weights to ``out``."""
         self._check_features(X)
         values, shared = np.empty(len(X)), np.zeros(self.n_labels**2 + 2 * self.n_labels)
         nodes = self.slices["nodes"]
@@ -250,7 +250,7 @@ class Chain(Saved, Structure):
         return values
 
     def decode(self, w: np.ndarray, X: Sequences) -> tuple[np.ndarray, np.ndarray]:
-        """``argmax(scores(w, X))`` without the scores: one compiled call where transitions depend on labels alone."""
+        """Return ``argmax(scores(w, X))`` in one compiled call if transitions depend on labels only."""
         if self._edges is not None and X.edges is not None:
             return self.argmax(self.scores(w, X))
         self._check_features(X)
@@ -261,7 +261,7 @@ class Chain(Saved, Structure):
         return labels, score
 
     def batches(self, X: Sequences, positions: int) -> Iterator[slice]:
-        """Slices of whole sequences of about ``positions`` positions (fewer where edges make them large)."""
+        """Return slices of whole sequences of about ``positions`` positions (fewer where edges make them large)."""
         if self._edges is not None:
             positions = max(1, positions // self.n_labels)
         start = 0
@@ -274,19 +274,19 @@ class Chain(Saved, Structure):
     # ------------------------------------------------------------------ verbs
 
     def argmax(self, theta: ChainScores) -> tuple[np.ndarray, np.ndarray]:
-        """Viterbi: stacked labels and scores."""
+        """Return the best labels, stacked, and their scores, by the Viterbi algorithm."""
         labels = np.empty(len(theta.nodes), dtype=np.int32)
         score = np.empty(len(theta))
         _core.chain.viterbi(*theta._arguments(), labels, score, self.threads)
         return labels, score
 
     def argmin(self, theta: ChainScores) -> tuple[np.ndarray, np.ndarray]:
-        """The lowest-scoring allowed labelling."""
+        """Return the lowest-scoring allowed labelling."""
         labels, score = self.argmax(theta.negated())
         return labels, -score
 
     def k_best(self, theta: ChainScores, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """Labels of shape (k, n_positions), −1 where there are fewer than k labellings, and scores (n, k)."""
+        """Return labels of shape (k, n_positions), −1 where there are fewer than k labellings, and scores (n, k)."""
         if k < 1:
             raise ValueError(f"k must be at least 1, got {k}")
         labels = np.empty((k, len(theta.nodes)), dtype=np.int32)
@@ -295,15 +295,15 @@ class Chain(Saved, Structure):
         return labels, score
 
     def log_partition(self, theta: ChainScores) -> np.ndarray:
-        """log Z of each sequence."""
+        """Return log Z of each sequence."""
         out = np.empty(len(theta))
         _core.chain.marginals(*theta._arguments(), None, None, None, None, None, out, None, self.threads)
         return out
 
     def marginals(self, theta: ChainScores, *, edges: bool = False) -> ChainMarginals:
-        """Node marginals and summed transition marginals; with ``edges`` also those of each position.
+        """Return node marginals and summed transition marginals; with ``edges`` also those of each position.
 
-        The node and edge arrays are used again by the next call.
+        The next call reuses the node and edge arrays.
         """
         C, count, dtype = self.n_labels, len(theta.nodes), theta.nodes.dtype
         mu = ChainMarginals(
@@ -325,26 +325,26 @@ class Chain(Saved, Structure):
         return mu
 
     def sample(self, theta: ChainScores, size: int, random_state: Any = None) -> np.ndarray:
-        """Labels of shape (size, n_positions); −1 for a sequence that has no allowed labelling."""
+        """Return labels of shape (size, n_positions); −1 for a sequence that has no allowed labelling."""
         labels = np.empty((size, len(theta.nodes)), dtype=np.int32)
         _core.chain.sample(*theta._arguments(), check_random_seed(random_state), labels, self.threads)
         return labels
 
     def entropy(self, theta: ChainScores) -> np.ndarray:
-        """log Z − E[score] of each sequence."""
+        """Return log Z − E[score] of each sequence."""
         log_partition, out = np.empty(len(theta)), np.empty(len(theta))
         _core.chain.marginals(*theta._arguments(), None, None, None, None, None, log_partition, out, self.threads)
         return out
 
     def log_cardinality(self, X: Sequences) -> np.ndarray:
-        """The labellings that the masks allow, counted once for each length."""
+        """Return the labellings that the masks allow, counted once for each length."""
         lengths, which = np.unique(X.lengths, return_inverse=True)
         offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
         nodes = np.zeros((int(offsets[-1]), self.n_labels))
         return self.log_partition(ChainScores(nodes, *self.shared_scores(np.zeros(self.n_weights)), offsets))[which]
 
     def score(self, theta: ChainScores, y: TagSequences) -> np.ndarray:
-        """The score of fully known labellings."""
+        """Return the score of fully known labellings."""
         out = np.empty(len(theta))
         _core.chain.score(*theta._arguments(), y.labels, out)
         return out
@@ -352,15 +352,15 @@ class Chain(Saved, Structure):
     # ------------------------------------------------------------------ truth
 
     def subtract_truth(self, mu: ChainMarginals, y: TagSequences) -> None:
-        """``μ -= 1_y``."""
+        """Compute ``μ -= 1_y``."""
         self.add_output(mu, y, np.full(len(y), -1.0))
 
     def is_partial(self, y: TagSequences) -> bool:
-        """Whether some label is not known."""
+        """Return whether some label is not known."""
         return y.partial
 
     def restrict(self, theta: ChainScores, y: TagSequences) -> ChainScores:
-        """Only the labellings that agree with what is known stay allowed."""
+        """Forbid all labellings that contradict the known labels."""
         allowed = np.ones(theta.nodes.shape, dtype=bool) if y.allowed is None else y.allowed.astype(bool)
         known = y.labels >= 0
         allowed[known] = False
@@ -370,7 +370,7 @@ class Chain(Saved, Structure):
     # ------------------------------------------------------------------ costs and margins
 
     def zeros(self, theta: ChainScores) -> ChainMarginals:
-        """μ = 0. The node and edge arrays are used again by the next call."""
+        """Return μ = 0. The next call reuses the node and edge arrays."""
         C, count, dtype = self.n_labels, len(theta.nodes), theta.nodes.dtype
         nodes = self._buffer("mu", (count, C), dtype)
         nodes[:] = 0.0
@@ -381,12 +381,12 @@ class Chain(Saved, Structure):
         return mu
 
     def add_output(self, mu: ChainMarginals, y: TagSequences, weights: np.ndarray) -> None:
-        """``μ += weights · 1_y``."""
+        """Compute ``μ += weights · 1_y``."""
         parts = mu.nodes, mu.transitions, mu.start, mu.end, mu.edges
         _core.chain.add(y.labels, y.offsets, np.asarray(weights, dtype=float), *parts)
 
     def scaled(self, theta: ChainScores, factor: float) -> ChainScores:
-        """factor · θ."""
+        """Return factor · θ."""
         by = theta.nodes.dtype.type(factor)
         edges = None if theta.edges is None else by * theta.edges
         return ChainScores(
@@ -396,7 +396,7 @@ class Chain(Saved, Structure):
     def augment(
         self, theta: ChainScores, y: TagSequences, cost: Cost | None = None, scale: float | np.ndarray = 1.0
     ) -> ChainScores:
-        """Node scores plus scale · Δ(y, ·)."""
+        """Return node scores plus scale · Δ(y, ·)."""
         table = (cost or Hamming()).table(y.labels, self.n_labels)
         if np.ndim(scale):
             table = table * np.repeat(scale, np.diff(theta.offsets))[:, None]
@@ -405,24 +405,24 @@ class Chain(Saved, Structure):
         return replace(theta, nodes=theta.nodes + table.astype(theta.nodes.dtype, copy=False))
 
     def cost_between(self, y: TagSequences, z: TagSequences, cost: Cost | None = None) -> np.ndarray:
-        """Δ(y, z) of each sequence."""
+        """Return Δ(y, z) of each sequence."""
         if cost is not None and not cost.decomposes:
             return (~self.equal(y, z)).astype(float)
         return _sums((cost or Hamming()).between(y.labels, z.labels, self.n_labels), y.offsets)
 
     def equal(self, y: TagSequences, z: TagSequences) -> np.ndarray:
-        """Whether all labels of a sequence agree."""
+        """Return whether all labels of a sequence agree."""
         return _sums(y.labels != z.labels, y.offsets) == 0
 
     def select(self, chosen: np.ndarray, y: TagSequences, z: TagSequences) -> TagSequences:
-        """y where chosen, else z."""
+        """Return y where chosen, else z."""
         labels = np.where(np.repeat(chosen, np.diff(y.offsets)), y.labels, z.labels)
         return TagSequences(labels, y.offsets, partial=False)
 
     def most_violating(
         self, theta: ChainScores, y: TagSequences, cost: Cost | None = None, scale: float | np.ndarray = 1.0
     ) -> tuple[TagSequences, np.ndarray, np.ndarray]:
-        """z = argmax scale · Δ(y, z) + score(z); returns z, that maximum and Δ(y, z)."""
+        """Return z = argmax scale · Δ(y, z) + score(z), that maximum and Δ(y, z)."""
         if cost is not None and not cost.decomposes:
             return super().most_violating(theta, y, cost, scale)
         labels, value = self.argmax(self.augment(theta, y, cost, scale))
@@ -457,7 +457,7 @@ class Chain(Saved, Structure):
         return TagSequences(found, y.offsets, partial=False), value, delta
 
     def runner_up(self, theta: ChainScores, y: TagSequences) -> tuple[TagSequences, np.ndarray]:
-        """The best labelling other than y and its score."""
+        """Return the best labelling other than y and its score."""
         labels, scores = self.k_best(theta, 2)
         first, second = (TagSequences(row, y.offsets, partial=False) for row in labels)
         same = self.equal(y, first)
@@ -466,7 +466,7 @@ class Chain(Saved, Structure):
         return self.select(np.isneginf(score), y, z), score
 
     def difference(self, X: Sequences, y: TagSequences, z: TagSequences) -> csr_array:
-        """Φ(x, y) − Φ(x, z) of each sequence."""
+        """Return Φ(x, y) − Φ(x, z) of each sequence."""
         self._check_features(X)
         edges = X.edges.core if self._edges is not None and X.edges is not None else None
         indptr, columns, values = _core.planes.chain_difference(
@@ -499,7 +499,7 @@ class Chain(Saved, Structure):
         l1: float = 0.0,
         aggressiveness: float = 0.0,
     ) -> tuple[float, int]:
-        """One compiled pass of an online rule; returns (summed loss, wrong labels).
+        """Make one compiled pass of an online rule; return (summed loss, wrong labels).
 
         Compiled in ``cpp/solvers/chain_online.hpp``.
         """
@@ -529,7 +529,7 @@ class Chain(Saved, Structure):
     def ascent(
         self, loss: Any, X: Sequences, y: TagSequences, order: np.ndarray, w: np.ndarray, planes: Any, max_idle: int
     ) -> float | None:
-        """A compiled pass of block-coordinate ascent; None where the loss or its cost needs the general path."""
+        """Return a compiled pass of block-coordinate ascent; None where the loss or its cost needs the general path."""
         cost = self._cost_matrix(loss)
         if cost is None:
             return None
@@ -538,7 +538,7 @@ class Chain(Saved, Structure):
     def subgradient(
         self, loss: Any, X: Sequences, y: TagSequences, order: np.ndarray, total: np.ndarray, mass: float, state: Any
     ) -> tuple[float, float] | None:
-        """A compiled pass of Pegasos steps; None where the loss or its cost needs the general path."""
+        """Return a compiled pass of Pegasos steps; None where the loss or its cost needs the general path."""
         cost = self._cost_matrix(loss)
         if cost is None:
             return None
@@ -600,11 +600,11 @@ class Chain(Saved, Structure):
         return held[:size].reshape(shape)
 
     def resized(self, pattern: Pattern, edge_pattern: Pattern) -> Chain:
-        """The same structure with other patterns."""
+        """Return the same structure with other patterns."""
         return Chain(**{**self.__getstate__(), "pattern": pattern, "edge_pattern": edge_pattern})
 
     def carry_over(self, w: np.ndarray, old: Chain, place: np.ndarray) -> np.ndarray:
-        """Weights of another chain in this one's layout.
+        """Return the weights of another chain in this one's layout.
 
         Its label c is label ``place[c]`` here; features keep their columns.
         """
@@ -618,7 +618,7 @@ class Chain(Saved, Structure):
         return out
 
     def keys(self, part: str) -> np.ndarray:
-        """The (feature, column) pairs of the weights of ``"nodes"`` or ``"edges"``, as sorted keys."""
+        """Return the (feature, column) pairs of the weights of ``"nodes"`` or ``"edges"``, as sorted keys."""
         if part == "nodes":
             return patterns.keys(self.pattern, self.n_features, self.n_labels)
         return patterns.keys(self.edge_pattern, self.n_edge_features, self.n_labels**2)

@@ -27,7 +27,7 @@ class Constraints:
 
     Notes
     -----
-    Labels that a model does not have are passed over: a constraint can only take labellings away.
+    Labels that a model does not have are ignored: a constraint can only take labellings away.
 
     Attributes
     ----------
@@ -62,7 +62,7 @@ class Constraints:
         start: Iterable[Any] | None = None,
         end: Iterable[Any] | None = None,
     ) -> Constraints:
-        """Only the given transitions (and first and last labels) are allowed; everything else is forbidden.
+        """Allow only the given transitions (and first and last labels).
 
         Examples
         --------
@@ -85,7 +85,7 @@ class Constraints:
 
     @classmethod
     def bio(cls, labels: Iterable[str]) -> Constraints:
-        """Begin, inside, outside (IOB2): ``I-X`` only after ``B-X`` or ``I-X``."""
+        """Return the rules of BIO tags (IOB2): ``I-X`` only after ``B-X`` or ``I-X``."""
         parts = [(label, *_split(label, "BIO")) for label in labels]
         made = cls(
             [(a, b) for a, pa, xa in parts for b, pb, xb in parts if pb == "I" and not (pa in "BI" and xa == xb)],
@@ -96,7 +96,7 @@ class Constraints:
 
     @classmethod
     def bilou(cls, labels: Iterable[str]) -> Constraints:
-        """Begin, inside, last, outside, unit (also written BIOES): a begun span goes on to its last position."""
+        """Return the rules of BILOU tags (also BIOES): a begun span continues to its last position."""
         parts = [(label, *_split(label, "BILOUES")) for label in labels]
         parts = [(label, {"E": "L", "S": "U"}.get(p, p), x) for label, p, x in parts]
 
@@ -114,7 +114,7 @@ class Constraints:
         return made
 
     def allows(self, labels: Sequence[Any]) -> bool:
-        """Whether a labelling breaks none of the rules."""
+        """Return whether a labelling breaks none of the rules."""
         if len(labels) == 0:
             return True
         if labels[0] in self.forbidden_start or labels[-1] in self.forbidden_end:
@@ -122,7 +122,7 @@ class Constraints:
         return all((a, b) not in self.forbidden for a, b in pairwise(labels))
 
     def masks(self, classes: Sequence[Any]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Boolean arrays, True where forbidden: (labels × labels, labels, labels)."""
+        """Return Boolean arrays, True where forbidden: (labels × labels, labels, labels)."""
         pairs = np.array([[(a, b) in self.forbidden for b in classes] for a in classes], dtype=bool)
         start = np.array([a in self.forbidden_start for a in classes], dtype=bool)
         end = np.array([a in self.forbidden_end for a in classes], dtype=bool)
@@ -131,7 +131,7 @@ class Constraints:
         return pairs.reshape(len(classes), len(classes)), start, end
 
     def to_json(self) -> dict[str, list[Any]]:
-        """A description for a model file."""
+        """Return a description for a model file."""
         return {
             "forbidden": sorted([list(pair) for pair in self.forbidden], key=repr),
             "forbidden_start": sorted(self.forbidden_start, key=repr),
@@ -140,7 +140,7 @@ class Constraints:
 
     @classmethod
     def from_json(cls, state: dict[str, list[Any]]) -> Constraints:
-        """The inverse of :meth:`to_json`."""
+        """Return the inverse of :meth:`to_json`."""
         return cls(
             [(a, b) for a, b in state["forbidden"]],
             forbidden_start=state["forbidden_start"],

@@ -56,7 +56,7 @@ class Clustering(NamedTuple):
 
 
 def correlation_clustering(affinity: Any, decode: str = "lp") -> Clustering:
-    """The partition with the highest summed affinity within its clusters.
+    """Return the partition with the highest summed affinity within its clusters.
 
     Parameters
     ----------

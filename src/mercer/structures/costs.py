@@ -34,23 +34,23 @@ class Cost(ABC):
     decomposes = True
 
     def bind(self, classes: Sequence[Hashable]) -> Cost:
-        """The cost for these labels; raises ValueError where it does not fit them."""
+        """Return the cost for these labels; raises ValueError where it does not fit them."""
         return self
 
     @abstractmethod
     def table(self, truth: np.ndarray, n_labels: int) -> np.ndarray:
-        """Costs of shape (len(truth), n_labels): of each label where ``truth`` holds the true ones."""
+        """Return costs of shape (len(truth), n_labels): of each label where ``truth`` holds the true ones."""
 
     def to_json(self) -> dict[str, Any]:
-        """The cost as plain data, for model files."""
+        """Return the cost as plain data, for model files."""
         raise TypeError(f"a {type(self).__name__} cost cannot be saved: set cost='hamming' before saving")
 
     def matrix_of(self, n_labels: int) -> np.ndarray | None:
-        """The cost of label pairs, where that is all there is to it: compiled loops then do the rest."""
+        """Return the cost of label pairs, where that is all there is to it: compiled loops then do the rest."""
         return None
 
     def between(self, truth: np.ndarray, labels: np.ndarray, n_labels: int) -> np.ndarray:
-        """The cost at each position."""
+        """Return the cost at each position."""
         return np.take_along_axis(self.table(truth, n_labels), labels[:, None].astype(np.int64), 1)[:, 0]
 
 
@@ -74,7 +74,7 @@ class Hamming(Cost):
         self.weights = weights
 
     def bind(self, classes: Sequence[Hashable]) -> Cost:
-        """Weights in the order of the labels."""
+        """Return the weights in the order of the labels."""
         if self.weights is None:
             return self
         if isinstance(self.weights, Mapping):
@@ -91,18 +91,18 @@ class Hamming(Cost):
         return Hamming(weights)
 
     def to_json(self) -> dict[str, Any]:
-        """Weights, in the order of the labels once bound."""
+        """Return weights, in the order of the labels once bound."""
         weights = self.weights
         if weights is not None and not isinstance(weights, Mapping):
             weights = np.asarray(weights, dtype=float).tolist()
         return {"kind": "hamming", "weights": weights}
 
     def matrix_of(self, n_labels: int) -> np.ndarray:
-        """weight[y] off the diagonal."""
+        """Return weight[y] off the diagonal."""
         return self.table(np.arange(n_labels), n_labels)
 
     def table(self, truth: np.ndarray, n_labels: int) -> np.ndarray:
-        """weight[y] everywhere but at y."""
+        """Return weight[y] everywhere but at y."""
         weights = None if self.weights is None else np.asarray(self.weights)
         table = np.ones((len(truth), n_labels)) if weights is None else np.repeat(weights[truth][:, None], n_labels, 1)
         table[np.arange(len(truth)), truth] = 0.0
@@ -110,7 +110,7 @@ class Hamming(Cost):
 
 
 class CostMatrix(Cost):
-    """Any cost of a pair (true label, answered label).
+    """A cost matrix over pairs (true label, predicted label).
 
     Parameters
     ----------
@@ -139,21 +139,21 @@ class CostMatrix(Cost):
         self.matrix = D
 
     def bind(self, classes: Sequence[Hashable]) -> Cost:
-        """Checks the size."""
+        """Check the size."""
         if len(classes) != len(self.matrix):
             raise ValueError(f"the cost matrix is for {len(self.matrix)} labels, the data has {len(classes)}")
         return self
 
     def to_json(self) -> dict[str, Any]:
-        """The matrix."""
+        """Return the matrix."""
         return {"kind": "matrix", "matrix": self.matrix.tolist()}
 
     def matrix_of(self, n_labels: int) -> np.ndarray:
-        """The matrix itself."""
+        """Return the matrix itself."""
         return self.matrix
 
     def table(self, truth: np.ndarray, n_labels: int) -> np.ndarray:
-        """Rows of the matrix."""
+        """Return rows of the matrix."""
         if n_labels != len(self.matrix):
             raise ValueError(f"the cost matrix is for {len(self.matrix)} labels, not {n_labels}")
         return self.matrix[truth]
@@ -183,7 +183,7 @@ class Taxonomy(Cost):
                 raise ValueError(f"the edge {a!r} - {b!r} must have a positive length, got {length!r}")
 
     def bind(self, classes: Sequence[Hashable]) -> CostMatrix:
-        """The matrix of distances between the labels."""
+        """Return the matrix of distances between the labels."""
         from scipy.sparse import coo_array
         from scipy.sparse.csgraph import dijkstra
 
@@ -211,7 +211,7 @@ class Taxonomy(Cost):
 
 
 class ZeroOne(Cost):
-    """1 where anything is wrong: no sum over positions, so structures find the best answer but the true one."""
+    """1 if anything is wrong; not a sum over positions, so structures search for the best wrong output."""
 
     decomposes = False
 
@@ -220,19 +220,19 @@ class ZeroOne(Cost):
         return {"kind": "zero-one"}
 
     def table(self, truth: np.ndarray, n_labels: int) -> np.ndarray:
-        """The cost of one label alone."""
+        """Return the cost of one label alone."""
         return Hamming().table(truth, n_labels)
 
 
 class SegmentCost(Cost):
-    """A cost that is a sum over the segments of the answer: Δ(y, z) = Σ starts[s, c] + mark · [segment in y].
+    """A cost that is a sum over the segments of the output: Δ(y, z) = Σ starts[s, c] + mark · [segment in y].
 
-    Subclasses say what a segment costs by where it starts, and what it earns by being one of y.
+    Subclasses define the cost of a segment by its start, and the credit for a segment of y.
     """
 
     @abstractmethod
     def start_costs(self, truth: Segmentations, n_labels: int) -> np.ndarray:
-        """Costs of shape (n_positions, n_labels) of starting a segment with a label at a position.
+        """Return costs of shape (n_positions, n_labels) of starting a segment with a label at a position.
 
         What does not depend on the answer is added where every segmentation has a segment: at position 0.
         """
@@ -241,7 +241,7 @@ class SegmentCost(Cost):
 
     @abstractmethod
     def distance(self, truth: Segmentations, answer: Segmentations) -> np.ndarray:
-        """Δ(y, z) of each sequence."""
+        """Return Δ(y, z) of each sequence."""
 
     def table(self, truth: np.ndarray, n_labels: int) -> np.ndarray:
         """There is none: not a sum over positions."""
@@ -256,7 +256,7 @@ class BoundaryDifference(SegmentCost):
     Parameters
     ----------
     labelled : bool, default=False
-        The label of the segment that starts there must match as well (then 0 counts, too).
+        The label of the segment that starts there must match as well (then 0 also counts).
 
     Examples
     --------
@@ -271,11 +271,11 @@ class BoundaryDifference(SegmentCost):
         self.labelled = bool(labelled)
 
     def to_json(self) -> dict[str, Any]:
-        """Whether labels count."""
+        """Return whether labels count."""
         return {"kind": "boundary", "labelled": self.labelled}
 
     def start_costs(self, truth: Segmentations, n_labels: int) -> np.ndarray:
-        """1 for a wrong start, −1 for a right one, and ``|y|`` at position 0."""
+        """Return 1 for a wrong start, −1 for a right one, and ``|y|`` at position 0."""
         table = np.ones((truth.n_positions, n_labels))
         first = _firsts_of(truth)
         counts = np.diff(truth.firsts).astype(float)
@@ -289,7 +289,7 @@ class BoundaryDifference(SegmentCost):
         return table
 
     def distance(self, truth: Segmentations, answer: Segmentations) -> np.ndarray:
-        """The size of the symmetric difference."""
+        """Return the size of the symmetric difference."""
         n = 1 if not self.labelled else 1 + int(max(truth.labels.max(initial=0), answer.labels.max(initial=0)))
         keys = [y.starts * n + (y.labels if self.labelled else 0) for y in (truth, answer)]
         return _only_in_one(truth, answer, *keys)
@@ -314,13 +314,13 @@ class SegmentDifference(SegmentCost):
         return {"kind": "segment"}
 
     def start_costs(self, truth: Segmentations, n_labels: int) -> np.ndarray:
-        """1 for each segment, and ``|y|`` at position 0."""
+        """Return 1 for each segment, and ``|y|`` at position 0."""
         table = np.ones((truth.n_positions, n_labels))
         table[_firsts_of(truth)] += np.diff(truth.firsts)[np.diff(truth.positions) > 0][:, None]
         return table
 
     def distance(self, truth: Segmentations, answer: Segmentations) -> np.ndarray:
-        """The size of the symmetric difference."""
+        """Return the size of the symmetric difference."""
         n = 1 + int(max(truth.labels.max(initial=0), answer.labels.max(initial=0)))
         keys = [(y.starts * (truth.n_positions + 1) + y.lengths) * n + y.labels for y in (truth, answer)]
         return _only_in_one(truth, answer, *keys)
@@ -379,7 +379,7 @@ def cost_from_json(data: Any) -> Any:
 
 
 def resolve_cost(cost: Any) -> Cost:
-    """A cost from its name, weights by label, a matrix, a function of two labels, or the object itself."""
+    """Return a cost from its name, weights by label, a matrix, a function of two labels, or the object itself."""
     if isinstance(cost, Cost):
         return cost
     if isinstance(cost, str):

@@ -41,34 +41,34 @@ class CustomStructure(ABC):
 
     @abstractmethod
     def features(self, x: Any, y: Any) -> Any:
-        """Φ(x, y): a vector of fixed length, as a 1-D array or a SciPy sparse row."""
+        """Return Φ(x, y): a vector of fixed length, as a 1-D array or a SciPy sparse row."""
 
     @abstractmethod
     def argmax(self, w: np.ndarray, x: Any, cost_to: Any = None) -> Any:
-        """The output with the highest ⟨w, Φ(x, y)⟩, plus ``cost(cost_to, y)`` if ``cost_to`` is given."""
+        """Return the output with the highest ⟨w, Φ(x, y)⟩, plus ``cost(cost_to, y)`` if ``cost_to`` is given."""
 
     def cost(self, y_true: Any, y: Any) -> float:
-        """Δ(y_true, y): at least 0, and 0 for the true output. Default: 1 for every other output."""
+        """Return Δ(y_true, y): at least 0, and 0 for the true output. Default: 1 for every other output."""
         return 0.0 if self.equal(y_true, y) else 1.0
 
     def equal(self, y: Any, z: Any) -> bool:
-        """Whether two outputs are the same."""
+        """Return whether two outputs are the same."""
         if isinstance(y, np.ndarray) or isinstance(z, np.ndarray):
             return bool(np.array_equal(y, z))
         return bool(y == z)
 
     def argmin(self, w: np.ndarray, x: Any) -> Any:
-        """The output with the lowest ⟨w, Φ(x, y)⟩."""
+        """Return the output with the lowest ⟨w, Φ(x, y)⟩."""
         raise NotImplementedError(f"{type(self).__name__} has no argmin: the relative margin needs it")
 
     def k_best(self, w: np.ndarray, x: Any, k: int) -> list[tuple[Any, float]]:
-        """The k best outputs and their scores, best first; fewer where there are fewer."""
+        """Return the k best outputs and their scores, best first; fewer if there are fewer."""
         raise NotImplementedError(f"{type(self).__name__} has no k_best: the hybrid loss needs it")
 
     def log_partition(self, w: np.ndarray, x: Any, cost_to: Any = None) -> tuple[float, Any]:
-        """(log Σ_y exp(⟨w, Φ(x, y)⟩ + cost), the expectation of Φ(x, y) under that distribution)."""
+        """Return (log Σ_y exp(⟨w, Φ(x, y)⟩ + cost), the expectation of Φ(x, y) under that distribution)."""
         raise NotImplementedError(f"{type(self).__name__} has no log_partition: the log loss needs it")
 
     def log_cardinality(self, x: Any) -> float:
-        """The logarithm of the number of outputs of x. Default: log_partition with weights of 0."""
+        """Return the logarithm of the number of outputs of x. Default: log_partition with weights of 0."""
         raise NotImplementedError(f"{type(self).__name__} has no log_cardinality: generalisation bounds need it")

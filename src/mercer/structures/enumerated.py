@@ -23,11 +23,11 @@ class Enumerated(Structure):
     Parameters
     ----------
     outputs : sequence of objects, or callable x → sequence of objects
-        All possible outputs (of an input). A batch of outputs y holds their numbers.
+        All possible outputs (of an input). A batch of outputs y holds their indices.
     features : callable (x, output) → array of shape (n_weights,)
     n_weights : int
     cost : callable (output, output) → float, optional
-        Δ(y, z) of answering z where y is true; default 1 for any other output.
+        Δ(y, z) of predicting z if y is true; default 1 for any other output.
 
     Examples
     --------
@@ -53,11 +53,11 @@ class Enumerated(Structure):
         self._verbs = Labels(1, 0)  # the verbs over a finite set are those of multiclass labels
 
     def outputs_of(self, x: Any) -> Sequence[Any]:
-        """All outputs of an input."""
+        """Return all outputs of an input."""
         return self.outputs(x) if callable(self.outputs) else self.outputs
 
     def joint(self, x: Any) -> np.ndarray:
-        """Φ(x, y) of all outputs, one a row."""
+        """Return Φ(x, y) of all outputs, one per row."""
         rows = np.array([self.features(x, y) for y in self.outputs_of(x)], dtype=float)
         if rows.ndim != 2 or rows.shape[1] != self.n_weights:
             raise ValueError(f"features must give arrays of length {self.n_weights} for at least one output")
@@ -66,69 +66,69 @@ class Enumerated(Structure):
         return rows
 
     def scores(self, w: np.ndarray, X: Sequence[Any]) -> np.ndarray:
-        """Scores of shape (n, most outputs); −inf where an input has fewer."""
+        """Return the scores of shape (n, most outputs); −inf where an input has fewer."""
         self._inputs = list(X)
         return _stacked([self.joint(x) @ w for x in X])
 
     def backward(self, X: Sequence[Any], mu: LabelMarginals, out: np.ndarray) -> None:
-        """Adds Σ_y μ(y) Φ(x, y)."""
+        """Add Σ_y μ(y) Φ(x, y)."""
         for x, weights in zip(X, mu.probabilities, strict=True):
             rows = self.joint(x)
             out += weights[: len(rows)] @ rows
 
     def argmax(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Number and score of the best output."""
+        """Return the index and the score of the best output."""
         return self._verbs.argmax(theta)
 
     def argmin(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Number and score of the worst output."""
+        """Return the index and the score of the worst output."""
         return self._verbs.argmin(theta)
 
     def k_best(self, theta: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """Numbers of shape (k, n) and scores (n, k)."""
+        """Return indices of shape (k, n) and scores (n, k)."""
         return self._verbs.k_best(theta, k)
 
     def log_partition(self, theta: np.ndarray) -> np.ndarray:
-        """log Σ_y exp score(y)."""
+        """Return log Σ_y exp score(y)."""
         return self._verbs.log_partition(theta)
 
     def marginals(self, theta: np.ndarray) -> LabelMarginals:
-        """p(y)."""
+        """Return p(y)."""
         return self._verbs.marginals(theta)
 
     def sample(self, theta: np.ndarray, size: int, random_state: Any = None) -> np.ndarray:
-        """Numbers of shape (size, n)."""
+        """Return indices of shape (size, n)."""
         return self._verbs.sample(theta, size, random_state)
 
     def entropy(self, theta: np.ndarray) -> np.ndarray:
-        """−Σ p log p."""
+        """Return −Σ p log p."""
         return self._verbs.entropy(theta)
 
     def log_cardinality(self, X: Sequence[Any]) -> np.ndarray:
-        """The logarithm of the number of outputs written out."""
+        """Return the logarithm of the number of outputs written out."""
         with np.errstate(divide="ignore"):
             return np.log(np.array([len(self.outputs_of(x)) for x in X], dtype=float))
 
     def score(self, theta: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """Scores of the given outputs."""
+        """Return the scores of the given outputs."""
         return self._verbs.score(theta, y)
 
     def subtract_truth(self, mu: LabelMarginals, y: np.ndarray) -> None:
-        """``μ -= 1_y``."""
+        """Compute ``μ -= 1_y``."""
         self._verbs.subtract_truth(mu, y)
 
     # ------------------------------------------------------------------ costs and margins
 
     def zeros(self, theta: np.ndarray) -> LabelMarginals:
-        """μ = 0."""
+        """Return μ = 0."""
         return self._verbs.zeros(theta)
 
     def add_output(self, mu: LabelMarginals, y: np.ndarray, weights: np.ndarray) -> None:
-        """``μ += weights · 1_y``."""
+        """Compute ``μ += weights · 1_y``."""
         self._verbs.add_output(mu, y, weights)
 
     def costs(self, y: np.ndarray, cost: Cost | None = None) -> np.ndarray:
-        """Δ(y, ·) of the batch last scored; 0 where an input has fewer outputs."""
+        """Return Δ(y, ·) of the batch last scored; 0 where an input has fewer outputs."""
         rows = []
         for x, true in zip(self._inputs, y, strict=True):
             outputs = self.outputs_of(x)
@@ -141,36 +141,36 @@ class Enumerated(Structure):
         return _stacked(rows, 0.0)
 
     def scaled(self, theta: np.ndarray, factor: float) -> np.ndarray:
-        """factor · θ."""
+        """Return factor · θ."""
         return theta * factor
 
     def augment(
         self, theta: np.ndarray, y: np.ndarray, cost: Cost | None = None, scale: float | np.ndarray = 1.0
     ) -> np.ndarray:
-        """θ + scale · Δ(y, ·), for the batch last scored."""
+        """Return θ + scale · Δ(y, ·), for the batch last scored."""
         return theta + np.asarray(scale)[..., None] * self.costs(y, cost)
 
     def cost_between(self, y: np.ndarray, z: np.ndarray, cost: Cost | None = None) -> np.ndarray:
-        """Δ(y, z), for the batch last scored."""
+        """Return Δ(y, z), for the batch last scored."""
         return self._verbs.score(self.costs(y, cost), z)
 
     def most_violating(
         self, theta: np.ndarray, y: np.ndarray, cost: Cost | None = None, scale: float | np.ndarray = 1.0
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Of outputs written out, every cost is a table."""
+        """Return True: for enumerated outputs every cost is a table."""
         z, value = self.argmax(self.augment(theta, y, cost, scale))
         return z, value, self.cost_between(y, z, cost)
 
     def equal(self, y: np.ndarray, z: np.ndarray) -> np.ndarray:
-        """y == z."""
+        """Return y == z."""
         return self._verbs.equal(y, z)
 
     def select(self, chosen: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:
-        """y where chosen, else z."""
+        """Return y where chosen, else z."""
         return self._verbs.select(chosen, y, z)
 
     def difference(self, X: Sequence[Any], y: np.ndarray, z: np.ndarray) -> csr_array:
-        """Φ(x, y) − Φ(x, z)."""
+        """Return Φ(x, y) − Φ(x, z)."""
         joint = [self.joint(x) for x in X]
         return csr_array(np.array([rows[a] - rows[b] for rows, a, b in zip(joint, y, z, strict=True)]))
 

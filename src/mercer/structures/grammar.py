@@ -30,7 +30,7 @@ _MAX_STATES = 20_000
 
 
 class Rule(NamedTuple):
-    """A rule: a label and what it may consist of, labels (strings) and words (:class:`Word`).
+    """A rule: a label and its right-hand side, labels (strings) and words (:class:`Word`).
 
     Examples
     --------
@@ -84,7 +84,7 @@ class Grammar(Saved):
         times, so there would be infinitely many trees, and no best one where a round adds to the score.
         ``"error"`` refuses such a grammar; ``"once"`` allows each label once in a chain of unary rules.
     unknown : str, optional
-        A word of the grammar that stands for all words it does not know.
+        A word of the grammar that represents all unknown words.
 
     Attributes
     ----------
@@ -185,7 +185,7 @@ class Grammar(Saved):
     def from_text(
         cls, text: str, start: str | None = None, *, cycles: str = "error", unknown: str | None = None
     ) -> Grammar:
-        """A grammar from lines ``A -> B C [weight] | 'word' [weight]``.
+        """Return a grammar from lines ``A -> B C [weight] | 'word' [weight]``.
 
         Weights are in square brackets and 0 where left out; ``#`` begins a comment. A symbol in quotes, or one that no
         rule expands, is a word.
@@ -211,7 +211,7 @@ class Grammar(Saved):
         cycles: str = "error",
         unknown: str | None = None,
     ) -> Grammar:
-        """The probabilistic grammar of highest likelihood: weights are logarithms of relative frequencies.
+        """Return the probabilistic grammar of highest likelihood: weights are logarithms of relative frequencies.
 
         Parameters
         ----------
@@ -239,7 +239,7 @@ class Grammar(Saved):
         return cls([Rule(*rule) for rule in counts], weights, roots[0], cycles=cycles, unknown=unknown)
 
     def with_weights(self, weights: Any) -> Grammar:
-        """The same rules with other weights."""
+        """Return the same rules with other weights."""
         other = copy.copy(self)  # rules and compiled grammar are shared
         other.weights = _read_weights(weights, len(self.rules))
         return other
@@ -254,7 +254,7 @@ class Grammar(Saved):
         return "\n".join(f"{rule} [{weight:g}]" for rule, weight in zip(self.rules, self.weights, strict=True))
 
     def index(self, parent: str, children: Sequence[str | Word]) -> int:
-        """The number of a rule; a child that is no label is taken for a word."""
+        """Return the number of a rule; a child that is no label is taken for a word."""
         given = Rule(parent, tuple(children))
         rule = Rule(parent, tuple(_as_symbol(child, set(self.labels)) for child in given.children))
         if given not in self._numbers and rule not in self._numbers:
@@ -264,7 +264,7 @@ class Grammar(Saved):
     # ------------------------------------------------------------------ trees and sentences
 
     def derivation(self, tree: Tree) -> np.ndarray:
-        """The numbers of the tree's rules, a node before its children: its leftmost derivation.
+        """Return the numbers of the tree's rules, a node before its children: its leftmost derivation.
 
         Words that the grammar does not know count as its unknown word, where it has one.
         """
@@ -287,7 +287,7 @@ class Grammar(Saved):
         return np.array(numbers, dtype=np.int32)
 
     def tree(self, derivation: np.ndarray, words: Sequence[str] | None = None) -> Tree:
-        """The tree of a leftmost derivation; ``words`` replace its leaves where given."""
+        """Return the tree of a leftmost derivation; ``words`` replace its leaves where given."""
         spoken = iter(words) if words is not None else None
         finished: list[Tree] = []
         open_nodes: list[tuple[Rule, list[Tree | str]]] = []
@@ -311,15 +311,15 @@ class Grammar(Saved):
         return finished[0]
 
     def counts(self, tree: Tree) -> np.ndarray:
-        """Φ(x, y): how often the tree uses each rule."""
+        """Return Φ(x, y): how often the tree uses each rule."""
         return np.bincount(self.derivation(tree), minlength=len(self.rules)).astype(float)
 
     def score(self, tree: Tree) -> float:
-        """The sum of the weights of the tree's rules: for a PCFG log p(tree)."""
+        """Return the sum of the weights of the tree's rules: for a PCFG log p(tree)."""
         return float(self.weights[self.derivation(tree)].sum())
 
     def encode(self, sentence: Sequence[str], number: int = 0) -> np.ndarray:
-        """The numbers of the words of a sentence."""
+        """Return the numbers of the words of a sentence."""
         check_sentence(sentence, number)
         default = -1 if self.unknown is None else self._word_numbers[self.unknown]
         encoded = np.array([self._word_numbers.get(word, default) for word in sentence], dtype=np.int32)
@@ -335,7 +335,7 @@ class Grammar(Saved):
         return self._chart_rules.compiled(self)
 
     def parse(self, sentence: Sequence[str]) -> Tree:
-        """The tree of highest score.
+        """Return the tree of highest score.
 
         Raises
         ------
@@ -345,7 +345,7 @@ class Grammar(Saved):
         return self.k_best(sentence, 1)[0][0]
 
     def k_best(self, sentence: Sequence[str], k: int) -> list[tuple[Tree, float]]:
-        """The k trees of highest score, best first; fewer where there are fewer."""
+        """Return the k trees of highest score, best first; fewer if there are fewer."""
         x = self.encode(sentence)
         rules, offsets, scores = self.chart.k_best(self.weights, x, stack_offsets([x]), k, None, True)
         found = [
@@ -358,7 +358,7 @@ class Grammar(Saved):
         return found
 
     def log_partition(self, sentence: Sequence[str]) -> float:
-        """log Σ_y exp score(y) over all trees of the sentence: for a PCFG log p(sentence); −inf where there is none."""
+        """Return log Σ_y exp score(y) over all trees: for a PCFG log p(sentence); −inf without a tree."""
         x = self.encode(sentence)
         return float(self.chart.log_partition(self.weights, x, stack_offsets([x]), None, True, None, None)[0])
 

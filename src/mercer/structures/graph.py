@@ -88,12 +88,12 @@ class GraphMarginals:
     """Which graph has which nodes and edges."""
 
     def subtract(self, other: GraphMarginals) -> None:
-        """``self -= other``."""
+        """Compute ``self -= other``."""
         self.nodes -= other.nodes
         self.edges -= other.edges
 
     def scale(self, factor: float | np.ndarray) -> None:
-        """``self *= factor``, one number or one for each graph."""
+        """Compute ``self *= factor``, one number or one for each graph."""
         if np.ndim(factor) == 0:
             self.nodes *= factor
             self.edges *= factor
@@ -114,13 +114,13 @@ class Graph(Saved, Structure):
     n_labels, n_features : int
     n_edge_features : int, default=1
     n_types : int, default=1
-        Types of edges, each with weights of its own.
+        Types of edges, each with its own weights.
     edge_weights : {"symmetric", "directed", "potts", "attractive", "none"}, default="symmetric"
         Weights of an edge feature: one for each pair of labels without order, one for each ordered pair, one for
         all pairs of equal labels, the same but never below 0 (so that minimum cuts are exact for two labels; edge
-        features must not be negative), or none: nodes are then labelled one by one.
+        features must not be negative), or none: nodes are then labelled independently.
     inference : {"auto", "exact", "bp", "trw", "mean-field", "cuts", "expansion", "swap", "lp", "dual", "icm"}
-        What answers the verbs. "auto": exact where graphs have no cycles or small cliques; minimum cuts for two
+        The method of inference. "auto": exact where graphs have no cycles or small cliques; minimum cuts for two
         labels that attract; else tree-reweighted messages for sums, and expansion moves or dual ascent for the best
         labelling. Methods that only maximise are paired with "trw" for sums. See :meth:`plan`.
     threads : int, default=1
@@ -189,7 +189,7 @@ class Graph(Saved, Structure):
     # ------------------------------------------------------------------ between weights and part scores
 
     def split(self, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Weights of nodes (features × labels) and of edges (types × edge features × kinds of pairs)."""
+        """Return the weights of nodes (features × labels) and of edges (types × edge features × kinds of pairs)."""
         edges = w[self.slices["edges"]].reshape(self.n_types, self.n_edge_features, self._kinds.shape[1])
         return w[self.slices["nodes"]].reshape(self.n_features, self.n_labels), edges
 
@@ -199,7 +199,7 @@ class Graph(Saved, Structure):
         return self._kinds
 
     def pair_weights(self, w: np.ndarray) -> np.ndarray:
-        """Weights of pairs of labels: (types × edge features × labels × labels)."""
+        """Return the weights of pairs of labels: (types × edge features × labels × labels)."""
         table = self._signed(self.split(w)[1]) @ self._kinds.T
         return table.reshape(self.n_types, self.n_edge_features, self.n_labels, self.n_labels)
 
@@ -207,7 +207,7 @@ class Graph(Saved, Structure):
         return np.maximum(edge_weights, 0.0) if self.edge_weights == "attractive" else edge_weights
 
     def feasible(self, w: np.ndarray) -> np.ndarray:
-        """The weights with those of "attractive" edges at 0 where they are below."""
+        """Return the weights with those of "attractive" edges at 0 where they are below."""
         if self.edge_weights != "attractive":
             return w
         found = w.copy()
@@ -215,7 +215,7 @@ class Graph(Saved, Structure):
         return found
 
     def scores(self, w: np.ndarray, X: GraphInputs) -> GraphScores:
-        """θ of nodes and edges."""
+        """Return θ of nodes and edges."""
         self._check_inputs(X)
         L = self.n_labels
         node_weights, edge_weights = self.split(w)
@@ -230,7 +230,7 @@ class Graph(Saved, Structure):
         return GraphScores(nodes, edges.reshape(-1, L, L), shape)
 
     def backward(self, X: GraphInputs, mu: GraphMarginals, out: np.ndarray) -> None:
-        """``out += Φᵀ μ``; for "attractive" edges 0 where the weight was below 0 when scores were made last."""
+        """Compute ``out += Φᵀ μ``; for "attractive" edges 0 where the weight was below 0 when scores were made last."""
         self._check_inputs(X)
         self._accumulate(X, mu, out, self._below)
 
@@ -244,7 +244,7 @@ class Graph(Saved, Structure):
                 edges[t] += slope if below is None else np.where(below[t], 0.0, slope)
 
     def difference(self, X: GraphInputs, y: TagSequences, z: TagSequences) -> csr_array:
-        """Φ(x, y) − Φ(x, z) of each graph."""
+        """Return Φ(x, y) − Φ(x, z) of each graph."""
         rows = []
         for i in range(len(X)):
             mu = self._zeros(X[i : i + 1].shape(self.n_labels, self.has_edges))
@@ -256,7 +256,7 @@ class Graph(Saved, Structure):
         return csr_array(np.array(rows).reshape(len(X), self.n_weights))
 
     def batches(self, X: GraphInputs, positions: int) -> Iterator[slice]:
-        """Runs of graphs with about ``positions`` nodes together."""
+        """Return runs of graphs with about ``positions`` nodes together."""
         start, filled = 0, 0
         for i, length in enumerate(X.lengths.tolist()):
             if filled and filled + length > positions:
@@ -291,7 +291,7 @@ class Graph(Saved, Structure):
     # ------------------------------------------------------------------ how verbs are answered
 
     def plan(self, theta: GraphScores | GraphInputs) -> search.Plan:
-        """What answers the verbs for these graphs: ``sums``, ``maxima``, whether they are exact, and the ``reason``.
+        """Return the methods of inference for these graphs: ``sums``, ``maxima``, exactness and ``reason``.
 
         One plan serves all slices of one `GraphInputs`.
         """
@@ -322,12 +322,12 @@ class Graph(Saved, Structure):
     # ------------------------------------------------------------------ verbs
 
     def argmax(self, theta: GraphScores) -> tuple[np.ndarray, np.ndarray]:
-        """The best labelling found of each graph (labels of all nodes) and its score."""
+        """Return the best labelling found of each graph (labels of all nodes) and its score."""
         labels = self._best(theta, False)
         return labels, self._score(theta, labels)
 
     def argmin(self, theta: GraphScores) -> tuple[np.ndarray, np.ndarray]:
-        """The worst allowed labelling found of each graph and its score."""
+        """Return the worst allowed labelling found of each graph and its score."""
         negated = GraphScores(_negated(theta.nodes), _negated(theta.edges), theta.shape)
         labels = self._best(negated, True)
         return labels, self._score(theta, labels)
@@ -339,7 +339,7 @@ class Graph(Saved, Structure):
         return np.asarray(search.maxima(theta.shape, plan, theta.nodes, theta.edges, self.threads, worst), np.int32)
 
     def k_best(self, theta: GraphScores, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """Labels of shape (k, nodes), −1 where there are fewer, and scores (graphs, k).
+        """Return labels of shape (k, nodes), −1 where there are fewer, and scores (graphs, k).
 
         Where inference is not exact, k is at most 2, and the second is the best that differs from the first at one
         node.
@@ -383,11 +383,11 @@ class Graph(Saved, Structure):
         return local
 
     def log_partition(self, theta: GraphScores) -> np.ndarray:
-        """log Z of each graph: exact, a bound or an estimate, as the plan says."""
+        """Return log Z of each graph: exact, a bound or an estimate, as the plan says."""
         return self.marginals(theta).log_partition
 
     def marginals(self, theta: GraphScores) -> GraphMarginals:
-        """Probabilities of the labels of nodes and of pairs of neighbours."""
+        """Return the probabilities of the labels of nodes and of pairs of neighbours."""
         plan, shape = self.plan(theta), theta.shape
         if not len(theta.nodes):
             return self._zeros(shape)
@@ -397,12 +397,12 @@ class Graph(Saved, Structure):
         return GraphMarginals(nodes, edges, log_z, shape)
 
     def sample(self, theta: GraphScores, size: int, random_state: Any = None) -> np.ndarray:
-        """Labels of shape (size, nodes); by Gibbs sampling where inference is not exact."""
+        """Return labels of shape (size, nodes); by Gibbs sampling where inference is not exact."""
         plan = self.plan(theta)
         return search.samples(theta.shape, plan, theta.nodes, theta.edges, size, check_random_seed(random_state))
 
     def entropy(self, theta: GraphScores) -> np.ndarray:
-        """log Z − E[score] of each graph."""
+        """Return log Z − E[score] of each graph."""
         mu = self.marginals(theta)
         expected = search.per_graph(
             theta.shape,
@@ -412,11 +412,11 @@ class Graph(Saved, Structure):
         return mu.log_partition - expected
 
     def log_cardinality(self, X: GraphInputs) -> np.ndarray:
-        """Nodes · log C: edges change scores, not which labellings there are."""
+        """Return nodes · log C: edges change scores, not the number of labellings."""
         return X.lengths * np.log(self.n_labels)
 
     def score(self, theta: GraphScores, y: TagSequences) -> np.ndarray:
-        """The scores of given labellings."""
+        """Return the scores of given labellings."""
         return self._score(theta, y.labels)
 
     def _score(self, theta: GraphScores, labels: np.ndarray) -> np.ndarray:
@@ -430,15 +430,15 @@ class Graph(Saved, Structure):
     # ------------------------------------------------------------------ truth
 
     def subtract_truth(self, mu: GraphMarginals, y: TagSequences) -> None:
-        """``μ -= 1_y``."""
+        """Compute ``μ -= 1_y``."""
         self.add_output(mu, y, -np.ones(len(y)))
 
     def is_partial(self, y: TagSequences) -> bool:
-        """Whether labels are missing."""
+        """Return whether labels are missing."""
         return y.partial
 
     def restrict(self, theta: GraphScores, y: TagSequences) -> GraphScores:
-        """θ with all labels at −inf that contradict what is known."""
+        """Return θ with all labels at −inf that contradict what is known."""
         allowed = np.ones(theta.nodes.shape, bool) if y.allowed is None else y.allowed.astype(bool)
         known = np.flatnonzero(y.labels >= 0)
         allowed[known] = False
@@ -448,7 +448,7 @@ class Graph(Saved, Structure):
     # ------------------------------------------------------------------ costs and margins
 
     def zeros(self, theta: GraphScores) -> GraphMarginals:
-        """μ = 0."""
+        """Return μ = 0."""
         return self._zeros(theta.shape)
 
     def _zeros(self, shape: GraphShape) -> GraphMarginals:
@@ -458,43 +458,43 @@ class Graph(Saved, Structure):
         )
 
     def add_output(self, mu: GraphMarginals, y: TagSequences, weights: np.ndarray) -> None:
-        """``μ += weights · 1_y``."""
+        """Compute ``μ += weights · 1_y``."""
         shape, labels = mu.shape, y.labels
         u, v = shape.edges.T
         mu.nodes[np.arange(len(labels)), labels] += weights[shape.graph_of_node]
         mu.edges[np.arange(len(u)), labels[u], labels[v]] += weights[shape.graph_of_edge]
 
     def scaled(self, theta: GraphScores, factor: float) -> GraphScores:
-        """factor · θ."""
+        """Return factor · θ."""
         return GraphScores(factor * theta.nodes, factor * theta.edges, theta.shape)
 
     def augment(
         self, theta: GraphScores, y: TagSequences, cost: Cost | None = None, scale: float | np.ndarray = 1.0
     ) -> GraphScores:
-        """θ + scale · Δ(y, ·)."""
+        """Return θ + scale · Δ(y, ·)."""
         table = (cost or Hamming()).table(y.labels, self.n_labels)
         factor = scale if np.ndim(scale) == 0 else np.asarray(scale)[theta.shape.graph_of_node][:, None]
         return replace(theta, nodes=theta.nodes + factor * table)
 
     def cost_between(self, y: TagSequences, z: TagSequences, cost: Cost | None = None) -> np.ndarray:
-        """Δ(y, z) of each graph."""
+        """Return Δ(y, z) of each graph."""
         if isinstance(cost, ZeroOne):
             return (~self.equal(y, z)).astype(float)
         return _sums((cost or Hamming()).between(y.labels, z.labels, self.n_labels), y.offsets)
 
     def equal(self, y: TagSequences, z: TagSequences) -> np.ndarray:
-        """Whether all labels of a graph are the same."""
+        """Return whether all labels of a graph are the same."""
         return _sums((y.labels != z.labels).astype(float), y.offsets) == 0
 
     def select(self, chosen: np.ndarray, y: TagSequences, z: TagSequences) -> TagSequences:
-        """y where chosen, else z."""
+        """Return y where chosen, else z."""
         labels = np.where(np.repeat(chosen, np.diff(y.offsets)), y.labels, z.labels)
         return TagSequences(labels, y.offsets, partial=False)
 
     def most_violating(
         self, theta: GraphScores, y: TagSequences, cost: Cost | None = None, scale: float | np.ndarray = 1.0
     ) -> tuple[TagSequences, np.ndarray, np.ndarray]:
-        """z = argmax scale · Δ(y, z) + score(z); y itself where approximate search finds nothing better."""
+        """Return z = argmax scale · Δ(y, z) + score(z); y itself where approximate search finds nothing better."""
         if cost is not None and not cost.decomposes:
             return super().most_violating(theta, y, cost, scale)
         labels, value = self.argmax(self.augment(theta, y, cost, scale))
@@ -503,7 +503,7 @@ class Graph(Saved, Structure):
         return z, np.maximum(value, truth), self.cost_between(y, z, cost)
 
     def runner_up(self, theta: GraphScores, y: TagSequences) -> tuple[TagSequences, np.ndarray]:
-        """The best labelling other than y and its score."""
+        """Return the best labelling other than y and its score."""
         labels, scores = self.k_best(theta, 2)
         first, second = (TagSequences(row, y.offsets, partial=False) for row in labels)
         same = self.equal(y, first)
@@ -524,7 +524,7 @@ class Graph(Saved, Structure):
         state: Any,
         **options: float,
     ) -> tuple[float, int]:
-        """One pass of an online rule, a step for each graph; returns (summed loss, wrong labels)."""
+        """Make one pass of an online rule, a step for each graph; return (summed loss, wrong labels)."""
         worker = copy.copy(self)  # several passes may run side by side
         worker._memory, worker.unconverged, worker.residual = None, 0, 0.0
         found = online_by_verbs(worker, rule, X, y, order, w, extra, state, **options)
@@ -558,7 +558,7 @@ class Graph(Saved, Structure):
     # ------------------------------------------------------------------ training without inference
 
     def pseudo_likelihood(self, theta: GraphScores, y: TagSequences) -> tuple[np.ndarray, GraphMarginals]:
-        """−Σ_v log p(y_v | y of its neighbours) of each graph, and its gradient in θ.
+        """Return −Σ_v log p(y_v | y of its neighbours) of each graph, and its gradient in θ.
 
         Nodes count whose own label and whose neighbours' labels are known.
         """
@@ -578,7 +578,7 @@ class Graph(Saved, Structure):
         return mu.log_partition.copy(), mu
 
     def piecewise(self, theta: GraphScores, y: TagSequences) -> tuple[np.ndarray, GraphMarginals]:
-        """−log-likelihood of every node and every edge as if it were alone, and its gradient in θ."""
+        """Return −log-likelihood of every node and every edge separately, and its gradient in θ."""
         shape, labels, L = theta.shape, np.maximum(y.labels, 0), self.n_labels
         u, v = shape.edges.T
         known = y.labels >= 0

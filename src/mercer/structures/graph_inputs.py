@@ -123,11 +123,11 @@ class GraphInputs:
     edges : array of int of shape (m, 2)
         Pairs of nodes, numbered in the stack; those of a graph stand together.
     edge_offsets : array of int of shape (n_graphs + 1,), optional
-        Where the edges of each graph begin; by default they are told from the nodes.
+        Where the edges of each graph begin; by default they are inferred from the nodes.
     edge_features : array of shape (m, d), optional
         Default: a constant 1.
     edge_types : array of int of shape (m,), optional
-        Each type has weights of its own. Default: one type.
+        Each type has its own weights. Default: one type.
 
     Examples
     --------
@@ -173,7 +173,7 @@ class GraphInputs:
 
     @classmethod
     def from_list(cls, graphs: Any) -> GraphInputs:
-        """From a list with (node features, edges), (…, edge features) or (…, edge types) of each graph.
+        """Build from a list with (node features, edges), (…, edge features) or (…, edge types) of each graph.
 
         Edges are numbered within their graph. `mercer.data.Graphs` with node attributes will do, too.
         """
@@ -269,12 +269,12 @@ class GraphInputs:
         return 1 if self.edge_types is None or not len(self.edge_types) else int(self.edge_types.max()) + 1
 
     def shape(self, n_labels: int, edges: bool = True) -> GraphShape:
-        """The edges of these graphs (or none of them), ready for inference with so many labels."""
+        """Return the edges of these graphs (or none of them), ready for inference with so many labels."""
         root = self._shapes if edges else self._shapes.alone
         return root.shape(n_labels, self._first, self._first + len(self))
 
     def with_features(self, nodes: Any, edge_features: Any = None) -> GraphInputs:
-        """The same graphs with other features; what inference keeps of the edges is shared."""
+        """Return the same graphs with other features; what inference keeps of the edges is shared."""
         made = self[:]
         made.nodes = _features("nodes", nodes)
         if made.nodes.shape[0] != self.nodes.shape[0]:

@@ -22,7 +22,7 @@ _DENSE = 16_384  # shorter rows are subtracted as vectors
 
 
 class OracleError(ValueError):
-    """A method of a user's structure raised or gave an impossible answer; the message says which and how."""
+    """A method of a user's structure raised an error or returned an impossible result; the message names it."""
 
 
 class SparseRow(NamedTuple):
@@ -105,7 +105,7 @@ class FeatureSum:
 
 
 class Joint(Structure):
-    """A user's structure behind the contract of all others.
+    """Adapt a user's structure to the interface of structures.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ class Joint(Structure):
     # ------------------------------------------------------------------ the user's methods, checked
 
     def call(self, method: str, i: int, *args: Any, **options: Any) -> Any:
-        """A method of the user's structure; what it raises becomes an `OracleError` that names example i."""
+        """Return a method of the user's structure; what it raises becomes an `OracleError` that names example i."""
         function = getattr(self.structure, method, None)
         if function is None:
             raise TypeError(f"{type(self.structure).__name__} has no {method}: this loss or solver needs it")
@@ -135,7 +135,7 @@ class Joint(Structure):
             raise OracleError(f"example {i}: {method} raised {type(error).__name__}: {error}") from error
 
     def features(self, x: Any, y: Any, i: int) -> SparseRow:
-        """Φ(x, y), checked."""
+        """Return Φ(x, y), checked."""
         found = self.call("features", i, x, y)
         if issparse(found):
             try:
@@ -167,7 +167,7 @@ class Joint(Structure):
             raise OracleError(f"example {i}: {method} gave {type(found).__name__}, expected numbers") from None
 
     def cost(self, y: Any, z: Any, i: int) -> float:
-        """Δ(y, z), checked."""
+        """Return Δ(y, z), checked."""
         value = float(self._numbers("cost", self.call("cost", i, y, z), i))
         if not np.isfinite(value) or value < 0:
             raise OracleError(f"example {i}: cost gave {value!r}: it must be a finite number of at least 0")
@@ -189,11 +189,11 @@ class Joint(Structure):
     # ------------------------------------------------------------------ between weights and part scores
 
     def scores(self, w: np.ndarray, X: Examples) -> JointScores:
-        """The weights and the inputs: scores are computed when they are asked for."""
+        """Return the weights and the inputs: scores are computed when they are asked for."""
         return JointScores(w, X)
 
     def backward(self, X: Examples, mu: FeatureSum, out: np.ndarray) -> None:
-        """Adds the summed features."""
+        """Add the summed features."""
         out += mu.total
 
     def batches(self, X: Examples, positions: int) -> Iterator[slice]:
@@ -203,7 +203,7 @@ class Joint(Structure):
     # ------------------------------------------------------------------ verbs
 
     def argmax(self, theta: JointScores) -> tuple[list[Any], np.ndarray]:
-        """The user's argmax, with costs if θ has them."""
+        """Return the user's argmax, with costs if θ has them."""
         outputs, values = [], np.empty(len(theta))
         for i, x in enumerate(theta.X):
             number = theta.X.first + i
@@ -227,12 +227,12 @@ class Joint(Structure):
         return outputs, values
 
     def argmin(self, theta: JointScores) -> tuple[list[Any], np.ndarray]:
-        """The user's argmin."""
+        """Return the user's argmin."""
         outputs = [self.call("argmin", theta.X.first + i, theta.w, x) for i, x in enumerate(theta.X)]
         return outputs, self.score(theta, outputs)
 
     def k_best(self, theta: JointScores, k: int) -> tuple[list[list[Any]], np.ndarray]:
-        """The user's k_best: k lists of outputs (None where there are fewer) and scores (n, k)."""
+        """Return the user's k_best: k lists of outputs (None where there are fewer) and scores (n, k)."""
         outputs: list[list[Any]] = [[] for _ in range(k)]
         scores = np.full((len(theta), k), -np.inf)
         for i, x in enumerate(theta.X):
@@ -243,11 +243,11 @@ class Joint(Structure):
         return outputs, scores
 
     def log_partition(self, theta: JointScores) -> np.ndarray:
-        """The user's log Z."""
+        """Return the user's log Z."""
         return self.marginals(theta).log_partition
 
     def marginals(self, theta: JointScores) -> FeatureSum:
-        """Expected features and log Z, from the user's log_partition."""
+        """Return expected features and log Z, from the user's log_partition."""
         total, values = np.zeros(self.n_weights), np.empty(len(theta))
         for i, x in enumerate(theta.X):
             number = theta.X.first + i
@@ -266,7 +266,7 @@ class Joint(Structure):
         return FeatureSum(total, values, theta.X)
 
     def log_cardinality(self, X: Examples) -> np.ndarray:
-        """The user's log_cardinality, or log Z at weights of 0 where only that is written."""
+        """Return the user's log_cardinality, or log Z at weights of 0 where only that is written."""
         written = getattr(type(self.structure), "log_cardinality", None)
         if written is None or written is CustomStructure.log_cardinality:
             try:
@@ -294,34 +294,34 @@ class Joint(Structure):
         raise TypeError("structures of your own have no entropy")
 
     def score(self, theta: JointScores, y: Sequence[Any]) -> np.ndarray:
-        """⟨w, Φ(x, y)⟩."""
+        """Return ⟨w, Φ(x, y)⟩."""
         return np.array([row.dot(theta.w) for row in self._rows(theta.X, y)])
 
     # ------------------------------------------------------------------ truth, costs and margins
 
     def subtract_truth(self, mu: FeatureSum, y: Sequence[Any]) -> None:
-        """``μ -= 1_y``."""
+        """Compute ``μ -= 1_y``."""
         self.add_output(mu, y, np.full(len(y), -1.0))
 
     def zeros(self, theta: JointScores) -> FeatureSum:
-        """μ = 0."""
+        """Return μ = 0."""
         return FeatureSum(np.zeros(self.n_weights), np.zeros(len(theta)), theta.X)
 
     def add_output(self, mu: FeatureSum, y: Sequence[Any], weights: np.ndarray) -> None:
-        """``μ += weights · 1_y``."""
+        """Compute ``μ += weights · 1_y``."""
         for i, (x, one, weight) in enumerate(zip(mu.X, y, weights, strict=True)):
             if weight:
                 row = self._row(x, one, mu.X.first + i)
                 mu.total[row.indices] += weight * row.values
 
     def scaled(self, theta: JointScores, factor: float) -> JointScores:
-        """factor · θ: the weights times the factor."""
+        """Return factor · θ: the weights times the factor."""
         return replace(theta, w=factor * theta.w)
 
     def augment(
         self, theta: JointScores, y: Sequence[Any], cost: Cost | None = None, scale: float | np.ndarray = 1.0
     ) -> JointScores:
-        """Scores plus the structure's own cost."""
+        """Return scores plus the structure's own cost."""
         if cost is not None and cost.decomposes:
             raise ValueError("a structure of your own brings its own cost: write its method 'cost'")
         if np.ndim(scale) == 0 and float(scale) == 0.0:
@@ -329,22 +329,22 @@ class Joint(Structure):
         return replace(theta, cost_to=y, scale=scale)
 
     def cost_between(self, y: Sequence[Any], z: Sequence[Any], cost: Cost | None = None) -> np.ndarray:
-        """Δ(y, z)."""
+        """Return Δ(y, z)."""
         first = getattr(y, "first", 0)
         return np.array([self.cost(a, b, first + i) for i, (a, b) in enumerate(zip(y, z, strict=True))])
 
     def equal(self, y: Sequence[Any], z: Sequence[Any]) -> np.ndarray:
-        """The user's equal."""
+        """Return the user's equal."""
         first = getattr(y, "first", 0)
         pairs = enumerate(zip(y, z, strict=True), first)
         return np.array([b is not None and bool(self.call("equal", i, a, b)) for i, (a, b) in pairs])
 
     def select(self, chosen: np.ndarray, y: Sequence[Any], z: Sequence[Any]) -> list[Any]:
-        """y where chosen, else z."""
+        """Return y where chosen, else z."""
         return [a if pick else b for pick, a, b in zip(chosen, y, z, strict=True)]
 
     def difference(self, X: Examples, y: Sequence[Any], z: Sequence[Any]) -> csr_array:
-        """Φ(x, y) − Φ(x, z)."""
+        """Return Φ(x, y) − Φ(x, z)."""
         rows = [a.minus(b, self.n_weights) for a, b in zip(self._rows(X, y, keep=True), self._rows(X, z), strict=True)]
         indptr = np.concatenate([[0], np.cumsum([len(row.indices) for row in rows])])
         indices = np.concatenate([row.indices for row in rows])

@@ -43,7 +43,7 @@ INFERENCE = tuple(name for name in search.INFERENCE if name not in ("cuts", "exp
 
 
 class LabelSetScores:
-    """Part scores of a batch: of labels (n, T), of pairs (P,), and what every set of an example has (n,)."""
+    """Part scores of a batch: of labels (n, T), of pairs (P,), and constants of examples (n,)."""
 
     def __init__(self, labels: np.ndarray, pairs: np.ndarray, constant: np.ndarray) -> None:
         self.labels, self.pairs, self.constant = labels, pairs, constant
@@ -59,12 +59,12 @@ class LabelSetMarginals:
         self.labels, self.pairs, self.log_partition = labels, pairs, log_partition
 
     def subtract(self, other: LabelSetMarginals) -> None:
-        """``self -= other``."""
+        """Compute ``self -= other``."""
         self.labels -= other.labels
         self.pairs -= other.pairs
 
     def scale(self, factor: float | np.ndarray) -> None:
-        """``self *= factor``, one number or one for each example."""
+        """Compute ``self *= factor``, one number or one for each example."""
         factor = factor if np.ndim(factor) == 0 else np.asarray(factor)[:, None]
         self.labels *= factor
         self.pairs *= factor
@@ -80,7 +80,7 @@ class LabelSets(Structure):
         Pairs with a weight; an empty list makes labels independent. Of many labels, all pairs are many: see
         `dependent_pairs`.
     inference : {"auto", "exact", "bp", "trw", "mean-field", "lp", "dual", "icm"}, default="auto"
-        What answers the verbs beyond 16 labels, as in `Graph`. ``"auto"``: exact where the pairs allow it.
+        The method of inference beyond 16 labels, as in `Graph`. ``"auto"``: exact where the pairs allow it.
     threads : int, default=1
 
     Attributes
@@ -133,14 +133,14 @@ class LabelSets(Structure):
     # ------------------------------------------------------------------ between weights and part scores
 
     def with_scores(self, labels: np.ndarray, pairs: np.ndarray) -> LabelSetScores:
-        """Part scores from arrays: of labels (n, T), and of the pairs of the structure."""
+        """Return the part scores from arrays: of labels (n, T), and of the pairs of the structure."""
         labels, pairs = np.asarray(labels, float), np.asarray(pairs, float)
         if labels.ndim != 2 or labels.shape[1] != self.n_labels or pairs.shape != (len(self.pairs),):
             raise ValueError(f"expected scores of {self.n_labels} labels and {len(self.pairs)} pairs")
         return LabelSetScores(labels, pairs, np.zeros(len(labels)))
 
     def scores(self, w: np.ndarray, X: Sequences) -> LabelSetScores:
-        """θ of labels = X W, and the weights of pairs."""
+        """Return θ of labels = X W, and the weights of pairs."""
         if X.n_features != self.n_features:
             raise ValueError(f"X has {X.n_features} features, the model has {self.n_features}")
         theta = np.empty((X.n_positions, self.n_labels), X.dtype)
@@ -150,7 +150,7 @@ class LabelSets(Structure):
         return LabelSetScores(theta.astype(float, copy=False), np.array(w[end:], float), np.zeros(len(theta)))
 
     def backward(self, X: Sequences, mu: LabelSetMarginals, out: np.ndarray) -> None:
-        """``out += Xᵀ μ``, and the sums of μ of the pairs."""
+        """Compute ``out += Xᵀ μ``, and the sums of μ of the pairs."""
         end = self._pattern.n_weights
         own = np.zeros(end)
         weights = np.ascontiguousarray(mu.labels, dtype=X.dtype)
@@ -189,7 +189,7 @@ class LabelSets(Structure):
     # ------------------------------------------------------------------ labels as nodes of graphs
 
     def plan(self) -> search.Plan:
-        """What answers the verbs where pairs have weights, whether that is exact, and why it was chosen."""
+        """Return the method of inference if pairs have weights, whether it is exact, and why it was chosen."""
         if self._enumerates:
             return search.Plan("enumeration", "enumeration", True, True, f"2^{self.n_labels} sets are looked at")
         if self._plan is None:
@@ -276,7 +276,7 @@ class LabelSets(Structure):
     # ------------------------------------------------------------------ verbs
 
     def argmax(self, theta: LabelSetScores) -> tuple[np.ndarray, np.ndarray]:
-        """The best set, of equal ones that with fewer labels; the best one found where the plan is not exact."""
+        """Return the best set, of equal ones that with fewer labels; the best one found where the plan is not exact."""
         if self._independent(theta):
             y = (theta.labels > 0).astype(np.int8)
         elif not self._enumerates:
@@ -288,12 +288,12 @@ class LabelSets(Structure):
         return y, self.score(theta, y)
 
     def argmin(self, theta: LabelSetScores) -> tuple[np.ndarray, np.ndarray]:
-        """The worst set."""
+        """Return the worst set."""
         y, value = self.argmax(LabelSetScores(-theta.labels, -theta.pairs, -theta.constant))
         return y, -value
 
     def k_best(self, theta: LabelSetScores, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """Sets of shape (k, n, T), −1 where there are fewer, and scores (n, k)."""
+        """Return sets of shape (k, n, T), −1 where there are fewer, and scores (n, k)."""
         if k < 1:
             raise ValueError(f"k must be at least 1, got {k}")
         if not self._enumerates:
@@ -309,7 +309,7 @@ class LabelSets(Structure):
         return y, value
 
     def log_partition(self, theta: LabelSetScores) -> np.ndarray:
-        """log Σ_y exp score(y)."""
+        """Return log Σ_y exp score(y)."""
         if self._independent(theta):
             return theta.constant + np.logaddexp(0.0, theta.labels).sum(axis=1)
         if not self._enumerates:
@@ -317,7 +317,7 @@ class LabelSets(Structure):
         return np.concatenate([logsumexp(scores, axis=1) for _, scores in self._blocks(theta)] or [np.zeros(0)])
 
     def marginals(self, theta: LabelSetScores) -> LabelSetMarginals:
-        """Probabilities of labels, and of pairs to be there together."""
+        """Return the probabilities of labels, and of pairs of labels."""
         n, P = len(theta), len(self.pairs)
         if self._independent(theta):
             p = expit(theta.labels)
@@ -334,7 +334,7 @@ class LabelSets(Structure):
         return LabelSetMarginals(labels, pairs, log_partition)
 
     def sample(self, theta: LabelSetScores, size: int, random_state: Any = None) -> np.ndarray:
-        """Sets of shape (size, n, T)."""
+        """Return sets of shape (size, n, T)."""
         random = np.random.default_rng(check_random_seed(random_state))
         n, T = len(theta), self.n_labels
         if self._independent(theta):
@@ -358,17 +358,17 @@ class LabelSets(Structure):
         return y
 
     def entropy(self, theta: LabelSetScores) -> np.ndarray:
-        """−Σ_y p(y) log p(y)."""
+        """Return −Σ_y p(y) log p(y)."""
         mu = self.marginals(theta)
         expected = theta.constant + (mu.labels * theta.labels).sum(axis=1) + mu.pairs @ theta.pairs
         return np.maximum(0.0, mu.log_partition - expected)
 
     def log_cardinality(self, X: Sequences) -> np.ndarray:
-        """T log 2: pairs of labels change scores, not which sets there are."""
+        """Return T log 2: pairs of labels change scores, not the number of sets."""
         return np.full(len(X), self.n_labels * np.log(2.0))
 
     def score(self, theta: LabelSetScores, y: np.ndarray) -> np.ndarray:
-        """The scores of the given sets."""
+        """Return the scores of the given sets."""
         y = np.asarray(y, float)
         together = y[:, self.pairs[:, 0]] * y[:, self.pairs[:, 1]]
         return theta.constant + (theta.labels * y).sum(axis=1) + together @ theta.pairs
@@ -376,16 +376,16 @@ class LabelSets(Structure):
     # ------------------------------------------------------------------ truth, costs and margins
 
     def zeros(self, theta: LabelSetScores) -> LabelSetMarginals:
-        """μ = 0."""
+        """Return μ = 0."""
         n = len(theta)
         return LabelSetMarginals(np.zeros((n, self.n_labels)), np.zeros((n, len(self.pairs))), np.zeros(n))
 
     def subtract_truth(self, mu: LabelSetMarginals, y: np.ndarray) -> None:
-        """``μ -= 1_y``."""
+        """Compute ``μ -= 1_y``."""
         self.add_output(mu, y, np.full(len(y), -1.0))
 
     def add_output(self, mu: LabelSetMarginals, y: np.ndarray, weights: np.ndarray) -> None:
-        """``μ += weights · 1_y``."""
+        """Compute ``μ += weights · 1_y``."""
         y = np.asarray(y, float)
         mu.labels += weights[:, None] * y
         mu.pairs += weights[:, None] * (y[:, self.pairs[:, 0]] * y[:, self.pairs[:, 1]])
@@ -399,13 +399,13 @@ class LabelSets(Structure):
         raise ValueError(f"label sets take the Hamming cost, or no cost, not {type(cost).__name__}")
 
     def scaled(self, theta: LabelSetScores, factor: float) -> LabelSetScores:
-        """factor · θ."""
+        """Return factor · θ."""
         return LabelSetScores(factor * theta.labels, factor * theta.pairs, factor * theta.constant)
 
     def augment(
         self, theta: LabelSetScores, y: np.ndarray, cost: Cost | None = None, scale: float | np.ndarray = 1.0
     ) -> LabelSetScores:
-        """θ + scale · Δ(y, ·), Δ the number of wrong labels."""
+        """Return θ + scale · Δ(y, ·), Δ the number of wrong labels."""
         price = np.broadcast_to(np.asarray(scale, float), (len(theta),))[:, None] * self._price(cost)
         y = np.asarray(y, float)
         constant = theta.constant + (price * y).sum(axis=1)
@@ -414,7 +414,7 @@ class LabelSets(Structure):
     def most_violating(
         self, theta: LabelSetScores, y: np.ndarray, cost: Cost | None = None, scale: float | np.ndarray = 1.0
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """z = argmax scale · Δ(y, z) + score(z); y itself where approximate search finds nothing better."""
+        """Return z = argmax scale · Δ(y, z) + score(z); y itself where approximate search finds nothing better."""
         if self._enumerates or (cost is not None and not cost.decomposes):
             return super().most_violating(theta, y, cost, scale)
         z, value = self.argmax(self.augment(theta, y, cost, scale))
@@ -423,21 +423,21 @@ class LabelSets(Structure):
         return z, np.maximum(value, truth), self.cost_between(y, z, cost)
 
     def cost_between(self, y: np.ndarray, z: np.ndarray, cost: Cost | None = None) -> np.ndarray:
-        """Δ(y, z): the number of wrong labels."""
+        """Return Δ(y, z): the number of wrong labels."""
         if cost is not None and not cost.decomposes:
             return (~self.equal(y, z)).astype(float)
         return (np.asarray(y) != np.asarray(z)) @ self._price(cost)
 
     def equal(self, y: np.ndarray, z: np.ndarray) -> np.ndarray:
-        """Whether two sets are the same."""
+        """Return whether two sets are the same."""
         return (np.asarray(y) == np.asarray(z)).all(axis=1)
 
     def select(self, chosen: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:
-        """y where chosen, else z."""
+        """Return y where chosen, else z."""
         return np.where(np.asarray(chosen)[:, None], y, z).astype(np.int8)
 
     def difference(self, X: Sequences, y: np.ndarray, z: np.ndarray) -> csr_array:
-        """x ⊗ (y − z), and the difference of the pairs."""
+        """Return x ⊗ (y − z), and the difference of the pairs."""
         rows = csr_array(X.rows.matrix(int(X.offsets[0]), int(X.offsets[-1])))
         y, z = np.asarray(y, float), np.asarray(z, float)
         change = y - z
@@ -479,7 +479,7 @@ def dependent_pairs(Y: Any, n_pairs: int | None = None) -> list[tuple[int, int]]
 
     References
     ----------
-    .. [Chow1968] C. Chow, C. Liu. Approximating discrete probability distributions with dependence trees. IEEE
+    .. [Chow1968] C. K. Chow and C. N. Liu. Approximating discrete probability distributions with dependence trees. IEEE
        Transactions on Information Theory 14, 1968.
 
     Examples

@@ -58,7 +58,7 @@ class Labels(Structure):
         self.n_weights = self._pattern.n_weights
 
     def scores(self, w: np.ndarray, X: Sequences) -> np.ndarray:
-        """θ = X W."""
+        """Return θ = X W."""
         if X.n_features != self.n_features:
             raise ValueError(f"X has {X.n_features} features, the model has {self.n_features}")
         theta = np.empty((X.n_positions, self.n_labels), X.dtype)
@@ -66,22 +66,22 @@ class Labels(Structure):
         return theta
 
     def backward(self, X: Sequences, mu: LabelMarginals, out: np.ndarray) -> None:
-        """``out += Xᵀ μ``."""
+        """Compute ``out += Xᵀ μ``."""
         weights = np.ascontiguousarray(mu.probabilities, dtype=X.dtype)
         _core.linear.backward(X.rows.core, int(X.offsets[0]), X.n_positions, self._pattern, weights, out, self.threads)
 
     def argmax(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The label with the highest score."""
+        """Return the label with the highest score."""
         best = theta.argmax(axis=1).astype(np.int32)
         return best, np.take_along_axis(theta, best[:, None], 1)[:, 0].astype(float)
 
     def argmin(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The allowed label with the lowest score."""
+        """Return the allowed label with the lowest score."""
         allowed = np.where(np.isneginf(theta), np.inf, theta)
         return allowed.argmin(axis=1).astype(np.int32), allowed.min(axis=1).astype(float)
 
     def k_best(self, theta: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """Labels of shape (k, n), −1 where there are fewer, and scores (n, k)."""
+        """Return labels of shape (k, n), −1 where there are fewer, and scores (n, k)."""
         if k < 1:
             raise ValueError(f"k must be at least 1, got {k}")
         order = np.argsort(-theta, axis=1, kind="stable")[:, :k]
@@ -93,20 +93,20 @@ class Labels(Structure):
         return labels, score
 
     def log_partition(self, theta: np.ndarray) -> np.ndarray:
-        """log Σ_c exp θ_c."""
+        """Return log Σ_c exp θ_c."""
         top = theta.max(axis=1).astype(float)
         shift = np.where(np.isneginf(top), 0.0, top)
         with np.errstate(divide="ignore"):
             return shift + np.log(np.exp(theta - shift[:, None]).sum(axis=1, dtype=float))
 
     def marginals(self, theta: np.ndarray) -> LabelMarginals:
-        """softmax(θ)."""
+        """Return softmax(θ)."""
         log_partition = self.log_partition(theta)
         shift = np.where(np.isneginf(log_partition), 0.0, log_partition)
         return LabelMarginals(np.exp(theta - shift[:, None]).astype(theta.dtype), log_partition)
 
     def sample(self, theta: np.ndarray, size: int, random_state: Any = None) -> np.ndarray:
-        """Labels of shape (size, n); −1 for an example that has no allowed label."""
+        """Return labels of shape (size, n); −1 for an example that has no allowed label."""
         random = np.random.default_rng(check_random_seed(random_state))
         cumulative = np.cumsum(self.marginals(theta).probabilities, axis=1, dtype=float)
         draws = random.random((size, len(theta), 1)) * cumulative[:, -1:]
@@ -115,30 +115,30 @@ class Labels(Structure):
         return chosen
 
     def entropy(self, theta: np.ndarray) -> np.ndarray:
-        """−Σ p log p."""
+        """Return −Σ p log p."""
         mu = self.marginals(theta)
         p = mu.probabilities
         expected = np.where(p > 0, p * np.where(p > 0, theta, 0.0), 0.0).sum(axis=1, dtype=float)
         return np.maximum(0.0, mu.log_partition - expected)
 
     def log_cardinality(self, X: Sequences) -> np.ndarray:
-        """log C."""
+        """Return log C."""
         return np.full(len(X), np.log(self.n_labels))
 
     def score(self, theta: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """θ of the given labels."""
+        """Return θ of the given labels."""
         return np.take_along_axis(theta, np.asarray(y)[:, None], 1)[:, 0].astype(float)
 
     def subtract_truth(self, mu: LabelMarginals, y: np.ndarray) -> None:
-        """``μ -= 1_y``."""
+        """Compute ``μ -= 1_y``."""
         mu.probabilities[np.arange(len(y)), y] -= 1.0
 
     def is_partial(self, y: np.ndarray) -> bool:
-        """Whether a label is not known."""
+        """Return whether a label is not known."""
         return bool((np.asarray(y) < 0).any())
 
     def restrict(self, theta: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """Known labels forbid the others."""
+        """Forbid all labels but the known ones."""
         known = np.flatnonzero(np.asarray(y) >= 0)
         out = theta.copy()
         out[known] = -np.inf
@@ -148,45 +148,45 @@ class Labels(Structure):
     # ------------------------------------------------------------------ costs and margins
 
     def zeros(self, theta: np.ndarray) -> LabelMarginals:
-        """μ = 0."""
+        """Return μ = 0."""
         return LabelMarginals(np.zeros_like(theta), np.zeros(len(theta)))
 
     def add_output(self, mu: LabelMarginals, y: np.ndarray, weights: np.ndarray) -> None:
-        """``μ += weights · 1_y``."""
+        """Compute ``μ += weights · 1_y``."""
         mu.probabilities[np.arange(len(y)), y] += weights
 
     def scaled(self, theta: np.ndarray, factor: float) -> np.ndarray:
-        """factor · θ."""
+        """Return factor · θ."""
         return theta * theta.dtype.type(factor)
 
     def augment(
         self, theta: np.ndarray, y: np.ndarray, cost: Cost | None = None, scale: float | np.ndarray = 1.0
     ) -> np.ndarray:
-        """θ + scale · Δ(y, ·)."""
+        """Return θ + scale · Δ(y, ·)."""
         table = (cost or Hamming()).table(np.asarray(y), theta.shape[1])
         return theta + (np.asarray(scale)[..., None] * table).astype(theta.dtype)
 
     def cost_between(self, y: np.ndarray, z: np.ndarray, cost: Cost | None = None) -> np.ndarray:
-        """Δ(y, z)."""
+        """Return Δ(y, z)."""
         return (cost or Hamming()).between(np.asarray(y), np.asarray(z), self.n_labels)
 
     def most_violating(
         self, theta: np.ndarray, y: np.ndarray, cost: Cost | None = None, scale: float | np.ndarray = 1.0
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """With one label every cost decomposes."""
+        """Return True: with one label every cost decomposes."""
         z, value = self.argmax(self.augment(theta, y, cost, scale))
         return z, value, self.cost_between(y, z, cost)
 
     def equal(self, y: np.ndarray, z: np.ndarray) -> np.ndarray:
-        """y == z."""
+        """Return y == z."""
         return np.asarray(y) == np.asarray(z)
 
     def select(self, chosen: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:
-        """y where chosen, else z."""
+        """Return y where chosen, else z."""
         return np.where(chosen, y, z).astype(np.int32)
 
     def difference(self, X: Sequences, y: np.ndarray, z: np.ndarray) -> csr_array:
-        """x ⊗ (e_y − e_z)."""
+        """Return x ⊗ (e_y − e_z)."""
         rows = csr_array(X.rows.matrix(int(X.offsets[0]), int(X.offsets[-1])))
         sizes = np.where(self.equal(y, z), 0, np.diff(rows.indptr))
         keep = np.repeat(sizes > 0, np.diff(rows.indptr))

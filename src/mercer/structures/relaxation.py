@@ -18,7 +18,7 @@ from mercer.inference.relaxation import local_polytope
 
 
 class LPSolution(NamedTuple):
-    """What the linear program found.
+    """The solution of the linear program.
 
     Attributes
     ----------
@@ -40,7 +40,7 @@ class LPSolution(NamedTuple):
 
 
 def lp_inference(node_scores: np.ndarray, edge_scores: np.ndarray, edges: Sequence[tuple[int, int]]) -> LPSolution:
-    """Decodes a pairwise model on any graph by linear programming.
+    """Decode a pairwise model on any graph by linear programming.
 
     Parameters
     ----------

@@ -87,13 +87,13 @@ class SegmentScores:
         return int(self.offsets[-1] - self.offsets[0])
 
     def negated(self) -> SegmentScores:
-        """−θ, with what is forbidden still forbidden."""
+        """Return −θ; forbidden parts stay forbidden."""
         changed: dict[str, Any] = {name: _flipped(getattr(self, name)) for name in (*_SHARED, *_OPTIONAL)}
         marks = None if self.marks is None else (*self.marks[:2], -self.marks[2])
         return replace(self, **changed, marks=marks, features=self.features)
 
     def scaled(self, factor: float) -> SegmentScores:
-        """factor · θ."""
+        """Return factor · θ."""
         held = {name: getattr(self, name) for name in (*_SHARED, *_OPTIONAL)}
         changed: dict[str, Any] = {name: None if x is None else factor * x for name, x in held.items()}
         marks = None if self.marks is None else (*self.marks[:2], factor * self.marks[2])
@@ -165,13 +165,13 @@ class SegmentMarginals:
     pair_spans: np.ndarray | None = field(default=None, repr=False)
 
     def subtract(self, other: SegmentMarginals) -> None:
-        """``self -= other`` for the parts."""
+        """Compute ``self -= other`` for the parts."""
         for mine, theirs in zip(self._all(), other._all(), strict=True):
             if mine is not None and theirs is not None:
                 mine -= theirs
 
     def scale(self, factor: float) -> None:
-        """``self *= factor`` for the parts."""
+        """Compute ``self *= factor`` for the parts."""
         for part in self._all():
             if part is not None:
                 part *= factor
@@ -198,7 +198,7 @@ _PARTS = (
 
 
 def length_basis(model: Any, max_length: int) -> np.ndarray:
-    """Features of lengths 1 … max_length, one row a length: scores of lengths are this matrix times weights.
+    """Return features of lengths 1 … max_length, one row per length: scores of lengths are this matrix times weights.
 
     - ``"table"``: one a length. Any table (a histogram in logarithms).
     - ``"poisson"``: 1, l, −log l!. log λ^l e^{−λ} / l!, and its generalisation with any power of l!.

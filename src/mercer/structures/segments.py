@@ -91,7 +91,7 @@ class Segments(Saved, Structure):
         Features of two whole neighbouring segments (Φ3), the ``pair_spans`` of a :class:`~mercer.data.SpanSequences`.
         They take ``max_length`` times the time of everything else together.
     masks : tuple of bool arrays (labels × labels, labels, labels), optional
-        True for forbidden neighbours, first and last labels; see :meth:`Constraints.masks`.
+        True for forbidden neighbours, first and last labels; see :meth:`.Constraints.masks`.
     pattern, boundary_pattern, edge_pattern : tuple (starts, columns), optional
         Which (feature, label), (boundary feature, label) and (boundary feature, label pair) pairs have weights, in CSR
         form; default all.
@@ -212,7 +212,7 @@ class Segments(Saved, Structure):
     # ------------------------------------------------------------------ between weights and part scores
 
     def scores(self, w: np.ndarray, X: Sequences, joint: np.ndarray | None = None) -> SegmentScores:
-        """Part scores of a batch; ``joint`` is what :meth:`joint_weights` gives for w, where that is known."""
+        """Return the part scores of a batch; ``joint`` is the result of :meth:`joint_weights` for w, if known."""
         self._check_features(X)
         transitions, start, end = self.shared_scores(w)
         C = self.n_labels
@@ -260,14 +260,14 @@ class Segments(Saved, Structure):
         return joint.ravel()
 
     def length_scores(self, w: np.ndarray) -> np.ndarray:
-        """Scores (max_length, n_labels) of lengths, −inf outside the bounds."""
+        """Return scores (max_length, n_labels) of lengths, −inf outside the bounds."""
         scores = np.zeros((self.K, self.n_labels))
         if "length" in self.slices:
             scores = self._basis @ w[self.slices["length"]].reshape(-1, self.n_labels)
         return np.where(self._allowed, scores, -np.inf)
 
     def shared_scores(self, w: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Transition, start and end scores with −inf where forbidden."""
+        """Return transition, start and end scores with −inf where forbidden."""
         C = self.n_labels
         transitions = w[self.slices["transitions"]].reshape(C, C).astype(float)
         start, end = w[self.slices["start"]].astype(float), w[self.slices["end"]].astype(float)
@@ -277,7 +277,7 @@ class Segments(Saved, Structure):
         return transitions, start, end
 
     def backward(self, X: Sequences, mu: SegmentMarginals, out: np.ndarray) -> None:
-        """Adds the features of a batch, weighted by μ."""
+        """Add the features of a batch, weighted by μ."""
         C = self.n_labels
         self._adjoint("sum", X, X.rows, mu.frames, out)
         self._adjoint("mean", X, X.rows, mu.means, out)
@@ -342,7 +342,7 @@ class Segments(Saved, Structure):
     # ------------------------------------------------------------------ verbs
 
     def argmax(self, theta: SegmentScores) -> tuple[Segmentations, np.ndarray]:
-        """The best segmentations and their scores (−inf and no segments where none is allowed).
+        """Return the best segmentations and their scores (−inf and no segments where none is allowed).
 
         Ties: from the last segment on, the lowest label, then the shortest length.
         """
@@ -350,19 +350,19 @@ class Segments(Saved, Structure):
         return Segmentations.from_marks(length, label, theta.offsets), score
 
     def best_marks(self, theta: SegmentScores) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The best segmentations as length and label of the segment that starts at each position, and their scores."""
+        """Return the best segmentations, as length and label by start, and their scores."""
         length, label = (np.empty(theta.n_positions, np.int32) for _ in range(2))
         score = np.empty(len(theta))
         theta._parts().best(length, label, score, self.threads)
         return length, label, score
 
     def argmin(self, theta: SegmentScores) -> tuple[Segmentations, np.ndarray]:
-        """The lowest-scoring allowed segmentations."""
+        """Return the lowest-scoring allowed segmentations."""
         y, score = self.argmax(theta.negated())
         return y, -score
 
     def k_best(self, theta: SegmentScores, k: int) -> tuple[list[Segmentations], np.ndarray]:
-        """k segmentations of each sequence, best first (no segments where there are fewer), and scores (n, k)."""
+        """Return k segmentations of each sequence, best first (empty if there are fewer), and scores (n, k)."""
         check_count("k", k)
         length, label = (np.empty((k, theta.n_positions), np.int32) for _ in range(2))
         score = np.empty((len(theta), k))
@@ -370,13 +370,13 @@ class Segments(Saved, Structure):
         return [Segmentations.from_marks(*marks, theta.offsets) for marks in zip(length, label, strict=True)], score
 
     def log_partition(self, theta: SegmentScores) -> np.ndarray:
-        """log Z of each sequence."""
+        """Return log Z of each sequence."""
         out = np.empty(len(theta))
         theta._parts().marginals(out, threads=self.threads)
         return out
 
     def marginals(self, theta: SegmentScores, *, edges: bool = False, spans: bool = False) -> SegmentMarginals:
-        """Probabilities of parts; with ``edges`` and ``spans`` also of label pairs and segments at each position.
+        """Return the probabilities of parts; ``edges`` and ``spans`` add label pairs and segments at each position.
 
         ``spans[t, l - 1, c]`` is the probability of the segment of length l and label c that starts at t: positions ×
         max_length × labels numbers.
@@ -405,26 +405,26 @@ class Segments(Saved, Structure):
         return mu
 
     def sample(self, theta: SegmentScores, size: int, random_state: Any = None) -> list[Segmentations]:
-        """``size`` draws of all sequences; no segments for a sequence that has no allowed segmentation."""
+        """Return ``size`` draws of all sequences; no segments for a sequence that has no allowed segmentation."""
         check_count("size", size, 0)
         length, label = (np.empty((size, theta.n_positions), np.int32) for _ in range(2))
         theta._parts().sample(check_random_seed(random_state), length, label, self.threads)
         return [Segmentations.from_marks(*marks, theta.offsets) for marks in zip(length, label, strict=True)]
 
     def entropy(self, theta: SegmentScores) -> np.ndarray:
-        """log Z − E[score] of each sequence."""
+        """Return log Z − E[score] of each sequence."""
         out = np.empty(len(theta))
         self._expectations(theta, entropy=out)
         return out
 
     def log_cardinality(self, X: Sequences) -> np.ndarray:
-        """The segmentations that bounds and masks allow, counted once for each length of a sequence."""
+        """Return the segmentations that bounds and masks allow, counted once for each length of a sequence."""
         lengths, which = np.unique(X.lengths, return_inverse=True)
         w, offsets = np.zeros(self.n_weights), np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
         return self.log_partition(SegmentScores(self.length_scores(w), *self.shared_scores(w), offsets))[which]
 
     def score(self, theta: SegmentScores, y: Segmentations) -> np.ndarray:
-        """The score of the given segmentations; −inf where bounds or scores forbid them."""
+        """Return the score of the given segmentations; −inf where bounds or scores forbid them."""
         out = np.empty(len(theta))
         theta._parts().score(y.lengths, y.labels, y.firsts, out, self.threads)
         return out
@@ -432,11 +432,11 @@ class Segments(Saved, Structure):
     # ------------------------------------------------------------------ truth
 
     def subtract_truth(self, mu: SegmentMarginals, y: Segmentations) -> None:
-        """``μ -= 1_y``."""
+        """Compute ``μ -= 1_y``."""
         self.add_output(mu, y, np.full(len(y), -1.0))
 
     def check(self, X: Sequences, y: Segmentations | None = None, classes: Sequence[Any] | None = None) -> None:
-        """Raises ValueError, naming the sequence, where bounds and constraints allow no segmentation, or not y.
+        """Raise ValueError, naming the sequence, where bounds and constraints allow no segmentation, or not y.
 
         ``classes`` are the names of the labels, for the message.
         """
@@ -476,7 +476,7 @@ class Segments(Saved, Structure):
     # ------------------------------------------------------------------ costs and margins
 
     def zeros(self, theta: SegmentScores) -> SegmentMarginals:
-        """μ = 0."""
+        """Return μ = 0."""
         return self._room(theta, np.zeros)
 
     def _room(self, theta: SegmentScores, make: Callable[[Any], np.ndarray]) -> SegmentMarginals:
@@ -490,7 +490,7 @@ class Segments(Saved, Structure):
         return mu
 
     def add_output(self, mu: SegmentMarginals, y: Segmentations, weights: np.ndarray) -> None:
-        """``μ += weights · 1_y``."""
+        """Compute ``μ += weights · 1_y``."""
         starts, labels, lengths = y.starts, y.labels, y.lengths
         sequence, counts = y.sequence, np.diff(y.firsts)
         weight = np.asarray(weights, dtype=float)[sequence]
@@ -528,17 +528,17 @@ class Segments(Saved, Structure):
             np.add.at(mu.pair_span_scores.transpose(1, 2, 0), (a[inside], b[inside]), weight[one, None] * values)
 
     def own_cost(self) -> Cost:
-        """The cost where none is given: wrong frames, or, with one label, wrong boundaries."""
+        """Return the cost where none is given: wrong frames, or, with one label, wrong boundaries."""
         return Hamming() if self.n_labels > 1 else BoundaryDifference()
 
     def scaled(self, theta: SegmentScores, factor: float) -> SegmentScores:
-        """factor · θ."""
+        """Return factor · θ."""
         return theta.scaled(factor)
 
     def augment(
         self, theta: SegmentScores, y: Segmentations, cost: Cost | None = None, scale: float | np.ndarray = 1.0
     ) -> SegmentScores:
-        """θ + scale · Δ(y, ·): in frames for costs of labels, in starts and marks for those of segments."""
+        """Return θ + scale · Δ(y, ·): in frames for costs of labels, in starts and marks for those of segments."""
         cost = cost or self.own_cost()
         self._check_cost(cost)
         factor = np.broadcast_to(np.asarray(scale, dtype=float), len(theta))
@@ -553,7 +553,7 @@ class Segments(Saved, Structure):
         return found
 
     def cost_between(self, y: Segmentations, z: Segmentations, cost: Cost | None = None) -> np.ndarray:
-        """Δ(y, z) of each sequence."""
+        """Return Δ(y, z) of each sequence."""
         cost = cost or self.own_cost()
         if not cost.decomposes:
             return (~self.equal(y, z)).astype(float)
@@ -567,14 +567,14 @@ class Segments(Saved, Structure):
             raise ValueError("a cost of wrong frames sees no error where there is one label: use cost='boundary'")
 
     def equal(self, y: Segmentations, z: Segmentations) -> np.ndarray:
-        """Whether all segments of a sequence agree."""
+        """Return whether all segments of a sequence agree."""
         different = np.zeros(y.n_positions, bool)
         for a, b in zip(y.marks(), z.marks(), strict=True):
             different |= a != b
         return _sums(different, y.positions) == 0
 
     def select(self, chosen: np.ndarray, y: Segmentations, z: Segmentations) -> Segmentations:
-        """y where chosen, else z."""
+        """Return y where chosen, else z."""
         each = np.repeat(chosen, np.diff(y.positions))
         length, label = (np.where(each, a, b) for a, b in zip(y.marks(), z.marks(), strict=True))
         return Segmentations.from_marks(length, label, y.positions)
@@ -613,7 +613,7 @@ class Segments(Saved, Structure):
         return out
 
     def difference(self, X: Sequences, y: Segmentations, z: Segmentations) -> csr_array:
-        """Φ(x, y) − Φ(x, z) of each sequence."""
+        """Return Φ(x, y) − Φ(x, z) of each sequence."""
         self._check_features(X)
         rows, columns, values = [], [], []
         for sign, one in ((1.0, y), (-1.0, z)):
@@ -732,7 +732,7 @@ class Segments(Saved, Structure):
         return np.arange(size.stop - size.start)
 
     def carry_over(self, w: np.ndarray, old: Segments, place: np.ndarray) -> np.ndarray:
-        """Weights of another structure in this one's layout; what it does not have begins at 0.
+        """Return the weights of another structure in this one's layout; what it does not have begins at 0.
 
         Its label c is label ``place[c]`` here; features and lengths keep their columns.
         """

@@ -36,8 +36,8 @@ class TreeStructure(CustomStructure):
     """The trees of a grammar over a sentence, for :class:`mercer.structured.StructuredPredictor`.
 
     Sentences are lists of words and outputs :class:`Tree` objects; or, where speed counts, word numbers
-    (:meth:`Grammar.encode`) and leftmost derivations (:meth:`Grammar.derivation`), both int32 arrays. What comes back
-    is of the kind that went in.
+    (:meth:`Grammar.encode`) and leftmost derivations (:meth:`Grammar.derivation`), both int32 arrays. The output has
+    the type of the input.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class TreeStructure(CustomStructure):
         Counts of rules; or also, for each bracket, its label together with its first word, its last word, the word
         before it and the word after it.
     preterminals : bool, default=True
-        Whether a node right above a single word is a bracket, for costs and boundary features.
+        Whether a node directly above a single word is a bracket, for costs and boundary features.
 
     Attributes
     ----------
@@ -117,7 +117,7 @@ class TreeStructure(CustomStructure):
         return derivation if isinstance(x, np.ndarray) else self.grammar.tree(derivation, x)
 
     def brackets(self, y: np.ndarray | Tree) -> list[tuple[int, int, int]]:
-        """(label number, start, end) of each bracket of a tree or a derivation."""
+        """Return (label number, start, end) of each bracket of a tree or a derivation."""
         found: list[tuple[int, int, int]] = []
         position = 0
         stack: list[list[Any]] = []  # label, whether words, counts, start, next child
@@ -140,13 +140,13 @@ class TreeStructure(CustomStructure):
     # ------------------------------------------------------------------ Φ
 
     def columns(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """The features of a derivation, each as often as it occurs: Φ counts them."""
+        """Return the features of a derivation, each as often as it occurs: Φ counts them."""
         if self.n_weights == self.n_rules:
             return y
         return np.concatenate([y, self._edge_columns(x, self.brackets(y))])
 
     def features(self, x: Any, y: Any) -> Any:
-        """Φ(x, y): an array, or a sparse row where it is long."""
+        """Return Φ(x, y): an array, or a sparse row where it is long."""
         columns = self.columns(self._encoded(x), self._derivation(y))
         if self.n_weights <= _DENSE:
             return np.bincount(columns, minlength=self.n_weights).astype(float)
@@ -185,7 +185,7 @@ class TreeStructure(CustomStructure):
     # ------------------------------------------------------------------ Δ
 
     def cost(self, y_true: Any, y: Any) -> float:
-        """Δ(y*, y)."""
+        """Return Δ(y*, y)."""
         if self.cost_name == "zero-one":
             return 0.0 if self.equal(y_true, y) else 1.0
         return self._bracket_cost(self.brackets(y_true), self.brackets(y))
@@ -198,13 +198,13 @@ class TreeStructure(CustomStructure):
         return 1.0 - 2.0 * correct / total if total else 0.0
 
     def equal(self, y: Any, z: Any) -> bool:
-        """Whether two trees are the same."""
+        """Return whether two trees are the same."""
         return np.array_equal(self._derivation(y), self._derivation(z))
 
     # ------------------------------------------------------------------ searches
 
     def argmax(self, w: np.ndarray, x: Any, cost_to: Any = None) -> Any:
-        """The tree of highest score (plus cost, if ``cost_to`` is given)."""
+        """Return the tree of highest score (plus cost, if ``cost_to`` is given)."""
         words = self._encoded(x)
         truth = None if cost_to is None else self._derivation(cost_to)
         brackets = None if truth is None or self.cost_name == "zero-one" else self.brackets(truth)
@@ -217,7 +217,7 @@ class TreeStructure(CustomStructure):
         truths: Sequence[tuple[np.ndarray, list[tuple[int, int, int]] | None]] | None = None,
         threads: int = 1,
     ) -> list[np.ndarray]:
-        """:meth:`argmax` for many encoded sentences, on several threads.
+        """Call :meth:`argmax` for many encoded sentences, on several threads.
 
         Parameters
         ----------
@@ -274,17 +274,17 @@ class TreeStructure(CustomStructure):
         return marks
 
     def argmin(self, w: np.ndarray, x: Any) -> Any:
-        """The tree of lowest score."""
+        """Return the tree of lowest score."""
         return self.argmax(-np.asarray(w), x)
 
     def k_best(self, w: np.ndarray, x: Any, k: int) -> list[tuple[Any, float]]:
-        """The k best trees and their scores, best first; fewer where there are fewer."""
+        """Return the k best trees and their scores, best first; fewer if there are fewer."""
         words = self._encoded(x)
         found = self._k_best(self._rule_weights(w), words, self._sigma(w, words), k)
         return [(self._given(derivation, x), score) for derivation, score in found]
 
     def log_partition(self, w: np.ndarray, x: Any, cost_to: Any = None) -> tuple[float, np.ndarray]:
-        """log Σ_y exp(score + Δ) and the features expected under that distribution (Δ only if ``cost_to`` is given)."""
+        """Return log Σ_y exp(score + Δ) and the expected features (Δ only if ``cost_to`` is given)."""
         words = self._encoded(x)
         sigma = self._sigma(w, words)
         if cost_to is None:

@@ -43,7 +43,7 @@ class NeuralTagger(BaseEstimator):
         of words: :class:`mercer.nn.WindowNetwork`, which also sees suffixes of the (first) word and its shape.
     loss : {"log", "hinge", "squared-hinge", "softmax-margin", "hybrid"} or Loss, default="log"
     constraints : Constraints or None
-        Labellings that are impossible, in training and prediction.
+        Forbidden labellings, in training and prediction.
     epochs : int, default=10
     batch_size : int, default=32
         Sequences of a step.
@@ -52,7 +52,7 @@ class NeuralTagger(BaseEstimator):
     optimizer : callable, optional
         From parameters to an optimiser, whose learning rate is left alone; default AdamW.
     min_count : int, default=1
-        Words that occur less often in training are taken for unseen ones.
+        Words that occur less often in training are treated as unseen.
     patience : int, default=3
         With ``fit(..., dev=…)``: epochs without a better held-out score before training stops.
     device : str or torch.device, optional
@@ -72,7 +72,7 @@ class NeuralTagger(BaseEstimator):
 
     Notes
     -----
-    X is a list of sequences: of words, of tuples of words (each place with a vocabulary of its own), of integers, or
+    X is a list of sequences: of words, of tuples of words (each component with its own vocabulary), of integers, or
     arrays of shape (positions, columns). Modules see numbers of words padded with 0, where 1 is an unseen word, or
     float32 columns. None marks a label that is not known.
 

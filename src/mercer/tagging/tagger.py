@@ -58,7 +58,7 @@ class Tagger(StructuredEstimator):
         :mod:`mercer.learning.strength`). The number is kept as ``C_``.
     cost : {"hamming", "zero-one"}, mapping, array, callable or Cost, default="hamming"
         Δ(y, z) of the margin losses: number of wrong labels, 1 for any error, weights by label, a matrix
-        (true × answered), a function of two labels, or an object such as :class:`mercer.structures.Taxonomy`.
+        (true × predicted), a function of two labels, or an object such as :class:`mercer.structures.Taxonomy`.
     penalty : {"l2", "l1", "elasticnet"} or None, default="l2"
         ½‖w‖², ‖w‖₁, or ``l1_ratio · ‖w‖₁ + (1 − l1_ratio) · ½‖w‖²``. ℓ1 needs ``"owlqn"`` or ``"sgd"``.
     l1_ratio : float, default=0.5
@@ -78,16 +78,16 @@ class Tagger(StructuredEstimator):
         With sparse features: weights for the (feature, label) pairs that occur in training (a feature that occurs
         with half of the labels has them all), or for all pairs.
     constraints : Constraints or None
-        Labellings that are impossible, in training and prediction.
+        Forbidden labellings, in training and prediction.
     max_iter, tol : int and float or None
         None: the solver's own: 500 iterations and 1e-4 for lbfgs and owlqn, 50 epochs for sgd, 20 for the perceptron
         and passive-aggressive. bmrm, cutting-plane, bcfw and subgradient stop when the certified relative gap between
         objective and dual bound is at most ``tol`` (1e-3). lbfgs and owlqn stop when the gradient's norm is at most
-        ``tol`` of that at w = 0 and five iterations have lowered the objective by at most ``tol`` of itself.
+        ``tol`` of that at w = 0 and five iterations have lowered the objective by a relative amount of at most ``tol``.
     patience : int, default=10
         With ``fit(..., dev=…)``: iterations without a better held-out score before training stops.
     warm_start : bool, default=False
-        Begin from the weights of the last fit; features and labels may be new.
+        Start from the weights of the last fit; features and labels may be new.
     n_jobs : int or None
         Threads; -1 for all cores. The result does not depend on it.
     random_state : int, RandomState, Generator or None
@@ -104,13 +104,18 @@ class Tagger(StructuredEstimator):
     coef_ : array, the weight vector; see :attr:`structure_` for its layout
     transitions_ : array of shape (n_labels, n_labels), transition weights, −inf where forbidden
     start_, end_ : arrays of shape (n_labels,)
-    history_ : dict of lists: objective, gradient_norm, passes, seconds, …, one value an iteration; margin solvers add
-        primal, dual and gap. After a first fit that failed: what was recorded until then
+    history_ : dict of lists: objective, gradient_norm, passes, seconds, …, one value per iteration; margin solvers add
+        primal, dual and gap. After a first fit that failed: the record until then
     solver_ : str, the solver that ran
     C_ : float, the weight of the loss that was used
-    converged_ : bool, whether training came to its own end (converged, stopped early or did all epochs of its rule)
+    converged_ : bool, whether training ended regularly (converged, stopped early or completed all epochs)
     interrupted_ : bool, whether Ctrl-C ended it
     n_iter_ : int
+
+    References
+    ----------
+    .. [Lafferty2001] J. Lafferty, A. McCallum and F. Pereira. Conditional random fields: probabilistic models for
+       segmenting and labeling sequence data. ICML, 2001.
 
     Examples
     --------
@@ -499,7 +504,7 @@ class Tagger(StructuredEstimator):
     # ------------------------------------------------------------------ prediction
 
     def predict(self, X: Any, allowed: Any = None) -> list[list[Any]]:
-        """The best labelling of each sequence.
+        """Return the best labelling of each sequence.
 
         Parameters
         ----------
@@ -516,7 +521,7 @@ class Tagger(StructuredEstimator):
         return self._labels.decode(labels, sequences.offsets)
 
     def predict_marginals(self, X: Any, allowed: Any = None) -> list[np.ndarray]:
-        """p(label at position | x): an array (positions, labels) for each sequence, columns as in ``classes_``."""
+        """Return p(label at position | x): arrays (positions, labels), columns as in ``classes_``."""
         sequences = self._fitted(X)
         out = np.empty((sequences.n_positions, len(self._labels)))
         for batch, theta in self._scores(sequences, self._allowed(allowed, sequences)):
@@ -526,23 +531,23 @@ class Tagger(StructuredEstimator):
         return _split(out, sequences)
 
     def k_best(self, X: Any, k: int, allowed: Any = None) -> list[list[tuple[list[Any], float]]]:
-        """The k best labellings of each sequence (or all, if fewer) with their log-probabilities, best first."""
+        """Return the k best labellings of each sequence (or all, if fewer) with their log-probabilities, best first."""
         check_count("k", k)
         sequences = self._fitted(X)
         return self._k_best(sequences, self._scores(sequences, self._allowed(allowed, sequences)), k)
 
     def sample(self, X: Any, n_samples: int = 1, allowed: Any = None) -> list[list[list[Any]]]:
-        """Labellings drawn from p(y | x): ``n_samples`` for each sequence."""
+        """Return labellings drawn from p(y | x): ``n_samples`` for each sequence."""
         check_count("n_samples", n_samples)
         sequences = self._fitted(X)
         return self._sample(sequences, self._scores(sequences, self._allowed(allowed, sequences)), n_samples)
 
     def log_likelihood(self, X: Any, y: Sequence[Sequence[Any]]) -> np.ndarray:
-        """log p(y | x) of each sequence; where labels are None, of all labellings that agree with the rest."""
+        """Return log p(y | x) of each sequence; where labels are None, of all labellings that agree with the rest."""
         return super().log_likelihood(X, y)
 
     def score(self, X: Any, y: Sequence[Sequence[Any]]) -> float:
-        """Share of positions labelled right, over the positions whose label is known.
+        """Return the accuracy over positions with a known label.
 
         For other scores in scikit-learn's searches, see :func:`sequence_scorer`.
         """
@@ -569,7 +574,7 @@ class Tagger(StructuredEstimator):
         return self.structure_.shared_scores(self.coef_)[2]
 
     def feature_weights(self, label: Any) -> np.ndarray:
-        """The weight of every feature for a label (0 where the pair has none)."""
+        """Return the weight of every feature for a label (0 where the pair has none)."""
         self._check_is_fitted()
         if label not in self._labels.classes:
             raise ValueError(f"unknown label {label!r}; known are {', '.join(map(repr, self._labels.classes))}")
@@ -584,7 +589,7 @@ class Tagger(StructuredEstimator):
         return out
 
     def feature_name(self, column: int) -> str:
-        """The name of a feature's column; features of a template in words, as ``word[-1]=New``."""
+        """Return the name of a feature's column; features of a template in words, as ``word[-1]=New``."""
         return self._name_in(self.index_, column)
 
     def _name_in(self, index: FeatureIndex | None, column: int) -> str:

@@ -10,7 +10,7 @@ __all__ = ["grid", "triangle"]
 
 
 def grid(n_labels: int, resolution: int) -> np.ndarray:
-    """Return all distributions with multiples of 1/resolution, one a row."""
+    """Return all distributions with multiples of 1/resolution, one per row."""
     places = resolution + n_labels - 1
     bars = np.array(list(combinations(range(places), n_labels - 1)), dtype=np.int64)
     edges = np.hstack([np.full((len(bars), 1), -1), bars, np.full((len(bars), 1), places)])

@@ -68,7 +68,7 @@ _LOOSE_TIE = 1e-3  # of those that were searched for
 
 @dataclass(frozen=True)
 class ConditionalMinimum:
-    """A minimiser of the conditional risk and what is known about it.
+    """A minimiser of the conditional risk, with its certified gap.
 
     Attributes
     ----------
@@ -81,7 +81,7 @@ class ConditionalMinimum:
     bound : float
         No scores have a lower risk than this; NaN where nothing is known.
     gap : float
-        value − bound: how far the scores can be from the minimum.
+        value − bound: a bound on the distance of the scores from the minimum.
     method : str
         What found them: "closed form", "dual", "median" or "bundle".
     """
@@ -198,7 +198,7 @@ def is_consistent(loss: str | Loss | ScoreLoss, D: Any, **options: Any) -> bool:
     """Return whether minimising a loss under label probabilities D finds a most probable label.
 
     Where the minimiser is not unique, some of them being tied at the top (the hinge loss with a label of probability
-    exactly 1/2), the answer is no.
+    exactly 1/2), the result is False.
 
     Parameters
     ----------
@@ -231,8 +231,8 @@ def hybrid_threshold(D: Any, rule: str = "exact") -> float:
         Probabilities of the labels.
     rule : {"exact", "numeric", "printed"}, default="exact"
         "exact": the smallest α with a(α) < 2 D_1 − 1 + α (1 − D_1), Σ_y min(a, D_y) = α. "numeric": bisection on α with
-        minimisers from the bundle method, which knows nothing of that formula; good to about 0.01. "printed":
-        1 − (D_1 − D_2) / (1 − 2 D_1), the formula of [1]_. **It is unsafe**: with three or more labels it accepts
+        minimisers from the bundle method, which is independent of that formula; good to about 0.01. "printed":
+        1 − (D_1 − D_2) / (1 − 2 D_1), the formula of [Shi2015]_. **It is unsafe**: with three or more labels it accepts
         values at which scores tie.
 
     Notes
@@ -243,8 +243,8 @@ def hybrid_threshold(D: Any, rule: str = "exact") -> float:
 
     References
     ----------
-    .. [1] Q. Shi, M. Reid, T. Caetano, A. van den Hengel, Z. Wang. "A Hybrid Loss for Multiclass and Structured
-           Prediction." IEEE Transactions on Pattern Analysis and Machine Intelligence 37(1), 2015.
+    .. [Shi2015] Q. Shi, M. Reid, T. Caetano, A. van den Hengel and Z. Wang. A hybrid loss for multiclass and structured
+       prediction. IEEE Transactions on Pattern Analysis and Machine Intelligence 37, 2015.
 
     Examples
     --------
@@ -283,7 +283,7 @@ class SimplexMap:
         Distributions.
     aligned : bool array of shape (n_points,)
     lead : array of shape (n_points,)
-        How far the score of the most probable label lies above that of any other at the minimum.
+        Lead of the score of the most probable label over any other at the minimum.
     name : str
         The loss.
     """
@@ -332,7 +332,7 @@ class SimplexMap:
 def map(loss: str | Loss | ScoreLoss, n_labels: int = 3, resolution: int = 60, **options: Any) -> SimplexMap:
     """Find where a loss is aligned, over the distributions with multiples of 1/resolution.
 
-    Distributions in which several labels share the first place are left out: every answer among them is right.
+    Distributions with ties for the most probable label are omitted: all of their predictions are correct.
 
     Parameters
     ----------

@@ -1,9 +1,11 @@
-"""What hashing costs, in bounds: lost features, deviating kernels, sampled means.
+"""Bounds on the cost of hashing: lost features, deviating kernels, sampled means.
 
 Theorem 2    P[a feature is lost] ≤ l (1 − (1 − c/n)^c + (l c / n)^c)
 Theorem 3    max abs(k̄ − E k̄) ≤ √((2 ln(m+1) + 2 ln(M+1) − ln δ + ln c − 2 ln 2) / (n c′))
 Theorem 7    ‖E Φ − (1/l) Σ_i Φ(x_{in})‖ ≤ l β(n) + (2 + √ln(2/δ)) / √l
 hash kernel  E k̄ = (1 − 1/n) k + s s′ / n
+
+The theorems have the numbers of [Shi2011].
 """
 
 from __future__ import annotations
@@ -53,10 +55,15 @@ def _loss_bound(n_features: int, n_buckets: int, copies: int) -> float:
 
 
 def information_loss_bound(n_features: int, n_buckets: int, copies: int = 1) -> float:
-    """A bound on the probability that hashing loses a feature, when each feature has ``copies`` copies (Theorem 2).
+    """Bound the probability that hashing loses a feature, if each feature has ``copies`` copies.
 
     l (1 − (1 − c/n)^c + (l c / n)^c), at most 1, for l features with c copies each in n buckets: a feature is lost
-    only if all its copies share their buckets (as corrected there).
+    only if all its copies share their buckets.
+
+    References
+    ----------
+    .. [Shi2009] Q. Shi, J. Petterson, G. Dror, J. Langford, A. Smola and S. V. N. Vishwanathan. Hash kernels for
+       structured data. Journal of Machine Learning Research 10, 2009.
 
     Examples
     --------
@@ -69,7 +76,7 @@ def information_loss_bound(n_features: int, n_buckets: int, copies: int = 1) -> 
 
 
 def optimal_copies(n_features: int, n_buckets: int) -> int:
-    """The number of copies with the smallest bound of Theorem 2: more are not always better.
+    """Return the number of copies with the smallest bound: more are not always better.
 
     Examples
     --------
@@ -89,7 +96,7 @@ def optimal_copies(n_features: int, n_buckets: int) -> int:
 
 
 def expected_kernel(k: Any, s: Any, s_prime: Any, n_buckets: int, *, signed: bool = False) -> Any:
-    """The mean of a hashed inner product over all hash functions.
+    """Return the mean of a hashed inner product over all hash functions.
 
     (1 − 1/n) k + s s′ / n without signs, where k = ⟨Φ(x), Φ(x′)⟩ and s, s′ are the sums of the entries of Φ(x) and
     Φ(x′); k itself with signs. Takes numbers or arrays.
@@ -107,7 +114,7 @@ def expected_kernel(k: Any, s: Any, s_prime: Any, n_buckets: int, *, signed: boo
 
 
 def hoeffding_constants(width: float) -> tuple[float, float]:
-    """(c, c′) of `kernel_deviation_bound` for means of n independent terms from an interval of length ``width``.
+    """Return (c, c′) of `kernel_deviation_bound` for means of n independent terms from an interval of length ``width``.
 
     Hoeffding: ``P(|k̄ − E k̄| > ε) ≤ 2 exp(−2 n ε² / width²)``. This holds for random features; for hashed
     features the constants depend on the data.
@@ -128,10 +135,15 @@ def _log_union(m: int, M: int, delta: float, c: float) -> float:
 
 
 def kernel_deviation_bound(m: int, M: int, n: int, delta: float, c: float, c_prime: float) -> float:
-    """How far any entry of a kernel matrix is from its mean, with probability 1 − delta (Theorem 3).
+    """Bound the deviation of all entries of a kernel matrix from their means, with probability 1 − delta.
 
     √((2 ln(m+1) + 2 ln(M+1) − ln δ + ln c − 2 ln 2) / (n c′)) for m observations, M classes and n buckets or random
     features, where each entry obeys ``P(|k̄ − E k̄| > ε) ≤ c exp(−c′ ε² n)``.
+
+    References
+    ----------
+    .. [Shi2009] Q. Shi, J. Petterson, G. Dror, J. Langford, A. Smola and S. V. N. Vishwanathan. Hash kernels for
+       structured data. Journal of Machine Learning Research 10, 2009.
 
     Examples
     --------
@@ -144,7 +156,7 @@ def kernel_deviation_bound(m: int, M: int, n: int, delta: float, c: float, c_pri
 
 
 def required_buckets(eps: float, m: int, M: int, delta: float, c: float, c_prime: float) -> int:
-    """The least n for which `kernel_deviation_bound` is at most ``eps``.
+    """Return the least n for which `kernel_deviation_bound` is at most ``eps``.
 
     Examples
     --------
@@ -157,7 +169,7 @@ def required_buckets(eps: float, m: int, M: int, delta: float, c: float, c_prime
 
 
 def required_bits(eps: float, m: int, M: int, delta: float, c: float, c_prime: float) -> int:
-    """The least number of bits whose 2^bits buckets are enough for `required_buckets`.
+    """Return the least number of bits whose 2^bits buckets are enough for `required_buckets`.
 
     Examples
     --------
@@ -172,7 +184,7 @@ def required_bits(eps: float, m: int, M: int, delta: float, c: float, c_prime: f
 
 
 def mcmc_mean_bound(l: int, n: int, beta: float | Callable[[int], float], delta: float) -> float:
-    """How far the mean feature vector of samples from a Markov chain is from the truth (Theorem 7).
+    """Bound the error of the mean feature vector of samples from a Markov chain.
 
     l β(n) + (2 + √ln(2/δ)) / √l for l samples, each n steps after the one before, with probability 1 − δ, for
     features with inner products in [0, 1] and a chain that is stationary.
@@ -188,6 +200,10 @@ def mcmc_mean_bound(l: int, n: int, beta: float | Callable[[int], float], delta:
     delta : float
         The probability that the bound fails.
 
+    References
+    ----------
+    .. [Shi2011] Q. Shi. Hash kernels and structured learning. PhD thesis, Australian National University, 2011.
+
     Examples
     --------
     >>> from mercer.theory.hashing import mcmc_mean_bound
@@ -202,7 +218,7 @@ def mcmc_mean_bound(l: int, n: int, beta: float | Callable[[int], float], delta:
 
 
 def inner_product_lift(dx: float, dy: float, norm_x: float, norm_y: float) -> float:
-    """From errors of vectors to the error of their inner product: dx ‖y‖ + dy ‖x‖ + dx dy.
+    """Bound the error of an inner product by the errors of the vectors: dx ‖y‖ + dy ‖x‖ + dx dy.
 
     A bound on ``|⟨x, y⟩ − ⟨x′, y′⟩|`` where ‖x − x′‖ ≤ dx and ‖y − y′‖ ≤ dy.
 
@@ -217,7 +233,7 @@ def inner_product_lift(dx: float, dy: float, norm_x: float, norm_y: float) -> fl
 
 
 def exact_mixing_coefficient(transition_matrix: Any, n: int) -> float:
-    """The β-mixing coefficient of a stationary Markov chain over a gap of n steps.
+    """Return the β-mixing coefficient of a stationary Markov chain over a gap of n steps.
 
     ``β(n) = Σ_x π(x) ½ Σ_y |Tⁿ(x, y) − π(y)|``: what the state at time 0 still tells about the state at time n, π being
     the stationary distribution (Definition 5; for a Markov chain the supremum over all events of past

@@ -1,4 +1,4 @@
-"""PAC-Bayes bounds on the error of fitted models, and the classifiers that they speak of.
+"""PAC-Bayes bounds on the error of fitted models, and the classifiers that they apply to.
 
 With a prior P = N(0, I) over weights and a posterior Q = N(μ, I), KL(Q‖P) = ‖μ‖²/2. For a loss in [0, 1], m independent
 examples and all Q at once, with probability 1 − δ::
@@ -66,7 +66,7 @@ def gibbs_bound(empirical_risk: float, kl: float, m: int, delta: float = 0.05) -
 
     References
     ----------
-    .. [1] D. McAllester. "Some PAC-Bayesian Theorems." Machine Learning 37, 1999.
+    .. [McAllester1999] D. McAllester. Some PAC-Bayesian theorems. Machine Learning 37, 1999.
 
     Examples
     --------
@@ -87,8 +87,8 @@ def seeger_bound(empirical_risk: float, kl: float, m: int, delta: float = 0.05) 
 
     References
     ----------
-    .. [1] M. Seeger. "PAC-Bayesian Generalisation Error Bounds for Gaussian Process Classification." Journal of Machine
-           Learning Research 3, 2002.
+    .. [Seeger2002] M. Seeger. PAC-Bayesian generalisation error bounds for Gaussian process classification. Journal of
+       Machine Learning Research 3, 2002.
 
     Examples
     --------
@@ -118,7 +118,7 @@ def kl_inverse(q: float, c: float) -> float:
 
 
 def held_out_bound(error: float, m: int, delta: float = 0.05) -> float:
-    """Return a bound on the error of a model from examples that it has not seen, whatever the model.
+    """Return a bound on the error of any model from examples that it has not seen.
 
     Chernoff's bound, kl(error ‖ bound) = ln(1/δ)/m. It needs no norm and no margin, and is far below the others; the
     price is data that nothing was fitted to or chosen by.
@@ -165,6 +165,10 @@ def margin_bound(
     gamma : float, default=1.0
         The margin γ. The bound holds for all of them at once.
 
+    References
+    ----------
+    .. [Shi2011] Q. Shi. Hash kernels and structured learning. PhD thesis, Australian National University, 2011.
+
     Examples
     --------
     >>> import math
@@ -193,7 +197,7 @@ class GibbsRisk:
     error : float
         Its standard error, over the draws of weights.
     upper : float
-        The risk lies below this with the probability asked for.
+        The risk is below this with the given probability.
     n_draws : int
         Draws of weights.
     """
@@ -464,8 +468,8 @@ def effective_labels(model: Any, X: Any = None, *, mass: float | None = None) ->
 
     Notes
     -----
-    The margin bound grows with ln ``|Y|``. Most of these outputs have no probability worth mentioning, and it is
-    tempting to put the effective number in the place of ``|Y|``. There is no proof that this may be done.
+    The margin bound grows with ln ``|Y|``. Most of these outputs have a negligible probability, so one may want
+    to use the effective number instead of ``|Y|``. There is no proof that this may be done.
 
     Examples
     --------

@@ -1,16 +1,16 @@
-"""What the shares of classes in bags say about single instances, in bounds.
+"""Bounds on the errors of single instances from the class proportions of bags.
 
 With h̄ and ȳ the predicted and the true share of a bag of r instances, er the mean of their distance, β = P(h ≠ y)::
 
-    uniform        er ≤ training er + ε with probability 1 − δ, from M ≥ (64/ε²)(2 d ln(12 r/ε) + ln(4/δ)) bags     II-3
+    uniform        er ≤ training er + ε with probability 1 − δ, from M ≥ (64/ε²)(2 d ln(12 r/ε) + ln(4/δ)) bags
                    ε(M) = √((32/M)(d ln(2 e M r/d) + ln(4/δ)))         d the VC dimension of the classifiers
-    tolerance      er ≤ ε δ   ⇒   P(|h̄ − ȳ| ≤ ε) ≥ 1 − δ                                                       II-4
-    instances      P(|h̄ − ȳ| ≤ ε) = Σ_i C(r, i) (β/2)^i (1 − β/2)^{r−i} [Q(i + e) − Q(i − e − 1)],   e = ⌊ε r⌋ II-4
+    tolerance      er ≤ ε δ   ⇒   P(|h̄ − ȳ| ≤ ε) ≥ 1 − δ
+    instances      P(|h̄ − ȳ| ≤ ε) = Σ_i C(r, i) (β/2)^i (1 − β/2)^{r−i} [Q(i + e) − Q(i − e − 1)],   e = ⌊ε r⌋
                    Q the distribution function of Binomial(r − i, β/(2 − β)); needs P(h = 1) = P(y = 1)
-    pure bags      at least r (1 − 2η − ε) right in a bag with a share of at most η or at least 1 − η           II-6
-    populations    |ȳ(B) − p| ≤ ε   with probability 1 − δ from  r ≥ ln(2/δ)/(2ε²)                              II-7
+    pure bags      at least r (1 − 2η − ε) right in a bag with a share of at most η or at least 1 − η
+    populations    |ȳ(B) − p| ≤ ε   with probability 1 − δ from  r ≥ ln(2/δ)/(2ε²)
 
-The first is a calculator, not advice: at sizes that occur it is above 1.
+The first bound is above 1 at practical sizes.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _GRID = 4001
 
 
 def bags_needed(vc: int, r: float, eps: float, delta: float) -> int:
-    """How many bags make the error on bags at most ``eps`` above that in training, with probability 1 − ``delta``.
+    """Return the bags needed for an error at most ``eps`` above that in training, with probability 1 − ``delta``.
 
     (64/ε²)(2 d ln(12 r/ε) + ln(4/δ)), for all classifiers of a class at once.
 
@@ -68,7 +68,7 @@ def bags_needed(vc: int, r: float, eps: float, delta: float) -> int:
 
 
 def proportion_gap(vc: int, n_bags: int, r: float, delta: float) -> float:
-    """How far the error on bags can be above that in training, with probability 1 − ``delta``.
+    """Bound the excess of the error on bags over that in training, with probability 1 − ``delta``.
 
     √((32/M)(d ln(2 e M r/d) + ln(4/δ))) for M bags of r instances. With fewer than d instances in 2 M
     bags, the logarithm of the number of labellings is 2 M r ln 2.
@@ -81,6 +81,11 @@ def proportion_gap(vc: int, n_bags: int, r: float, delta: float) -> float:
     r : float
         Instances in a bag; their average where bags differ.
     delta : float in (0, 1)
+
+    References
+    ----------
+    .. [Yu2014b] F. X. Yu, K. Choromanski, S. Kumar, T. Jebara and S.-F. Chang. On learning from label proportions.
+       arXiv:1402.5902, 2014.
 
     Examples
     --------
@@ -96,7 +101,7 @@ def proportion_gap(vc: int, n_bags: int, r: float, delta: float) -> float:
 
 
 def markov_tolerance(error: float, delta: float) -> float:
-    """The distance from the true share that is kept with probability 1 − ``delta``, from a mean distance of ``error``.
+    """Bound the distance from the true share, with probability 1 − ``delta``, by a mean distance of ``error``.
 
     error/δ, by Markov's inequality.
 
@@ -113,7 +118,7 @@ def markov_tolerance(error: float, delta: float) -> float:
 
 
 def bag_accuracy(beta: Any, r: int, eps: float) -> Any:
-    """The probability that the share of a bag is met up to ``eps`` by a classifier with instance error ``beta``.
+    """Return the probability that the share of a bag is met up to ``eps`` by a classifier with instance error ``beta``.
 
     For bags of ``r`` independent instances and a classifier that calls as many positive as there are:
     Σ_i C(r, i) (β/2)^i (1 − β/2)^{r−i} [Q(i + e) − Q(i − e − 1)] with e = ⌊ε r⌋ and Q the distribution function of
@@ -151,7 +156,7 @@ def bag_accuracy(beta: Any, r: int, eps: float) -> Any:
 
 
 def monotone_from(r: int, eps: float) -> float:
-    """The bag accuracy u(r, ε) above which the instance error is determined.
+    """Return the bag accuracy u(r, ε) above which the instance error is determined.
 
     `bag_accuracy` falls as the error grows, but may rise again near an error of 1 (an even number of instances that are
     all wrong are balanced rather often). u is its largest value from where it stops falling.
@@ -167,14 +172,14 @@ def monotone_from(r: int, eps: float) -> float:
 
 
 def instance_error(p: Any, r: int, eps: float) -> Any:
-    """The instance error at which bags of ``r`` meet their share up to ``eps`` with probability ``p``.
+    """Return the instance error at which shares of ``r`` rows are correct up to ``eps`` with probability ``p``.
 
     The inverse of `bag_accuracy`, for ``p`` of at least `monotone_from`; below, several errors have the same accuracy.
 
     Parameters
     ----------
     p : float or array
-        How often bags meet their share.
+        Probability that the share of a bag is correct.
     r : int
         Instances in a bag.
     eps : float in [0, 1)
@@ -227,7 +232,7 @@ def _lowest(accuracy: np.ndarray) -> int:
 
 
 def pure_bag_bound(eta: Any, eps: Any, r: int = 1) -> Any:
-    """How many of ``r`` instances are classified right, at least, in a pure bag whose share is met up to ``eps``.
+    """Bound the correctly classified instances of ``r`` in a pure bag whose share is met up to ``eps``.
 
     r (1 − 2η − ε), or 0: the bag has at most a share η of one of the classes. If bags are that pure
     with probability 1 − ρ, and met with probability 1 − δ, this holds for a bag with probability 1 − δ − ρ. It cannot
@@ -239,6 +244,11 @@ def pure_bag_bound(eta: Any, eps: Any, r: int = 1) -> Any:
     eps : float or array, in [0, 1]
     r : int, default=1
         1 for the share instead of the number.
+
+    References
+    ----------
+    .. [Yu2014b] F. X. Yu, K. Choromanski, S. Kumar, T. Jebara and S.-F. Chang. On learning from label proportions.
+       arXiv:1402.5902, 2014.
 
     Examples
     --------
@@ -256,7 +266,7 @@ def pure_bag_bound(eta: Any, eps: Any, r: int = 1) -> Any:
 
 
 def adversarial_pure_bag(r: int, eta: float) -> tuple[np.ndarray, np.ndarray]:
-    """A bag whose share is met exactly while a share 2η of its instances is wrong.
+    """Return a bag whose share is met exactly while a share 2η of its instances is wrong.
 
     The first η r instances are positive; the prediction is the other way round on the first 2 η r. At η = 1/2 every
     single instance is wrong: shares near one half give the least away about single instances.
@@ -288,7 +298,7 @@ def adversarial_pure_bag(r: int, eta: float) -> tuple[np.ndarray, np.ndarray]:
 
 
 def min_bag_size(eps: float, delta: float) -> int:
-    """Instances from which the share of a bag is within ``eps`` of the population's, with probability 1 − ``delta``.
+    """Return the bag size for a share within ``eps`` of the population's, with probability 1 − ``delta``.
 
     ⌈ln(2/δ)/(2ε²)⌉, by Hoeffding's inequality, when a bag is a random sample of its population.
 

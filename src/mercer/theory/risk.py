@@ -1,4 +1,4 @@
-"""What a classifier's training error says about its risk, in bounds.
+"""Generalisation bounds: the risk of a classifier by its training error.
 
 In the margin ξ = y f(x), the 0/1 loss χ(ξ) = 1{ξ ≤ 0}, a loss ψ above it, and η = P(y = 1 given x)::
 
@@ -42,7 +42,7 @@ SURROGATES = ("hinge", "squared_hinge", "logistic", "exponential", "squared")
 
 
 def zero_one_loss(margin: Any) -> Any:
-    """χ(ξ): 1 where the margin ξ = y f(x) is at most 0, else 0.
+    """Return χ(ξ): 1 where the margin ξ = y f(x) is at most 0, else 0.
 
     A margin of 0 counts as an error: the printed (1 − sgn ξ)/2 would count half of one.
 
@@ -56,7 +56,7 @@ def zero_one_loss(margin: Any) -> Any:
 
 
 def surrogate_loss(margin: Any, loss: str = "hinge") -> Any:
-    """ψ(ξ) of a margin ξ = y f(x), scaled so that it is nowhere below the 0/1 loss.
+    """Return ψ(ξ) of a margin ξ = y f(x), scaled so that it is nowhere below the 0/1 loss.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ def surrogate_loss(margin: Any, loss: str = "hinge") -> Any:
 
 
 def mcdiarmid_bound(eps: float, n: int, c: float) -> float:
-    """A bound on P{E g − g > ε}, where g of n independent values moves by at most ``c`` when one of them changes.
+    """Bound P{E g − g > ε}, where g of n independent values changes by at most ``c`` if one of them does.
 
     exp(−2 ε² / (n c²)), McDiarmid's inequality. The mean of n values in [0, B] has c = B/n.
 
@@ -104,7 +104,7 @@ def mcdiarmid_bound(eps: float, n: int, c: float) -> float:
 
 
 def uniform_deviation(B: float, n: int, delta: float) -> float:
-    """How far sup_f (E f − mean f) may lie above its expectation, with probability 1 − δ, for functions into [0, B].
+    """Bound sup_f (E f − mean f) minus its expectation, with probability 1 − δ, for functions into [0, B].
 
     B √(ln(1/δ) / 2n).
 
@@ -119,7 +119,7 @@ def uniform_deviation(B: float, n: int, delta: float) -> float:
 
 
 def rademacher_linear(K: Any, n_draws: int = 1000, random_state: Any = None) -> tuple[float, float]:
-    """The Rademacher average of the unit ball of a kernel's functions on a sample, by Monte Carlo.
+    """Return the Rademacher average of the unit ball of a kernel's functions on a sample, by Monte Carlo.
 
     E_σ sup_{‖f‖ ≤ 1} (1/n) Σ_i σ_i f(x_i) = E_σ √(σᵀ K σ) / n for random signs σ. It is at most √(tr K) / n, and at
     least 1/√2 of that.
@@ -164,7 +164,7 @@ def rademacher_linear(K: Any, n_draws: int = 1000, random_state: Any = None) -> 
 
 
 def rademacher_bound(L: float, W: float, r: float, B: float, n: int) -> float:
-    """A bound on the Rademacher average of ψ(⟨w, Φ(x)⟩ + b) for ‖w‖ ≤ W and abs(b) ≤ B.
+    """Bound the Rademacher average of ψ(⟨w, Φ(x)⟩ + b) for ‖w‖ ≤ W and abs(b) ≤ B.
 
     (L/√n)(W r + B √(2 ln 2)).
 
@@ -193,7 +193,7 @@ def rademacher_bound(L: float, W: float, r: float, B: float, n: int) -> float:
 
 
 def excess_risk_bound(psi_excess: Any, loss: str = "hinge") -> Any:
-    """A bound on the excess 0/1 risk by the excess of a surrogate risk.
+    """Bound the excess 0/1 risk by the excess of a surrogate risk.
 
     c · excess^s: 4 · excess for the hinge loss, √(8 · excess) for the logistic (natural logarithm) and exponential ones
     (the constants are those of the source, and not the smallest: the hinge loss holds with 1).
@@ -222,7 +222,7 @@ def margin_bound(
     r: float | None = None,
     B: float = 0.0,
 ) -> float:
-    """A bound on the error of ⟨w, Φ(x)⟩ + b by its training risk, whatever the dimension, with probability 1 − δ.
+    """Bound the error of ⟨w, Φ(x)⟩ + b by its training risk, for any dimension, with probability 1 − δ.
 
     mean ψ + 2 (γ/√n)(W r + B √(2 ln 2)) + (1 + γ(W R + B)) √(ln(1/δ)/2n) for the loss ψ = max(0, 1 − γ y f(x)),
     which is positive where y f(x) < 1/γ. Put together from I1 to I3: the printed bound (2.28) has another factor at
@@ -239,7 +239,7 @@ def margin_bound(
     R : float
         Largest norm of Φ(x), √(max k(x, x)).
     gamma : float
-        The inverse of the margin asked for.
+        The inverse of the required margin.
     delta : float
         Allowed probability that the bound fails.
     r : float, optional
@@ -265,7 +265,7 @@ def margin_bound(
 
 
 def noise_exponent(gamma: float) -> float:
-    """α = γ/(1 + γ) of Tsybakov's noise condition P{abs(P(y=1 | x) − 1/2) ≤ t} ≤ β t^γ.
+    """Return α = γ/(1 + γ) of Tsybakov's noise condition P{abs(P(y=1 | x) − 1/2) ≤ t} ≤ β t^γ.
 
     γ = ∞, labels whose probabilities keep away from 1/2 (Massart), gives 1; γ = 0, no condition, gives 0.
 
@@ -281,7 +281,7 @@ def noise_exponent(gamma: float) -> float:
 
 
 def noise_rate(gamma: float) -> float:
-    """The exponent p of the rate n^(−p) at which the excess risk of a finite class falls under a noise condition.
+    """Return the exponent p of the rate n^(−p) of the excess risk of a finite class under a noise condition.
 
     p = 1/(2 − α) with α of `noise_exponent`: 1/2 without a condition, 1 for Massart's.
 

@@ -1,4 +1,4 @@
-"""What projections keep of sparse codes: coherence, restricted isometry, recovery, and bounds that are stated for them.
+"""Recovery of sparse codes from projections: coherence, restricted isometry, recovery rates and bounds.
 
 coherence             μ(Φ) = max_{i ≠ j} ``|⟨φ_i, φ_j⟩|`` / (‖φ_i‖ ‖φ_j‖); k < (1 + 1/μ) / 2 atoms are always recovered
 restricted isometry   (1 − δ_k) ‖a‖² ≤ ‖Φa‖² ≤ (1 + δ_k) ‖a‖² for all a with k entries
@@ -84,8 +84,8 @@ def coherence(atoms: Any) -> float:
 def guaranteed_sparsity(atoms: Any) -> int:
     """Return the largest k for which the coherence guarantees recovery of every code with k entries.
 
-    k < (1 + 1/μ) / 2, for matching pursuit as well as for the smallest ℓ1 norm [1]_. For projected images, whose atoms
-    are close to each other, that is 0 or 1, and says nothing of what is recovered in practice.
+    k < (1 + 1/μ) / 2, for matching pursuit as well as for the smallest ℓ1 norm [Tropp2004]_. For projected images,
+    whose atoms are close to each other, that is 0 or 1, and says nothing of what is recovered in practice.
 
     Parameters
     ----------
@@ -99,8 +99,8 @@ def guaranteed_sparsity(atoms: Any) -> int:
 
     References
     ----------
-    .. [1] J. A. Tropp. Greed is good: algorithmic results for sparse approximation. IEEE Transactions on Information
-       Theory, 2004.
+    .. [Tropp2004] J. A. Tropp. Greed is good: algorithmic results for sparse approximation. IEEE Transactions on
+       Information Theory 50, 2004.
 
     Examples
     --------
@@ -117,7 +117,7 @@ def restricted_isometry(atoms: Any, sparsity: int, n_trials: int = 1000, random_
     """Return a lower bound of the restricted isometry constant δ_k, from random sets of atoms.
 
     The constant is a maximum over all sets of k atoms; the largest over some of them is a lower bound that grows with
-    the number of trials, not an estimate. Atoms are brought to unit length.
+    the number of trials, not an estimate. Atoms are scaled to unit length.
 
     Parameters
     ----------
@@ -177,7 +177,7 @@ def recovery_rate(
     projection : transformer, optional
         Such as ``SignedHashProjection(100)``; by default signals are not projected.
     solver : {"omp", "order-recursive", "l1"}, default="omp"
-        Greedy solvers are told the number of atoms; "l1" gets the residual 1e-6.
+        Greedy solvers know the number of atoms; "l1" gets the residual 1e-6.
     n_trials : int, default=100
         Signals.
     tol : float, default=1e-3
@@ -188,7 +188,7 @@ def recovery_rate(
     Returns
     -------
     float
-        Share of trials with all coefficients right.
+        Share of trials with all coefficients correct.
 
     Examples
     --------
@@ -223,8 +223,8 @@ def recovery_rate(
 def required_dimension(sparsity: int, n_atoms: int, delta: float) -> int:
     """Return the dimension that the theorem on matching pursuit with hashed measurements asks for.
 
-    ⌈16 k² ln(n / δ)⌉ [1]_. It asks for far more than is needed: 151 dimensions for one of 1,216 atoms, 3,763 for five,
-    where 50 to 100 recover random ones.
+    ⌈16 k² ln(n / δ)⌉ [Shi2010]_. It asks for far more than is needed: 151 dimensions for one of 1,216 atoms, 3,763 for
+    five, where 50 to 100 recover random ones.
 
     Parameters
     ----------
@@ -242,7 +242,7 @@ def required_dimension(sparsity: int, n_atoms: int, delta: float) -> int:
 
     References
     ----------
-    .. [1] Q. Shi, H. Li and C. Shen. Rapid face recognition using hashing. CVPR, 2010.
+    .. [Shi2010] Q. Shi, H. Li and C. Shen. Rapid face recognition using hashing. CVPR, 2010.
 
     Examples
     --------

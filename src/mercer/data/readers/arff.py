@@ -38,7 +38,7 @@ class ArffAttribute(NamedTuple):
 
 
 class ArffTable(NamedTuple):
-    """What an ARFF file holds: the name of the relation, the attributes, and the rows.
+    """The content of an ARFF file: the name of the relation, the attributes, and the rows.
 
     A nominal value is the place of its name among the values of its attribute; a missing value (``?``) is NaN.
     """
@@ -57,7 +57,7 @@ class MultilabelTable(NamedTuple):
     label_names: list[str]
 
     def label_sets(self) -> list[list[str]]:
-        """The labels of each row by name."""
+        """Return the labels of each row by name."""
         Y = self.Y.sorted_indices()
         starts = Y.indptr.tolist()
         flat = [self.label_names[i] for i in Y.indices.tolist()]

@@ -26,13 +26,13 @@ def read_conll(source: FilePath | IO[str] | IO[bytes]) -> list[Sentence]:
     Parameters
     ----------
     source : path, "-", or open file
-        A path (``.gz`` is unpacked on the way), ``"-"`` for standard input, or an open text or binary file.
+        A path (``.gz`` is decompressed), ``"-"`` for standard input, or an open text or binary file.
         Bytes are read as UTF-8; a byte order mark at the very start is skipped.
 
     Returns
     -------
     sentences : list of list of tuple of str
-        One list a sentence, one tuple of columns a token; an empty file gives ``[]``.
+        One list per sentence, one tuple of columns per token; an empty file gives ``[]``.
 
     Raises
     ------
@@ -54,7 +54,7 @@ def read_conll(source: FilePath | IO[str] | IO[bytes]) -> list[Sentence]:
 def iter_conll(source: FilePath | IO[str] | IO[bytes]) -> Iterator[Sentence]:
     r"""Read a column file sentence by sentence, with the checks of :func:`read_conll`.
 
-    Nothing is opened before the first sentence is asked for.
+    The file is opened when the first sentence is requested.
 
     Parameters
     ----------
@@ -106,16 +106,16 @@ def write_conll(
 ) -> None:
     """Write sentences as a column file, with further columns (such as predicted labels) appended.
 
-    Whatever is written can be read back by :func:`read_conll`. A path is written whole or not at all.
+    :func:`read_conll` reads the file back. A path is written whole or not at all.
 
     Parameters
     ----------
     destination : path, "-", or open file
-        A path (``.gz`` is packed), ``"-"`` for standard output, or an open text or binary file.
+        A path (``.gz`` is compressed), ``"-"`` for standard output, or an open text or binary file.
     sentences : iterable of sentences
         Each a sequence of tokens, each token a sequence of columns.
     *columns : iterable of sequences of str
-        Each holds one sequence a sentence, with one value a token.
+        Each holds one sequence per sentence, with one value per token.
 
     Raises
     ------

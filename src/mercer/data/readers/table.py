@@ -16,7 +16,7 @@ __all__ = ["read_columns", "read_records"]
 
 
 def read_records(path: FilePath, *, encoding: str | None = None) -> list[dict[str, Any]]:
-    """Read the records of JSON lines, a JSON array, Parquet, Arrow, csv or a folder, with values as they are.
+    """Read the records of JSON lines, a JSON array, Parquet, Arrow, csv or a folder, with unchanged values.
 
     A field of lists stays one: ``[record["tags"] for record in read_records(path)]`` is what a multi-label estimator
     takes as y.
@@ -58,7 +58,7 @@ def read_columns(path: FilePath, *, separator: str | None = None, encoding: str 
     path : path, "-" or binary file
         csv with a header, JSON lines, a JSON array, Parquet or Arrow; packed or not.
     separator : str, optional
-        Between the cells of a csv; by default what splits all lines alike.
+        Between the cells of a csv; by default the separator that splits all lines consistently.
     encoding : str, optional
         Of the characters; see `mercer.online.HashedClassifier.fit_file`.
 

@@ -20,7 +20,7 @@ __all__ = ["read_tu"]
 def read_tu(path: str | os.PathLike[str], *, simplify: bool = False) -> tuple[Graphs, np.ndarray | None]:
     """Read a data set in the TU Dortmund text format: graphs and their labels.
 
-    The files are ``NAME_A.txt`` (an edge a line: two nodes, counted from 1; each edge in both directions, or each in
+    The files are ``NAME_A.txt`` (one edge per line: two nodes, counted from 1; each edge in both directions, or each in
     one), ``NAME_graph_indicator.txt`` (the graph of each node, counted from 1) and, where there are any,
     ``NAME_graph_labels.txt``, ``NAME_node_labels.txt``, ``NAME_edge_labels.txt`` and ``NAME_node_attributes.txt``; each
     plain or packed (``.gz``).

@@ -1,4 +1,4 @@
-"""Solvers: ``minimize(risk, penalty, C, w0, …) → Result``. One file a method, found by name."""
+"""Solvers: ``minimize(risk, penalty, C, w0, …) → Result``. One file per method, found by name."""
 
 from mercer.learning.losses import Loss, PlaneLoss, RelativeMargin
 from mercer.learning.penalties import Penalty
@@ -44,7 +44,7 @@ def best_solver(loss: Loss, penalty: Penalty | None = None) -> Solver:
 
 
 def resolve_solver(solver: str | Solver, loss: Loss | None = None, penalty: Penalty | None = None) -> Solver:
-    """A solver by its name, or the object itself; ``"auto"`` chooses by the loss."""
+    """Return a solver by its name, or the object itself; ``"auto"`` chooses by the loss."""
     if isinstance(solver, Solver):
         return solver
     if solver == "auto" and loss is not None:

@@ -27,7 +27,7 @@ class _MistakeDriven(Solver):
     rule: int
 
     def check(self, risk: Risk, penalty: Penalty) -> None:
-        """Any loss and penalty: neither is used."""
+        """Accept any loss and penalty: neither is used."""
         check_online(risk, self.name)
 
     def minimize(
@@ -44,7 +44,7 @@ class _MistakeDriven(Solver):
         resumed: tuple[dict[str, Any], dict[str, np.ndarray]] | None = None,
         state: dict[str, Any] | None = None,
     ) -> Result:
-        """See :class:`Solver`. Stops when an epoch makes mistakes on at most the share ``tol`` of the parts."""
+        """See :class:`~.Solver`. Stops when an epoch makes mistakes on at most the share ``tol`` of the parts."""
         epochs = Epochs(risk, self.rule, w0, random_state)
         done = 0
         if resumed is not None:
@@ -74,14 +74,26 @@ class _MistakeDriven(Solver):
 
 
 class AveragedPerceptron(_MistakeDriven):
-    """The structured perceptron with averaged weights."""
+    """The structured perceptron with averaged weights.
+
+    References
+    ----------
+    .. [Collins2002] M. Collins. Discriminative training methods for hidden Markov models: theory and experiments with
+       perceptron algorithms. EMNLP, 2002.
+    """
 
     name = "averaged-perceptron"
     rule = 1
 
 
 class PassiveAggressive(_MistakeDriven):
-    """Passive-aggressive steps, bounded by C, with averaged weights."""
+    """Passive-aggressive steps, bounded by C, with averaged weights.
+
+    References
+    ----------
+    .. [Crammer2006] K. Crammer, O. Dekel, J. Keshet, S. Shalev-Shwartz and Y. Singer. Online passive-aggressive
+       algorithms. Journal of Machine Learning Research 7, 2006.
+    """
 
     name = "passive-aggressive"
     rule = 2

@@ -22,7 +22,7 @@ class ConvergenceWarning(UserWarning):
 
 @dataclass
 class Result:
-    """What a solver found.
+    """The result of a solver.
 
     Attributes
     ----------
@@ -34,7 +34,7 @@ class Result:
     interrupted : bool
         Stopped by Ctrl-C: ``w`` is the best so far.
     state : dict
-        What the method needs to go on from here (averages, step counts).
+        The state that the method needs to continue (averages, step counts).
     n_iter : int or None
         Iterations in the unit of ``max_iter``; None where these are the ones that the monitor recorded.
     """
@@ -48,7 +48,7 @@ class Result:
 
 
 class Solver(ABC):
-    """Minimises ``penalty(w) + C · risk(w)``, or runs an online rule over the examples."""
+    """Minimise ``penalty(w) + C · risk(w)``, or run an online rule over the examples."""
 
     name: str
     default_max_iter: int
@@ -72,11 +72,11 @@ class Solver(ABC):
         resumed: tuple[dict[str, Any], dict[str, np.ndarray]] | None = None,
         state: dict[str, Any] | None = None,
     ) -> Result:
-        """Runs from w0 (None: from 0), or from where a resumed run was: what it gave to ``monitor.save``.
+        """Run from w0 (None: from 0), or from the saved state of a resumed run.
 
         ``state`` is what an earlier call gave, for ``partial_fit``.
         """
 
     @abstractmethod
     def check(self, risk: Risk, penalty: Penalty) -> None:
-        """Raises ValueError if the method cannot take this loss or penalty."""
+        """Raise ValueError if the method cannot take this loss or penalty."""

@@ -112,6 +112,11 @@ class BMRM(Solver):
     line_search : bool, default=True
     descent : bool, optional
         Quasi-Newton steps first. Default: for losses that are neither smooth nor maxima of planes (the hybrid).
+
+    References
+    ----------
+    .. [Teo2010] C. H. Teo, S. V. N. Vishwanathan, A. Smola and Q. Le. Bundle methods for regularized risk minimization.
+       Journal of Machine Learning Research 11, 2010.
     """
 
     name = "bmrm"
@@ -128,7 +133,7 @@ class BMRM(Solver):
         return loss is not None and not loss.smooth and not isinstance(loss, PlaneLoss)
 
     def check(self, risk: Risk, penalty: Penalty) -> None:
-        """Any convex loss without a bound, ½‖w‖²."""
+        """Require a convex loss without a bound, and ½‖w‖²."""
         check_ridge(penalty, self.name)
         if isinstance(getattr(risk, "loss", None), RelativeMargin):
             raise ValueError("solver 'bmrm' takes no bound on margins; use 'cutting-plane' or 'bcfw'")
@@ -149,7 +154,7 @@ class BMRM(Solver):
         resumed: tuple[dict[str, Any], dict[str, np.ndarray]] | None = None,
         state: dict[str, Any] | None = None,
     ) -> Result:
-        """See :class:`Solver`."""
+        """See :class:`mercer.learning.Solver`."""
         weight, bundle, best = C / penalty.l2, Bundle(risk.n_weights), Best(risk.n_weights)
         passes, used, done = 0, 0, False
         recent: deque[float] = deque(maxlen=_PATIENCE)

@@ -127,9 +127,14 @@ class CuttingPlane(Solver):
     Parameters
     ----------
     slack : {"one", "n"}, default="one"
-        A relative margin is always solved with one slack an example.
+        A relative margin is always solved with one slack per example.
     cache : bool, default=True
         With one slack: try the planes of earlier rounds before searching again.
+
+    References
+    ----------
+    .. [Joachims2009] T. Joachims, T. Finley and C.-N. Yu. Cutting-plane training of structural SVMs. Machine Learning
+       77, 2009.
     """
 
     name = "cutting-plane"
@@ -140,7 +145,7 @@ class CuttingPlane(Solver):
         self.slack, self.cache = check_choice("slack", slack, ("one", "n")), cache
 
     def check(self, risk: Risk, penalty: Penalty) -> None:
-        """Losses that are maxima of planes, ½‖w‖²."""
+        """Require a loss that is a maximum of planes, and ½‖w‖²."""
         check_ridge(penalty, self.name)
         check_planes(risk, self.name, bounds=True)
 
@@ -158,7 +163,7 @@ class CuttingPlane(Solver):
         resumed: tuple[dict[str, Any], dict[str, np.ndarray]] | None = None,
         state: dict[str, Any] | None = None,
     ) -> Result:
-        """See :class:`Solver`."""
+        """See :class:`mercer.learning.Solver`."""
         best = Best(risk.n_weights)
         squared = getattr(risk.loss, "power", 1) == 2
         rounds = self._n_slack if self.slack == "n" or squared or isinstance(risk.loss, RelativeMargin) else self._one

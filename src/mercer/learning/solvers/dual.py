@@ -46,8 +46,8 @@ class Dual(Solver):
     Parameters
     ----------
     polish : bool, default=False
-        Go on after the gap is small enough, until nothing changes beyond rounding. For small problems: equal data then
-        gives equal weights, however it is written down (in another order, or with weights for repeated examples).
+        Continue after the gap is small enough, until nothing changes beyond rounding. For small problems: equal data
+        then gives equal weights, however it is written down (in another order, or with weights for repeated examples).
     """
 
     name = "dual"
@@ -59,7 +59,7 @@ class Dual(Solver):
         self.polish = polish
 
     def check(self, risk: Risk, penalty: Penalty) -> None:
-        """Single labels, the hinge or its square, ½‖w‖²."""
+        """Require single labels, the hinge or its square, and ½‖w‖²."""
         check_ridge(penalty, self.name)
         loss = getattr(risk, "loss", None)
         if not isinstance(loss, Hinge) or isinstance(loss, RelativeMargin):
@@ -84,7 +84,7 @@ class Dual(Solver):
         resumed: tuple[dict[str, Any], dict[str, np.ndarray]] | None = None,
         state: dict[str, Any] | None = None,
     ) -> Result:
-        """See :class:`Solver`. ``w0`` is not used: the method starts from dual variables, all at the true labels."""
+        """See :class:`~.Solver`. ``w0`` is not used: the method starts from dual variables, all at the true labels."""
         n, threads, best = risk.n_examples, risk.structure.threads, Best(risk.n_weights)
         ascent = _ascent(risk, C / penalty.l2, check_random_seed(random_state))
         epochs, waits = 0, False

@@ -45,7 +45,12 @@ class BCFW(Solver):
         Try the weighted average of the weights as well when the gap is measured: one more pass, which pays where passes
         over known planes are few.
     check_every : int, default=4
-        Every so many passes the gap is measured.
+        Number of passes between measurements of the gap.
+
+    References
+    ----------
+    .. [LacosteJulien2013] S. Lacoste-Julien, M. Jaggi, M. Schmidt and P. Pletscher. Block-coordinate Frank-Wolfe
+       optimization for structural SVMs. ICML, 2013.
     """
 
     name = "bcfw"
@@ -61,7 +66,7 @@ class BCFW(Solver):
         self.check_every, self.average = check_count("check_every", check_every), average
 
     def check(self, risk: Risk, penalty: Penalty) -> None:
-        """Losses that are maxima of planes, ½‖w‖²."""
+        """Require a loss that is a maximum of planes, and ½‖w‖²."""
         check_ridge(penalty, self.name)
         check_planes(risk, self.name, bounds=True)
 
@@ -79,7 +84,7 @@ class BCFW(Solver):
         resumed: tuple[dict[str, Any], dict[str, np.ndarray]] | None = None,
         state: dict[str, Any] | None = None,
     ) -> Result:
-        """See :class:`Solver`."""
+        """See :class:`mercer.learning.Solver`."""
         sets, best = WorkingSets(risk, C / penalty.l2), Best(risk.n_weights)
         random = np.random.default_rng(check_random_seed(random_state))
         cached = self.cached

@@ -114,6 +114,11 @@ class LBFGS(Solver):
         Number of correction pairs. Default: 3, and 10 for models of at most 65,536 weights.
     warm_up : int, default=3
         Passes of stochastic gradient descent before the first iteration; 0 for none.
+
+    References
+    ----------
+    .. [Liu1989] D. Liu and J. Nocedal. On the limited memory BFGS method for large scale optimization. Mathematical
+       Programming 45, 1989.
     """
 
     name = "lbfgs"
@@ -129,7 +134,7 @@ class LBFGS(Solver):
         self.memory, self.warm_up = memory, warm_up
 
     def check(self, risk: Risk, penalty: Penalty) -> None:
-        """A smooth loss and a smooth penalty."""
+        """Require a smooth loss and a smooth penalty."""
         _check_smooth(risk, self.name)
         if penalty.l1:
             raise ValueError(f"solver {self.name!r} needs a smooth penalty: use 'owlqn' or 'sgd' with l1 penalties")
@@ -148,7 +153,7 @@ class LBFGS(Solver):
         resumed: tuple[dict[str, Any], dict[str, np.ndarray]] | None = None,
         state: dict[str, Any] | None = None,
     ) -> Result:
-        """See :class:`Solver`."""
+        """See :class:`mercer.learning.Solver`."""
         cold = w0 is None or not w0.any()
         w = zeros(risk.n_weights)
         if not cold:
@@ -252,12 +257,17 @@ class LBFGS(Solver):
 
 
 class OWLQN(LBFGS):
-    """Orthant-wise L-BFGS: for penalties with an ℓ1 part; without one it is L-BFGS."""
+    """Orthant-wise L-BFGS: for penalties with an ℓ1 part; without one it is L-BFGS.
+
+    References
+    ----------
+    .. [Andrew2007] G. Andrew and J. Gao. Scalable training of L1-regularized log-linear models. ICML, 2007.
+    """
 
     name = "owlqn"
 
     def check(self, risk: Risk, penalty: Penalty) -> None:
-        """A smooth loss, any penalty."""
+        """Require a smooth loss; accept any penalty."""
         _check_smooth(risk, self.name)
 
 

@@ -29,7 +29,14 @@ from mercer.structures.base import check_random_seed
 
 
 class MarginalDual(Solver):
-    """Frank-Wolfe on part marginals: small memory on large output spaces, slower to high accuracy than ``"bcfw"``."""
+    """Frank-Wolfe on part marginals: small memory on large output spaces, slower to high accuracy than ``"bcfw"``.
+
+    References
+    ----------
+    .. [Taskar2003] B. Taskar, C. Guestrin and D. Koller. Max-margin Markov networks. NIPS, 2003.
+    .. [LacosteJulien2013] S. Lacoste-Julien, M. Jaggi, M. Schmidt and P. Pletscher. Block-coordinate Frank-Wolfe
+       optimization for structural SVMs. ICML, 2013.
+    """
 
     name = "marginal-dual"
     reads_examples = True
@@ -37,7 +44,7 @@ class MarginalDual(Solver):
     default_tol = 1e-3
 
     def check(self, risk: Risk, penalty: Penalty) -> None:
-        """The hinge, ½‖w‖²."""
+        """Return the hinge, ½‖w‖²."""
         check_ridge(penalty, self.name)
         check_planes(risk, self.name)
         if isinstance(risk, WeightedRisk):
@@ -59,7 +66,7 @@ class MarginalDual(Solver):
         resumed: tuple[dict[str, Any], dict[str, np.ndarray]] | None = None,
         state: dict[str, Any] | None = None,
     ) -> Result:
-        """See :class:`Solver`."""
+        """See :class:`mercer.learning.Solver`."""
         weight, best = C / penalty.l2, Best(risk.n_weights)
         random = np.random.default_rng(check_random_seed(random_state))
         blocks = [_Block(risk, i) for i in range(risk.n_examples)]

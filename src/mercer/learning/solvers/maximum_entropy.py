@@ -86,7 +86,7 @@ class LaplaceDiscrimination(Solver):
         resumed: tuple[dict[str, Any], dict[str, np.ndarray]] | None = None,
         state: dict[str, Any] | None = None,
     ) -> Result:
-        """See :class:`Solver`. A resumed run begins at its best weights."""
+        """See :class:`mercer.learning.Solver`. A resumed run begins at its best weights."""
         best = Best(risk.n_weights)
         slopes, offsets = np.zeros((1, risk.n_weights)), np.zeros(1)  # losses are not negative
         a, idle = np.ones(1), np.zeros(1, int)

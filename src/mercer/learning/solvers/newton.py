@@ -52,7 +52,7 @@ class Newton(Solver):
     default_tol = 1e-6
 
     def check(self, risk: Risk, penalty: Penalty) -> None:
-        """The log loss of single labels, all of them known, and a penalty without ℓ1."""
+        """Return the log loss of single labels, all of them known, and a penalty without ℓ1."""
         loss = getattr(risk, "loss", None)
         if type(loss) is not Log or not isinstance(risk.structure, Labels):
             raise ValueError(f"solver {self.name!r} needs the log loss of single labels: use 'auto' or 'lbfgs'")
@@ -75,7 +75,7 @@ class Newton(Solver):
         resumed: tuple[dict[str, Any], dict[str, np.ndarray]] | None = None,
         state: dict[str, Any] | None = None,
     ) -> Result:
-        """See :class:`Solver`."""
+        """See :class:`mercer.learning.Solver`."""
         problem = _Logistic(risk, penalty, C)
         here: _Point | None = None
         iteration = 0

@@ -3,14 +3,9 @@
     minimise  F(w) = penalty(w) + C Σ_i [log Z_i(w) − ⟨w, Φ(x_i, y_i)⟩],   ∂ log Z_i / ∂w = E_w[Φ(x_i, ·)]
 
 The expectation is estimated by the particles of a learner (`mercer.learning.learners`), some for each graph. Steps are
-scaled by the root of the summed squares of each weight's gradients [Duchi2011]_, since features differ in size, and the
+scaled by the root of the summed squares of each weight's gradients [Duchi2011], since features differ in size, and the
 result is the mean of the weights over the second half of the steps, in which the noise of the particles cancels
-[Polyak1992]_.
-
-.. [Duchi2011] J. Duchi, E. Hazan and Y. Singer, "Adaptive subgradient methods for online learning and stochastic
-   optimization", JMLR 12, 2011.
-.. [Polyak1992] B. Polyak and A. Juditsky, "Acceleration of stochastic approximation by averaging", SIAM Journal on
-   Control and Optimization 30, 1992.
+[Polyak1992].
 """
 
 from __future__ import annotations
@@ -226,7 +221,7 @@ class Sampled(Solver):
         self.n_particles, self.rate = check_count("n_particles", n_particles, 2), check_positive("rate", rate)
 
     def check(self, risk: Risk, penalty: Penalty) -> None:
-        """The log loss of labels on graphs, with an ℓ2 penalty or none."""
+        """Return the log loss of labels on graphs, with an ℓ2 penalty or none."""
         if not isinstance(risk.structure, Graph):
             raise ValueError(f"solver {self.name!r} learns labels of graphs, not {type(risk.structure).__name__}")
         if not isinstance(risk.loss, Log):
@@ -254,7 +249,7 @@ class Sampled(Solver):
         resumed: tuple[dict[str, Any], dict[str, np.ndarray]] | None = None,
         state: dict[str, Any] | None = None,
     ) -> Result:
-        """See :class:`Solver`."""
+        """See :class:`mercer.learning.Solver`."""
         structure: Any = risk.structure
         model = LabelField(structure, risk.X)
         w = np.zeros(risk.n_weights) if w0 is None else np.array(w0, dtype=float)

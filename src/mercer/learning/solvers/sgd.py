@@ -9,7 +9,7 @@ one number; ℓ1 is paid by a weight when its feature next occurs. After every e
 way (each example's loss before its step), so no extra pass is needed.
 
 Without ℓ1 the result is a mean of the weights at the ends of the epochs, in which later ones count more (polynomial
-decay, Shamir & Zhang 2013): it has a lower objective than the last weights, which the last examples have pulled about.
+decay, [Shamir2013]): it has a lower objective than the last weights, which the last examples have pulled about.
 With ℓ1 it would have fewer zeros, and the last weights are given.
 """
 
@@ -36,7 +36,13 @@ _SHARDS = 2  # parts of a warm-up's epochs; not the number of threads, on which 
 
 
 class SGD(Solver):
-    """Stochastic gradient descent with a step size found by itself."""
+    """Stochastic gradient descent with an automatic step size.
+
+    References
+    ----------
+    .. [Shamir2013] O. Shamir and T. Zhang. Stochastic gradient descent for non-smooth optimization: convergence results
+       and optimal averaging schemes. ICML, 2013.
+    """
 
     name = "sgd"
     online = True
@@ -45,7 +51,7 @@ class SGD(Solver):
     default_tol = 1e-4
 
     def check(self, risk: Risk, penalty: Penalty) -> None:
-        """The log loss, any penalty."""
+        """Return the log loss, any penalty."""
         check_online(risk, self.name)
         if not isinstance(risk.loss, Log):
             raise ValueError(f"solver 'sgd' minimises the log loss; the loss is {risk.loss.name!r}")
@@ -64,7 +70,7 @@ class SGD(Solver):
         resumed: tuple[dict[str, Any], dict[str, np.ndarray]] | None = None,
         state: dict[str, Any] | None = None,
     ) -> Result:
-        """See :class:`Solver`."""
+        """See :class:`mercer.learning.Solver`."""
         # More data with each call (partial_fit): the penalty is shared by all examples so far.
         earlier = int(state["examples"]) if state else 0
         options = _options(risk, penalty, C, earlier)

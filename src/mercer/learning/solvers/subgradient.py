@@ -23,14 +23,14 @@ from mercer.structures.base import check_random_seed
 
 
 class Subgradient(Solver):
-    """Stochastic subgradient descent, one example a step, for losses that are maxima of planes."""
+    """Stochastic subgradient descent, one example per step, for losses that are maxima of planes."""
 
     name = "subgradient"
     default_max_iter = 200
     default_tol = 1e-3
 
     def check(self, risk: Risk, penalty: Penalty) -> None:
-        """Losses that are maxima of planes, not squared and without bound, ½‖w‖²."""
+        """Require a loss that is a maximum of planes, not squared and without bound, and ½‖w‖²."""
         check_ridge(penalty, self.name)
         check_planes(risk, self.name)
         if getattr(risk.loss, "power", 1) != 1:
@@ -50,7 +50,7 @@ class Subgradient(Solver):
         resumed: tuple[dict[str, Any], dict[str, np.ndarray]] | None = None,
         state: dict[str, Any] | None = None,
     ) -> Result:
-        """See :class:`Solver`."""
+        """See :class:`mercer.learning.Solver`."""
         weight, n, best = C / penalty.l2, risk.n_examples, Best(risk.n_weights)
         random = np.random.default_rng(check_random_seed(random_state))
         total, steps, offsets = np.zeros(risk.n_weights), _core.chain.OnlineState(), 0.0  # w = steps.scale · total
