@@ -172,7 +172,7 @@ def test_units_of_columns_do_not_keep_it_from_the_optimum(factor):
     scores = X @ peer.coef_.T + peer.intercept_
     log_loss = logsumexp(scores, axis=1) - scores[np.arange(len(y)), y]
     least = 0.5 * (peer.coef_**2).sum() + log_loss.sum()
-    for options, room in (({}, 1e-4), ({"tol": 1e-9}, 1e-9)):
+    for options, room in (({}, 1e-4), ({"tol": 1e-9}, 1e-8)):  # tol is of the gradient, which other units stretch
         model = LinearClassifier("log", **options).fit(X, y)
         assert model.converged_
         assert model.history_["objective"][-1] == pytest.approx(least, rel=room)
