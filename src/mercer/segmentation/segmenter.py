@@ -333,7 +333,8 @@ default="table"
 
     def _auto(self, loss: Loss, penalty: Penalty, risk: Risk) -> Solver:
         planes = not loss.smooth and not isinstance(loss, RelativeMargin)
-        return BMRM() if planes else best_solver(loss, penalty)  # bmrm: all sequences at once, in compiled code
+        # bmrm keeps all weights of a plane, and is as fast where these are few.
+        return BMRM() if planes and risk.X.rows.dense is not None else best_solver(loss, penalty)
 
     def _strength(self, risk: Risk) -> float:
         self.C_ = resolve_strength(self.C, risk.loss, risk.X.rows)

@@ -35,6 +35,7 @@ class Structure(ABC):
 
     n_weights: int
     threads: int = 1
+    searched_together = 1  # examples that a margin solver searches at one w: more where a call costs more than a search
     weighs_examples = False  # whether marginals keep examples apart, so that their scale takes a factor for each
 
     # ------------------------------------------------------------------ between weights and part scores
