@@ -301,6 +301,22 @@ class Segments(Saved, Structure):
         out[self.slices["start"]] += mu.start
         out[self.slices["end"]] += mu.end
 
+    def has_curvature(self, X: Sequences) -> bool:
+        """Return whether all features are 0 or 1, and of positions and boundaries only."""
+        rows = X.rows if X.edges is None else X.edges
+        plain = all(one.dense is None and one.values is None for one in (X.rows, rows))
+        return plain and not self.n_span_features and not self.n_pair_features
+
+    def curvature(self, X: Sequences, theta: SegmentScores, out: np.ndarray) -> None:
+        """Add Σ_t x[t] μ[t] (1 − μ[t]): positions count as independent. Other weights: Σ μ, an upper bound."""
+        mu = self.marginals(theta)
+        for part in (mu.frames, mu.starts, mu.edges):
+            if part is not None:
+                part *= 1.0 - part
+        spread = mu.starts.sum(axis=0)
+        mu.transitions = np.minimum(mu.transitions, spread[:, None] + spread)
+        self.backward(X, mu, out)
+
     def _linear(self, part: str, w: np.ndarray, X: Sequences, rows: Rows | None) -> np.ndarray | None:
         if part not in self._patterns or rows is None:
             return None
