@@ -252,12 +252,12 @@ class LinearClassifier(ClassifierMixin, ScoreModel, StructuredEstimator):
         if classes is not None:
             unknown = np.setdiff1d(found, classes)
             if len(unknown):
-                raise ValueError(f"y holds the label {unknown[0]!r}, which is not in classes")
+                raise ValueError(f"y holds the label {unknown.tolist()[0]!r}, which is not in classes")
             found = np.unique(classes)
         if last is not None:
             found = np.union1d(found, last.classes_)
         if len(found) < 2:
-            raise ValueError(f"need at least two classes to learn from, found one class: {found[0]!r}")
+            raise ValueError(f"need at least two classes to learn from, found one class: {found.tolist()[0]!r}")
         self.classes_ = found
         inputs = self._with_constant(X)
         labels = np.searchsorted(found, y).astype(np.int32)
@@ -301,7 +301,7 @@ class LinearClassifier(ClassifierMixin, ScoreModel, StructuredEstimator):
         if last is not None:
             found = np.union1d(found, last.classes_)
         if len(found) < 2:
-            raise ValueError(f"need at least two classes to learn from, found one class: {found[0]!r}")
+            raise ValueError(f"need at least two classes to learn from, found one class: {found.tolist()[0]!r}")
         self.classes_, self.n_features_in_ = found, survey["n_features"]
         if survey["names"] is not None:
             self.feature_names_in_ = np.array(survey["names"], dtype=object)
@@ -370,7 +370,7 @@ class LinearClassifier(ClassifierMixin, ScoreModel, StructuredEstimator):
         y = column_or_1d(y)
         unknown = np.setdiff1d(y, self.classes_)
         if len(unknown):
-            raise ValueError(f"y holds the label {unknown[0]!r}, which the model does not know")
+            raise ValueError(f"y holds the label {unknown.tolist()[0]!r}, which the model does not know")
         return inputs, labels
 
     def _read_to_compare(self, X: Any, y: Any) -> tuple[Sequences, np.ndarray]:
