@@ -21,6 +21,7 @@ from mercer._estimator import Outputs
 from mercer._state.saved import Count, Fields, Flag, Floats, Nested, Number, Text
 from mercer._validation import check_choice, hyphenated, thread_count
 from mercer.data.labels import LabelIndex, TagSequences
+from mercer.exceptions import ApproximateInferenceWarning
 from mercer.labeling.baselines import Piecewise, PseudoLikelihood
 from mercer.learning.checkpoint import Checkpoint
 from mercer.learning.estimator import Run, StructuredEstimator
@@ -38,17 +39,6 @@ __all__ = ["ApproximateInferenceWarning", "GraphLabeler"]
 
 TRAINING = ("joint", "pseudo-likelihood", "piecewise")
 _PREDICT_NODES = 1 << 16
-
-
-class ApproximateInferenceWarning(UserWarning):
-    """Training or prediction uses approximate inference; the message names the method.
-
-    Examples
-    --------
-    >>> import warnings
-    >>> from mercer.labeling import ApproximateInferenceWarning
-    >>> warnings.simplefilter("ignore", ApproximateInferenceWarning)  # accept approximations silently
-    """
 
 
 class GraphLabeler(StructuredEstimator):
@@ -285,7 +275,7 @@ default="auto"
         super()._finish(run)
         if not run.result.interrupted:
             self._compare(run.risk.X, run.risk.y, run.held_out)
-        self._say_what_did_not_settle("training", 6)
+        self._warn_unconverged("training", 6)
 
     def _read(self, X: Any, y: Any) -> tuple[GraphInputs, TagSequences]:
         inputs = self._inputs(X)
@@ -318,7 +308,7 @@ default="auto"
     ) -> None:
         """Compare the new model with a simpler one."""
 
-    def _say_what_did_not_settle(self, when: str, stacklevel: int = 3) -> None:
+    def _warn_unconverged(self, when: str, stacklevel: int = 3) -> None:
         """Warns of runs of inference without an end since the last call."""
         structure = self.structure_
         missed, change = structure.unconverged, structure.residual
@@ -433,7 +423,7 @@ default="auto"
         """Return p(label of a node | x): an array (nodes, labels) for each graph, columns as in ``classes_``."""
         inputs = self._fitted(X)
         parts = [self.structure_.marginals(theta).nodes for theta in self._theta(self.coef_, inputs)]
-        self._say_what_did_not_settle("prediction")
+        self._warn_unconverged("prediction")
         return _split(np.concatenate(parts) if parts else np.zeros((0, len(self._labels))), inputs)
 
     def k_best(self, X: Any, k: int) -> list[list[tuple[list[Any], float]]]:
@@ -442,7 +432,7 @@ default="auto"
         They are exact where best labellings and sums are (see ``inference_``).
         """
         found = super().k_best(X, k)
-        self._say_what_did_not_settle("k_best")
+        self._warn_unconverged("k_best")
         return found
 
     def sample(self, X: Any, n_samples: int = 1) -> list[list[list[Any]]]:
@@ -452,13 +442,13 @@ default="auto"
     def log_likelihood(self, X: Any, y: Any) -> np.ndarray:
         """Return log p(y | x) of each graph (with the plan's log Z); unknown labels are summed over."""
         found = super().log_likelihood(X, y)
-        self._say_what_did_not_settle("log_likelihood")
+        self._warn_unconverged("log_likelihood")
         return found
 
     def entropy(self, X: Any) -> np.ndarray:
         """Return the entropy of p(y | x) of each graph, in nats, as inference finds it: how unsure the model is."""
         found = super().entropy(X)
-        self._say_what_did_not_settle("entropy")
+        self._warn_unconverged("entropy")
         return found
 
     def score(self, X: Any, y: Any) -> float:

@@ -22,8 +22,8 @@ import numpy as np
 
 from mercer import _core
 from mercer._threads import each
+from mercer.exceptions import TreewidthError
 from mercer.inference.cuts import is_submodular
-from mercer.inference.elimination import TreewidthError
 from mercer.inference.graph import CompiledGraph
 from mercer.inference.registry import METHODS
 from mercer.structures.graph_inputs import GraphShape
