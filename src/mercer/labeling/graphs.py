@@ -31,8 +31,8 @@ from mercer.learning.solvers import Sampled, Solver
 from mercer.learning.solvers.sampled import SAMPLED
 from mercer.learning.strength import check_strength, resolve_strength
 from mercer.structures.costs import Cost, resolve_cost
-from mercer.structures.graph import EDGE_WEIGHTS, Graph, GraphScores
 from mercer.structures.graph_inputs import GraphInputs
+from mercer.structures.graph_labels import EDGE_WEIGHTS, GraphLabels, GraphScores
 from mercer.structures.graph_search import INFERENCE
 
 __all__ = ["ApproximateInferenceWarning", "GraphLabeler"]
@@ -52,7 +52,7 @@ class GraphLabeler(StructuredEstimator):
         machine), ``"hybrid"`` a blend; see :mod:`mercer.learning`.
     inference : {"auto", "exact", "bp", "trw", "mean-field", "cuts", "expansion", "swap", "lp", "dual", "icm"}, \
 default="auto"
-        See :class:`mercer.structures.Graph`. ``inference_`` holds the choice of "auto".
+        See :class:`mercer.structures.GraphLabels`. ``inference_`` holds the choice of "auto".
     solver : str or Solver, default="auto"
         lbfgs for smooth losses (owlqn with an ℓ1 penalty), bcfw for margins, bmrm for the hybrid. For ``loss="log"``
         with infeasible sums also ``"pcd"``, ``"psmc"``, ``"cd"``, ``"smc"``, ``"tempered"``,
@@ -63,7 +63,7 @@ default="auto"
         likelihood (log, softmax-margin, hybrid); for margin losses 2 / mean ‖x‖² over the nodes, times the mean cost of
         a wrong label (see :mod:`mercer.learning.strength`). The number is kept as ``C_``.
     edge_weights : {"symmetric", "directed", "potts", "attractive", "none"}, default="symmetric"
-        Weights of pairs of neighbouring labels; see :class:`mercer.structures.Graph`. ``"none"``: a classifier of
+        Weights of pairs of neighbouring labels; see :class:`mercer.structures.GraphLabels`. ``"none"``: a classifier of
         single nodes.
     training : {"joint", "pseudo-likelihood", "piecewise"}, default="joint"
         The others are baselines that need no inference to learn; they go with ``loss="log"``.
@@ -120,7 +120,7 @@ default="auto"
     _output_form = Outputs("labels", ("token_accuracy", "sequence_accuracy"))
 
     coef_: np.ndarray
-    structure_: Graph
+    structure_: GraphLabels
     C_: float
 
     _batch_positions = _PREDICT_NODES
@@ -129,7 +129,7 @@ default="auto"
     saved = StructuredEstimator.saved | Fields(
         _labels=Nested(LabelIndex),
         n_edge_features_=Count(),
-        structure_=Nested(Graph),
+        structure_=Nested(GraphLabels),
         coef_=Floats("structure_.n_weights"),
         inference_=Text(),
         exact_=Flag(),
@@ -326,8 +326,8 @@ default="auto"
                 stacklevel=stacklevel,
             )
 
-    def _make_structure(self, n_types: int) -> Graph:
-        return Graph(
+    def _make_structure(self, n_types: int) -> GraphLabels:
+        return GraphLabels(
             len(self._labels),
             self.n_features_in_ + bool(self.bias),
             n_edge_features=self.n_edge_features_,
