@@ -528,13 +528,13 @@ def given_options(
 
 def _given_roles(roles: list[str] | None) -> dict[str, str] | None:
     """``a=text`` and ``b=id,c=date`` as a dict."""
-    found = {}
+    roles_of = {}
     for pair in (pair for given in roles or () for pair in given.split(",")):
         name, equals, role = pair.rpartition("=")
         if not equals or not name or role not in _ROLES:
             raise UsageError(f"--roles must be FIELD=ROLE, got {pair!r}", f"the roles are {', '.join(_ROLES)}")
-        found[name] = role
-    return found or None
+        roles_of[name] = role
+    return roles_of or None
 
 
 def _train(
@@ -667,27 +667,27 @@ def predict(
 def evaluate(model: Any, file: str, on_error: str, given: dict[str, Any], as_json: bool) -> None:
     """Compare predictions with what a file says."""
     model._say = teller()
-    found = (
+    figures = (
         _regression_figures(model, file, on_error, given)
         if model._numeric_targets
         else _figures(model, file, on_error, given)
     )
     if as_json:
-        print(json.dumps(found, indent=2, allow_nan=False))
+        print(json.dumps(figures, indent=2, allow_nan=False))
         return
     names = ("examples", "unlabelled", "unknown labels", "skipped lines")
     optional = {"unlabelled", "unknown_labels", "skipped_lines"}
     rows: list[tuple[str, object]] = []
     for name in names:
         key = name.replace(" ", "_")
-        if found[key] or key not in optional:
-            rows.append((name, f"{found[key]:,}"))
-    for key, value in found.items():
+        if figures[key] or key not in optional:
+            rows.append((name, f"{figures[key]:,}"))
+    for key, value in figures.items():
         if isinstance(value, float):
             rows.append((key.replace("_", " "), f"{value:.4f}"))
     terminal.figures(rows)
-    if "classes" in found:
-        _show_classes(found)
+    if "classes" in figures:
+        _show_classes(figures)
 
 
 def _blocks(model: Any, file: str, on_error: str, given: dict[str, Any]) -> tuple[Any, ReadReport]:
@@ -727,7 +727,7 @@ def _figures(model: Any, file: str, on_error: str, given: dict[str, Any]) -> dic
         raise UsageError(
             f"{shown(file)}: no labelled examples in this file", "mercer predict takes files without labels"
         )
-    found: dict[str, Any] = {
+    figures: dict[str, Any] = {
         "examples": sum(pairs.values()),
         "unlabelled": unlabelled,
         "unknown_labels": sum(n for (t, _), n in pairs.items() if t not in place),
@@ -736,16 +736,16 @@ def _figures(model: Any, file: str, on_error: str, given: dict[str, Any]) -> dic
     }
     classes = _class_figures(pairs)
     for mean in ("precision", "recall", "f1"):
-        found[f"macro_{mean}"] = math.fsum(c[mean] for c in classes.values()) / len(classes)
+        figures[f"macro_{mean}"] = math.fsum(c[mean] for c in classes.values()) / len(classes)
     if probable and n_scored:
-        found["log_loss"] = log_loss / n_scored
+        figures["log_loss"] = log_loss / n_scored
     _show_report(file, report)
     _show_unknown(file, model, pairs)
     names = sorted(classes, key=str)
     confusion = None
     if len(classes) <= _FEW_CLASSES:
         confusion = [[pairs.get((t, q), 0) for q in names] for t in names]
-    return {**found, "classes": {str(c): classes[c] for c in names}, "confusion": confusion}
+    return {**figures, "classes": {str(c): classes[c] for c in names}, "confusion": confusion}
 
 
 def _class_figures(pairs: Counter[tuple[Any, Any]]) -> dict[Any, dict[str, float]]:
@@ -768,8 +768,8 @@ def _class_figures(pairs: Counter[tuple[Any, Any]]) -> dict[Any, dict[str, float
     return out
 
 
-def _show_classes(found: dict[str, Any]) -> None:
-    classes: dict[str, dict[str, Any]] = found["classes"]
+def _show_classes(figures: dict[str, Any]) -> None:
+    classes: dict[str, dict[str, Any]] = figures["classes"]
     names = sorted(classes, key=lambda c: (-classes[c]["support"], c))[:_MANY_CLASSES]
     print()
     rows = [
@@ -784,10 +784,10 @@ def _show_classes(found: dict[str, Any]) -> None:
     terminal.table(["class", "precision", "recall", "F1", "true", "predicted"], rows, "lrrrrr")
     if len(classes) > _MANY_CLASSES:
         terminal.say(f"  … and {len(classes) - _MANY_CLASSES:,} classes with fewer examples; --json has all")
-    if found["confusion"] is not None:
+    if figures["confusion"] is not None:
         print()
         terminal.heading("true label on the left, predicted label above")
-        rows = [[c, *(f"{n:,}" for n in counts)] for c, counts in zip(classes, found["confusion"], strict=True)]
+        rows = [[c, *(f"{n:,}" for n in counts)] for c, counts in zip(classes, figures["confusion"], strict=True)]
         terminal.table(["", *classes], rows, "l" + "r" * len(classes))
 
 
@@ -811,9 +811,9 @@ def _regression_figures(model: Any, file: str, on_error: str, given: dict[str, A
         )
     _show_report(file, report)
     spread = sums[4] - sums[3] ** 2 / sums[0]
-    found = {"examples": n, "unlabelled": unlabelled, "unknown_labels": 0, "skipped_lines": report.n_skipped}
+    counts = {"examples": n, "unlabelled": unlabelled, "unknown_labels": 0, "skipped_lines": report.n_skipped}
     figures = {
         "mean_absolute_error": float(sums[1] / sums[0]),
         "root_mean_squared_error": float(np.sqrt(sums[2] / sums[0])),
     }
-    return {**found, **figures, **({"r2": float(1 - sums[2] / spread)} if spread > 0 else {})}
+    return {**counts, **figures, **({"r2": float(1 - sums[2] / spread)} if spread > 0 else {})}

@@ -113,8 +113,8 @@ class ShareTask(Task):
     def candidates(self) -> list[dict[str, Any]]:
         made: list[dict[str, Any]] = [{}]
         for method in (name for name in proportions.MethodName if name is not proportions.MethodName.convex):
-            found = proportions._candidates(method, proportions._TRIED_C, proportions.InitName.auto)
-            made += [{"method": method.value, **settings} for settings in found]
+            made_settings = proportions._candidates(method, proportions._TRIED_C, proportions.InitName.auto)
+            made += [{"method": method.value, **settings} for settings in made_settings]
         return made
 
     def command(self, model: str) -> str:

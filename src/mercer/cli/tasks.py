@@ -437,8 +437,8 @@ class SegmenterTask(Task):
     def judge(self, model: Any, rows: np.ndarray, brief: bool = False) -> Verdict:
         X, y = [self.X[i] for i in rows], [self.y[i] for i in rows]
         right = predicted = true = sentences = 0
-        for found, starts, passage in zip(model.predict(X), y, X, strict=True):
-            a, b = set(map(int, found)) - {0}, set(starts) - {0}
+        for answer, starts, passage in zip(model.predict(X), y, X, strict=True):
+            a, b = set(map(int, answer)) - {0}, set(starts) - {0}
             right, predicted, true, sentences = (
                 right + len(a & b),
                 predicted + len(a),

@@ -397,8 +397,8 @@ default="auto"
         if last is not None:
             raise ValueError("warm_start is not for examples in partitions")
         if len(survey["classes"]) < 2:
-            found = survey["classes"]
-            raise ValueError(f"need at least two different labels to learn from, found {len(found)}")
+            classes = survey["classes"]
+            raise ValueError(f"need at least two different labels to learn from, found {len(classes)}")
         self._labels = LabelIndex(survey["classes"])
         self.classes_ = self._labels.array
         self.n_features_in_, self.n_edge_features_ = survey["n_features"], survey["n_edge_features"]
@@ -431,9 +431,9 @@ default="auto"
 
         They are exact where best labellings and sums are (see ``inference_``).
         """
-        found = super().k_best(X, k)
+        outputs = super().k_best(X, k)
         self._warn_unconverged("k_best")
-        return found
+        return outputs
 
     def sample(self, X: Any, n_samples: int = 1) -> list[list[list[Any]]]:
         """Return labellings drawn from p(y | x): ``n_samples`` for each graph."""
@@ -441,15 +441,15 @@ default="auto"
 
     def log_likelihood(self, X: Any, y: Any) -> np.ndarray:
         """Return log p(y | x) of each graph (with the plan's log Z); unknown labels are summed over."""
-        found = super().log_likelihood(X, y)
+        values = super().log_likelihood(X, y)
         self._warn_unconverged("log_likelihood")
-        return found
+        return values
 
     def entropy(self, X: Any) -> np.ndarray:
         """Return the entropy of p(y | x) of each graph, in nats, as inference finds it: how unsure the model is."""
-        found = super().entropy(X)
+        entropies = super().entropy(X)
         self._warn_unconverged("entropy")
-        return found
+        return entropies
 
     def score(self, X: Any, y: Any) -> float:
         """Return the accuracy over nodes with a known label."""
@@ -500,8 +500,8 @@ default="auto"
         super()._check_state()
         structure, self.classes_ = self.structure_, self._labels.array
         n_features = self.n_features_in_ + bool(self.bias)
-        found = structure.n_labels, structure.n_features, structure.n_edge_features
-        if found != (len(self._labels), n_features, self.n_edge_features_):
+        sizes = structure.n_labels, structure.n_features, structure.n_edge_features
+        if sizes != (len(self._labels), n_features, self.n_edge_features_):
             raise ValueError("structure_ is for other labels or features than those of the model")
 
     # ------------------------------------------------------------------ parts

@@ -173,16 +173,16 @@ random_state, verbose
     def predict_marginals(self, X: Any) -> list[np.ndarray]:
         """Return p(label of a pixel | x): an array (H, W, labels) for each image."""
         images = _images(X)
-        found = super().predict_marginals(images)
-        return [self._enlarged(rows, image) for rows, image in zip(found, images, strict=True)]
+        marginals = super().predict_marginals(images)
+        return [self._enlarged(rows, image) for rows, image in zip(marginals, images, strict=True)]
 
     def score(self, X: Any, y: Any) -> float:
         """Return the accuracy over pixels with a known label."""
         _check_sizes(X, y)
         right = total = 0
-        for found, truth in zip(self.predict(X), check_label_maps(y), strict=True):
+        for predicted, truth in zip(self.predict(X), check_label_maps(y), strict=True):
             known = (truth != self.unknown) & (truth != None)  # noqa: E711 (element by element)
-            right, total = right + int(((found == truth) & known).sum()), total + int(known.sum())
+            right, total = right + int(((predicted == truth) & known).sum()), total + int(known.sum())
         if not total:
             raise ValueError("no known label to compare with")
         return right / total

@@ -146,11 +146,11 @@ class HashedLearner(FileLearning, Saved, Estimator):
                 for i in range(place.n_parts):
                     place.use(i, partial(_learn_part, model, more))
                 continue
-            found = [one for one in place.each(_learnt_part, model, more) if one is not None]
-            if not found:
+            learnt = [one for one in place.each(_learnt_part, model, more) if one is not None]
+            if not learnt:
                 raise ValueError("nothing to learn from: all partitions are empty")
-            model = found[0][0]
-            model.model_ = _averaged([(one.model_, n) for one, n in found])
+            model = learnt[0][0]
+            model.model_ = _averaged([(one.model_, n) for one, n in learnt])
         if not hasattr(model, "model_"):
             raise ValueError("nothing to learn from: all partitions are empty")
         self.__dict__.update(
@@ -316,9 +316,9 @@ class HashedLearner(FileLearning, Saved, Estimator):
         if sizes != {1}:
             raise ValueError(f"x must be one record, got {max(sizes, default=0)} rows")
         block = frame_records(self, columns, self.file_format_, False).examples(np.arange(1))
-        found = RecordNames(self.hasher)
-        found.fields([{name: cells[0] for name, cells in columns.items()}], self.file_format_)
-        known = dict(zip(*(list(part) for part in reversed(found.result())), strict=True))
+        names = RecordNames(self.hasher)
+        names.fields([{name: cells[0] for name, cells in columns.items()}], self.file_format_)
+        known = dict(zip(*(list(part) for part in reversed(names.result())), strict=True))
         hashes = np.asarray(block.hashes, np.uint64)
         values = np.asarray(block.values, float) if len(block.values) else np.ones(len(hashes))
         if block.documents and self.counts == "sqrt":

@@ -71,10 +71,10 @@ class GraphShape:
 
     def clique_tree(self, limit: float) -> Any | None:
         """The tree of cliques of a single graph, or None if its tables have more entries than the limit."""
-        found = self.__dict__.get("_tree")
-        if found is None:
-            found = self.__dict__["_tree"] = _core.inference.CliqueTree(self.compiled.core, "auto", float(limit), True)
-        return found if found.fits and found.size <= limit else None
+        tree = self.__dict__.get("_tree")
+        if tree is None:
+            tree = self.__dict__["_tree"] = _core.inference.CliqueTree(self.compiled.core, "auto", float(limit), True)
+        return tree if tree.fits and tree.size <= limit else None
 
 
 class _Shapes:
@@ -284,8 +284,8 @@ class GraphInputs:
 
     def _graph(self, i: int) -> tuple[Any, ...]:
         one = self[i : i + 1]
-        found: list[Any] = [one.nodes, one.edges - one.offsets[0], one.edge_features]
-        return tuple(found if one.edge_types is None else [*found, one.edge_types])
+        arrays: list[Any] = [one.nodes, one.edges - one.offsets[0], one.edge_features]
+        return tuple(arrays if one.edge_types is None else [*arrays, one.edge_types])
 
 
 def _item(i: int, graph: Any) -> tuple[Any, np.ndarray, np.ndarray | None, np.ndarray | None]:

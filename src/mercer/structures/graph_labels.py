@@ -210,9 +210,9 @@ class GraphLabels(Saved, Structure):
         """Return the weights with those of "attractive" edges at 0 where they are below."""
         if self.edge_weights != "attractive":
             return w
-        found = w.copy()
-        found[self.slices["edges"]] = np.maximum(found[self.slices["edges"]], 0.0)
-        return found
+        clipped = w.copy()
+        clipped[self.slices["edges"]] = np.maximum(clipped[self.slices["edges"]], 0.0)
+        return clipped
 
     def scores(self, w: np.ndarray, X: GraphInputs) -> GraphScores:
         """Return θ of nodes and edges."""
@@ -527,9 +527,9 @@ class GraphLabels(Saved, Structure):
         """Make one pass of an online rule, a step for each graph; return (summed loss, wrong labels)."""
         worker = copy.copy(self)  # several passes may run side by side
         worker._memory, worker.unconverged, worker.residual = None, 0, 0.0
-        found = online_by_verbs(worker, rule, X, y, order, w, extra, state, **options)
+        result = online_by_verbs(worker, rule, X, y, order, w, extra, state, **options)
         self.unconverged, self.residual = self.unconverged + worker.unconverged, max(self.residual, worker.residual)
-        return found
+        return result
 
     def carry_over(self, w: np.ndarray, old: GraphLabels, place: np.ndarray) -> np.ndarray:
         """Weights of another graph structure in the layout of this one: ``place`` says where its labels are here.
@@ -614,10 +614,10 @@ def _kinds(n_labels: int, edge_weights: str) -> np.ndarray:
     if edge_weights in ("potts", "attractive"):
         return np.eye(L).reshape(L * L, 1)
     first, second = np.triu_indices(L)
-    found = np.zeros((L, L, len(first)))
+    same = np.zeros((L, L, len(first)))
     kinds = np.arange(len(first))
-    found[first, second, kinds] = found[second, first, kinds] = 1.0
-    return found.reshape(L * L, -1)
+    same[first, second, kinds] = same[second, first, kinds] = 1.0
+    return same.reshape(L * L, -1)
 
 
 def _negated(x: np.ndarray) -> np.ndarray:

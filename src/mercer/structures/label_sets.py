@@ -225,8 +225,8 @@ class LabelSets(Structure):
         if plan.maxima != "tree" and (theta.pairs >= 0).all():
             plan = replace(plan, sums="trw", maxima="cuts")  # all pairs attract
         for part, shape, nodes, edges in self._graphs(theta, plan):
-            found = search.maxima(shape, plan, nodes, edges, self.threads)
-            y[part] = found.reshape(-1, self.n_labels)
+            states = search.maxima(shape, plan, nodes, edges, self.threads)
+            y[part] = states.reshape(-1, self.n_labels)
         return y
 
     def _sums_found(self, theta: LabelSetScores) -> LabelSetMarginals:
@@ -507,8 +507,8 @@ def dependent_pairs(Y: Any, n_pairs: int | None = None) -> list[tuple[int, int]]
         seen = (joint > 0) & (apart > 0)
         information[seen] += joint[seen] * np.log(joint[seen] / apart[seen])
     first, second = np.triu_indices(T, 1)
-    found = information[first, second]
-    order = [k for k in np.argsort(-found, kind="stable").tolist() if found[k] > 1e-12]
+    gains = information[first, second]
+    order = [k for k in np.argsort(-gains, kind="stable").tolist() if gains[k] > 1e-12]
     if n_pairs is not None:
         return [(int(first[k]), int(second[k])) for k in order[: check_count("n_pairs", n_pairs)]]
     group, tree = list(range(T)), []

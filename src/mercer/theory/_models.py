@@ -164,8 +164,8 @@ class _Structured(LinearModel):
         for i in range(X.shape[0] if hasattr(X, "shape") else len(X)):
             drawn = copy.copy(self.model)
             drawn._keep(self._draw(scale, rng))
-            found = drawn.predict(X[i : i + 1])
-            out.extend(found.tolist() if isinstance(found, np.ndarray) else found)
+            drawn_outputs = drawn.predict(X[i : i + 1])
+            out.extend(drawn_outputs.tolist() if isinstance(drawn_outputs, np.ndarray) else drawn_outputs)
         return out
 
 
