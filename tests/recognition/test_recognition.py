@@ -14,7 +14,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import mercer
 from mercer.datasets import make_faces
-from mercer.learning.solvers import ConvergenceWarning
+from mercer.exceptions import ConvergenceWarning
 from mercer.maps import CirculantProjection, RandomProjection, SignedHashProjection
 from mercer.recognition import CodeClassifier, SparseCoder, SparseRepresentationClassifier
 

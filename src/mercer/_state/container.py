@@ -39,12 +39,12 @@ except ImportError:  # pragma: no cover - Windows
     fcntl = None  # type: ignore[assignment]
 
 from mercer._state.limits import DIMENSIONS, HEADER_BYTES, NESTING, reserve
+from mercer.exceptions import ModelFileError
 
 __all__ = [
     "FORMAT_VERSION",
     "MappedFile",
     "ModelFile",
-    "ModelFileError",
     "checksum_of",
     "map_file",
     "read_file",
@@ -77,10 +77,6 @@ _NO_CHECKSUM = "0" * 64
 _MAPPED_BYTES = 2**20  # from here on a file is mapped by `map_file`
 
 Path = str | os.PathLike[str]
-
-
-class ModelFileError(ValueError):
-    """A model file cannot be loaded: corrupted, not a model file, of another kind, or from another version."""
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ import typer
 
 from mercer.cli import terminal
 from mercer.cli.columns import check_writable, shown
-from mercer.cli.errors import Mistake, Stopped, as_options
+from mercer.cli.errors import Stopped, UsageError, as_options
 
 if TYPE_CHECKING:
     from mercer.online.files import ReadReport
@@ -394,9 +394,9 @@ def _train_label_sets(
     """Label sets from a file: the tree of labels has no other losses and rules of learning."""
     wrong = [option for option, was_given in others.items() if was_given]
     if wrong:
-        raise Mistake(f"{wrong[0]} has no meaning with --multilabel", "leave it out")
+        raise UsageError(f"{wrong[0]} has no meaning with --multilabel", "leave it out")
     if file == "-":
-        raise Mistake("--multilabel reads the file several times: standard input will not do")
+        raise UsageError("--multilabel reads the file several times: standard input will not do")
     import time
 
     import mercer
@@ -493,7 +493,7 @@ def _hasher(analyzer: AnalyzerName, ngrams: str, keep_case: bool) -> Any:
 
     least, dash, most = ngrams.partition("-")
     if not least.isdecimal() or (dash and not most.isdecimal()) or not 1 <= int(least) <= int(most or least) <= 64:
-        raise Mistake(f"--ngrams must be a number or two, such as 2 or 1-2, got {ngrams!r}")
+        raise UsageError(f"--ngrams must be a number or two, such as 2 or 1-2, got {ngrams!r}")
     return TextHasher(analyzer=analyzer.value, ngrams=(int(least), int(most or least)), lowercase=not keep_case)
 
 
@@ -532,7 +532,7 @@ def _given_roles(roles: list[str] | None) -> dict[str, str] | None:
     for pair in (pair for given in roles or () for pair in given.split(",")):
         name, equals, role = pair.rpartition("=")
         if not equals or not name or role not in _ROLES:
-            raise Mistake(f"--roles must be FIELD=ROLE, got {pair!r}", f"the roles are {', '.join(_ROLES)}")
+            raise UsageError(f"--roles must be FIELD=ROLE, got {pair!r}", f"the roles are {', '.join(_ROLES)}")
         found[name] = role
     return found or None
 
@@ -549,9 +549,9 @@ def _train(
     checkpoint: str | None,
 ) -> None:
     if dev == "-" == file:
-        raise Mistake("FILE and --dev cannot both be standard input")
+        raise UsageError("FILE and --dev cannot both be standard input")
     if dev not in (None, "-") and not os.path.exists(dev):
-        raise Mistake(f"{dev}: no such file to score")
+        raise UsageError(f"{dev}: no such file to score")
     import time
 
     start = time.perf_counter()
@@ -654,9 +654,9 @@ def predict(
 ) -> None:
     """A line for every example of a file."""
     if model._numeric_targets and (proba or top is not None):
-        raise Mistake("--proba and --top are for classifiers: this model is a regressor")
+        raise UsageError("--proba and --top are for classifiers: this model is a regressor")
     if proba and model.loss not in ("log", "hybrid"):
-        raise Mistake(f"--proba needs a model with the loss log or hybrid, this one has {model.loss}")
+        raise UsageError(f"--proba needs a model with the loss log or hybrid, this one has {model.loss}")
     model._say = teller()
     model.predict_file(file, output, proba=proba, top=top, on_error=on_error, **given)
 
@@ -724,7 +724,9 @@ def _figures(model: Any, file: str, on_error: str, given: dict[str, Any]) -> dic
             weight += float(weights[known].sum())
             right += float(weights[known] @ (truth == predicted)[known])
     if not pairs or weight == 0:
-        raise Mistake(f"{shown(file)}: no labelled examples in this file", "mercer predict takes files without labels")
+        raise UsageError(
+            f"{shown(file)}: no labelled examples in this file", "mercer predict takes files without labels"
+        )
     found: dict[str, Any] = {
         "examples": sum(pairs.values()),
         "unlabelled": unlabelled,
@@ -804,7 +806,7 @@ def _regression_figures(model: Any, file: str, on_error: str, given: dict[str, A
             n += len(y)
             sums += [w.sum(), w @ np.abs(e), w @ e**2, w @ y, w @ y**2]
     if not sums[0]:
-        raise Mistake(
+        raise UsageError(
             f"{shown(file)}: no examples with targets in this file", "mercer predict takes files without targets"
         )
     _show_report(file, report)

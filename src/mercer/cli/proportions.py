@@ -14,7 +14,7 @@ import typer
 
 from mercer.cli import terminal
 from mercer.cli.columns import check_writable, shown
-from mercer.cli.errors import Mistake
+from mercer.cli.errors import UsageError
 from mercer.cli.promises import promised
 
 if TYPE_CHECKING:
@@ -166,15 +166,15 @@ def train_proportions(
     if html is not None:
         check_writable(html)
     if gamma is not None and kernel is KernelName.linear:
-        raise Mistake("--gamma is for --kernel gaussian")
+        raise UsageError("--gamma is for --kernel gaussian")
     if init is not InitName.auto and method is not MethodName.alternating:
-        raise Mistake("--init is for --method alternating")
+        raise UsageError("--init is for --method alternating")
     if c is not None and not (0 < c < float("inf")):
-        raise Mistake(f"--C must be a positive number, got {c:g}")
+        raise UsageError(f"--C must be a positive number, got {c:g}")
     rows, table = read_table(file, separator), read_table(proportions, separator)
     for name in ignore or []:
         if name not in rows:
-            raise Mistake(f"{shown(file)}: no column {name!r} to ignore", f"its columns: {', '.join(rows)}")
+            raise UsageError(f"{shown(file)}: no column {name!r} to ignore", f"its columns: {', '.join(rows)}")
     y = _labels(rows, label, file)
     bags = bags_of(rows, table, bag, file, proportions, y)
     left = [bag, *([label] if label else []), *(ignore or [])]
@@ -203,7 +203,7 @@ def read_table(file: str, separator: str | None) -> Table:
     if separator in ("\\t", "tab"):
         separator = "\t"
     if separator is not None and len(separator) != 1:
-        raise Mistake(f"--separator must be one character, got {separator!r}")
+        raise UsageError(f"--separator must be one character, got {separator!r}")
     return read_columns(file, separator=separator)
 
 
@@ -235,12 +235,12 @@ def _spelled_by(cells: list[str], classes: list[str]) -> dict[str, str]:
 def bags_of(rows: Table, table: Table, bag: str, file: str, shares_file: str, y: list[str | None] | None) -> Any:
     """The groups of a table, with the shares of another one."""
     if bag not in rows:
-        raise Mistake(f"{shown(file)}: no column {bag!r}", f"its columns: {', '.join(rows)}")
+        raise UsageError(f"{shown(file)}: no column {bag!r}", f"its columns: {', '.join(rows)}")
     bags = _bags(rows, table, bag, shown(shares_file), y)
     for number, name in enumerate(rows[bag]):
         if not name and (y is None or y[number] is None):
             what = f"{shown(file)}: row {number + 1} after the header has no {bag!r}"
-            raise Mistake(what, "leave it out, or give its class in the column of --label")
+            raise UsageError(what, "leave it out, or give its class in the column of --label")
     return bags
 
 
@@ -251,11 +251,11 @@ def _bags(rows: Table, table: Table, bag: str, where: str, y: list[str | None] |
     key = bag if bag in table else next(iter(table))
     shares = {column: cells for column, cells in table.items() if column != key}
     if not shares:
-        raise Mistake(f"{where}: expected a column of shares beside {key!r}")
+        raise UsageError(f"{where}: expected a column of shares beside {key!r}")
     found: dict[str, Any] = {}
     for i, name in enumerate(table[key]):
         if name in found:
-            raise Mistake(f"{where}: two rows are about the group {name!r}")
+            raise UsageError(f"{where}: two rows are about the group {name!r}")
         found[name] = [_share(cells[i], where, name) for cells in shares.values()]
     classes = list(shares)
     if len(classes) == 1:
@@ -269,7 +269,7 @@ def _bags(rows: Table, table: Table, bag: str, where: str, y: list[str | None] |
     try:
         return Bags(names, {name: value for name, value in found.items() if name in seen}, classes=classes)
     except ValueError as error:
-        raise Mistake(f"{where}: {error}") from error
+        raise UsageError(f"{where}: {error}") from error
 
 
 def _share(cell: str, where: str, name: str) -> float:
@@ -277,14 +277,14 @@ def _share(cell: str, where: str, name: str) -> float:
     try:
         return float(cell.rstrip("% ")) / (100.0 if percent else 1.0)
     except ValueError as error:
-        raise Mistake(f"{where}: the share {cell!r} of the group {name!r} is no number") from error
+        raise UsageError(f"{where}: the share {cell!r} of the group {name!r} is no number") from error
 
 
 def _labels(rows: Table, label: str | None, file: str) -> list[str | None] | None:
     if label is None:
         return None
     if label not in rows:
-        raise Mistake(f"{shown(file)}: no column {label!r}", f"its columns: {', '.join(rows)}")
+        raise UsageError(f"{shown(file)}: no column {label!r}", f"its columns: {', '.join(rows)}")
     found = [cell or None for cell in rows[label]]
     return found if any(found) else None
 
@@ -417,17 +417,17 @@ def examine(model: Any, file: str, label: str | None, top: int) -> list[Block]:
     from mercer.report.examined import examined
 
     if label is None:
-        raise Mistake("--data needs --label with a model of proportions: the column that holds classes")
+        raise UsageError("--data needs --label with a model of proportions: the column that holds classes")
     rows = read_table(file, None)
     if label not in rows:
-        raise Mistake(f"{shown(file)}: no column {label!r}", f"its columns: {', '.join(rows)}")
+        raise UsageError(f"{shown(file)}: no column {label!r}", f"its columns: {', '.join(rows)}")
     classes = [str(name) for name in model.classes_.tolist()]
     spelled = _spelled_by(rows[label], classes)
     classes = [spelled[name] for name in classes]
     cells = np.array(rows[label], dtype=object)
     known = np.flatnonzero(cells != "")
     if not len(known):
-        raise Mistake(f"{shown(file)}: the column {label!r} is empty")
+        raise UsageError(f"{shown(file)}: the column {label!r} is empty")
     predicted = np.array([spelled[str(value)] for value in model.predict(rows).tolist()], dtype=object)
     sure = of_truth = None
     if hasattr(model, "predict_proba"):
@@ -458,9 +458,9 @@ def evaluate(model: Any, file: str, label: str | None, bag: str | None, separato
     rows = read_table(file, separator)
     for name in (label, bag):
         if name is not None and name not in rows:
-            raise Mistake(f"{shown(file)}: no column {name!r}", f"its columns: {', '.join(rows)}")
+            raise UsageError(f"{shown(file)}: no column {name!r}", f"its columns: {', '.join(rows)}")
     if label is None and bag is None:
-        raise Mistake("say which column holds labels (--label) or groups (--bag)", "mercer predict needs neither")
+        raise UsageError("say which column holds labels (--label) or groups (--bag)", "mercer predict needs neither")
     classes = [str(name) for name in model.classes_.tolist()]
     spelled = dict(zip(classes, classes, strict=True)) if label is None else _spelled_by(rows[label], classes)
     classes = [spelled[name] for name in classes]
@@ -469,10 +469,10 @@ def evaluate(model: Any, file: str, label: str | None, bag: str | None, separato
     if label is not None:
         known = [(cell, guess) for cell, guess in zip(rows[label], predicted, strict=True) if cell]
         if not known:
-            raise Mistake(f"{shown(file)}: the column {label!r} is empty")
+            raise UsageError(f"{shown(file)}: the column {label!r} is empty")
         strange = {cell for cell, _ in known} - set(classes)
         if strange:
-            raise Mistake(
+            raise UsageError(
                 f"{shown(file)}: {sorted(strange)[0]!r} is none of the classes of this model",
                 f"they are {', '.join(classes)}",
             )

@@ -21,7 +21,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from mercer._state.container import MappedFile, ModelFileError, map_file, write_atomically, write_file
+from mercer._state.container import MappedFile, map_file, write_atomically, write_file
 from mercer._state.lock import FileLock
 from mercer._state.values import Reader, Writer
 from mercer._validation import check_count, check_offsets
@@ -33,6 +33,7 @@ from mercer.data.partitions import Partition
 from mercer.data.sequences import Rows, Sequences
 from mercer.data.templates import Template
 from mercer.data.text import TextBuffer
+from mercer.exceptions import ModelFileError, StoreError
 
 __all__ = ["Store", "StoreError"]
 
@@ -40,10 +41,6 @@ FORMAT_VERSION = 1
 _KIND = "store piece"
 _MANIFEST = "manifest.json"
 KINDS = ("sequences", "rows", "texts", "graphs", "bags", "items")
-
-
-class StoreError(ModelFileError):
-    """A store cannot be read or written: corrupted, truncated, of another kind, or in use by another writer."""
 
 
 class Store:

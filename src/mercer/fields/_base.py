@@ -16,13 +16,13 @@ from mercer._arrays import is_tensor, to_numpy
 from mercer._estimator import Estimator
 from mercer._state.saved import Count, Fields, Flag, Floats, History, Saved, Transient
 from mercer._validation import check_count, check_not_negative, thread_count, used_examples
-from mercer.fields.partition import LogPartition, UnreliableEstimateError, estimate
-from mercer.fields.training import DivergedError, Schedule, approximate, check_rate
+from mercer.exceptions import ConvergenceWarning, DivergedError, UnreliableEstimateError
+from mercer.fields.partition import LogPartition, estimate
+from mercer.fields.training import Schedule, approximate, check_rate
 from mercer.learning.checkpoint import Checkpoint, arrays_of
 from mercer.learning.checkpoint import fingerprint as fingerprint_of
 from mercer.learning.learners import Chains, EnergyModel, Keys, Learner, resolve_learner
 from mercer.learning.monitor import Monitor
-from mercer.learning.solvers import ConvergenceWarning
 from mercer.learning.visits import visits
 
 __all__ = ["FieldEstimator"]

@@ -11,29 +11,14 @@ from typing import Any
 
 import numpy as np
 
+from mercer.exceptions import TreewidthError, ZeroProbabilityError
 from mercer.inference.factor import Factor
 from mercer.inference.graph import CompiledGraph, FactorGraph, _some
 from mercer.inference.limits import Cost, Limits, readable
 from mercer.inference.registry import _factor_graph, _impossible, register, run_method
-from mercer.inference.result import Outcome, ZeroProbabilityError
+from mercer.inference.result import Outcome
 
 __all__ = ["TreewidthError", "eliminate", "variable_elimination"]
-
-
-class TreewidthError(ValueError):
-    """An exact method would need tables that are too large.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from mercer.inference import FactorGraph, TreewidthError, grid_edges, infer
-    >>> graph = FactorGraph(np.full(900, 2), edges=grid_edges((30, 30)), pairwise=[[2, 1], [1, 2]])
-    >>> try:
-    ...     infer(graph, "junction-tree", max_bytes=1e6)
-    ... except TreewidthError:
-    ...     print("too wide")
-    too wide
-    """
 
 
 def too_large(what: str, cost: Cost, limits: Limits) -> TreewidthError:

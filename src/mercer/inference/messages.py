@@ -14,14 +14,14 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from mercer import _core
 from mercer._validation import check_choice, check_count, check_positive
+from mercer.exceptions import ConvergenceWarning, ZeroProbabilityError
 from mercer.inference.graph import CompiledGraph
 from mercer.inference.limits import Limits
 from mercer.inference.registry import register
-from mercer.inference.result import Outcome, ZeroProbabilityError
+from mercer.inference.result import Outcome
 
 __all__ = ["appearance_probabilities"]
 

@@ -18,9 +18,10 @@ from scipy.optimize import linprog
 
 from mercer import _core
 from mercer._validation import check_count
+from mercer.exceptions import ZeroProbabilityError
 from mercer.inference.graph import CompiledGraph
 from mercer.inference.registry import _factor_graph, best_states, register, run_method
-from mercer.inference.result import Outcome, ZeroProbabilityError
+from mercer.inference.result import Outcome
 
 __all__ = ["relaxed_marginals"]
 

@@ -23,12 +23,12 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mercer._estimator import Estimator
 from mercer._state.saved import Count, Fields, Floats, Ints, Number, Saved
 from mercer._validation import check_count, check_positive, used_examples
+from mercer.exceptions import ConvergenceWarning
 from mercer.inference.bayesian import BayesianNetwork
 
 __all__ = ["ChowLiuTree", "LatentTree"]

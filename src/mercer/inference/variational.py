@@ -12,13 +12,13 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from mercer import _core
 from mercer._validation import check_choice, check_count
+from mercer.exceptions import ConvergenceWarning, ZeroProbabilityError
 from mercer.inference.graph import CompiledGraph
 from mercer.inference.registry import register
-from mercer.inference.result import Outcome, ZeroProbabilityError
+from mercer.inference.result import Outcome
 
 __all__ = ["find_chains"]
 

@@ -22,12 +22,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.optimize import linprog
 from sklearn.base import ClassifierMixin, OutlierMixin, RegressorMixin
-from sklearn.exceptions import ConvergenceWarning as EarlyStopWarning
 
 from mercer import _core
 from mercer._explain import ScoreRows
 from mercer._state.saved import Count, Fields, Floats, Ints, LabelValues, Number
 from mercer._validation import check_choice, check_count, check_positive
+from mercer.exceptions import ConvergenceWarning
 from mercer.kernel_methods._base import (
     KernelMethod,
     check_limit,
@@ -37,7 +37,6 @@ from mercer.kernel_methods._base import (
     weights_of,
 )
 from mercer.kernel_methods.cholesky import cholesky_of_matrix
-from mercer.learning.solvers import ConvergenceWarning
 
 __all__ = ["KernelNuSVC", "KernelOneClass", "KernelSVC", "KernelSVR"]
 
@@ -816,7 +815,7 @@ def _warn_of_early_stop(converged: bool, steps: int) -> None:
         message = (
             f"training stopped after {steps} steps without reaching tol: raise max_iter or tol, or scale the kernel"
         )
-        warnings.warn(message, EarlyStopWarning, stacklevel=4)
+        warnings.warn(message, ConvergenceWarning, stacklevel=4)
 
 
 def _filled(bounds: np.ndarray, total: float) -> np.ndarray:

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import scipy.linalg as sla
 import scipy.sparse as sp
-from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
 
 from mercer import _core
@@ -28,6 +28,7 @@ from mercer._em import Run, is_over, of_counts, pair_counts, race, random_counts
 from mercer._estimator import Estimator
 from mercer._state.saved import Fields, Floats, Nested, Objects, OnlyInside, Saved
 from mercer._validation import check_choice, check_count, check_positive, check_sparse, used_examples
+from mercer.exceptions import ConvergenceWarning
 from mercer.kernels.approximations import chosen_objects
 
 __all__ = ["GaussianMixtureModel", "GaussianModel", "HMMModel", "MultinomialModel"]

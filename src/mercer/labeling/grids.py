@@ -27,8 +27,8 @@ from mercer.learning.risk import Risk
 from mercer.learning.solvers import Solver
 from mercer.learning.training import train
 from mercer.metrics.images import check_label_maps
-from mercer.structures.graph import Graph
 from mercer.structures.graph_inputs import GraphInputs
+from mercer.structures.graph_labels import GraphLabels
 
 __all__ = ["GridLabeler"]
 
@@ -308,7 +308,7 @@ random_state, verbose
         """Label the blocks one by one, too, and warn where neighbours do not help."""
         if self.edge_weights == "none":
             return
-        alone = Graph(
+        alone = GraphLabels(
             len(self._labels), inputs.n_features, n_edge_features=self.n_edge_features_, edge_weights="none",
             threads=self.structure_.threads,
         )  # fmt: skip

@@ -26,6 +26,7 @@ import numpy as np
 from mercer._validation import is_dask
 from mercer.data.partitions import Partition
 from mercer.data.store import StoreOnWorkers
+from mercer.exceptions import ClusterError
 from mercer.learning.partitioned import (
     SUMS,
     Place,
@@ -56,10 +57,6 @@ __all__ = ["ClusterError", "OnWorkers", "connect", "lazily", "scores"]
 _RETRIES = 8  # evaluations that failed for want of workers, one after the other, before giving up
 _LOOK = 1.0  # seconds between two looks at who works
 _LOCK = threading.Lock()  # one evaluation at a time in a worker: structures use their buffers again
-
-
-class ClusterError(RuntimeError):
-    """A cluster that cannot be used: no scheduler, no workers, or workers with other versions."""
 
 
 def connect(address: str, timeout: float = 5.0) -> Client:

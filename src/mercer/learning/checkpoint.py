@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
-from mercer._state.container import ModelFileError, read_file, write_file
+from mercer._state.container import read_file, write_file
 from mercer._state.lock import FileLock
+from mercer.exceptions import ModelFileError
 
 KIND = "checkpoint"
 _MOST = 10.0  # times as long as a write takes is the least time between two

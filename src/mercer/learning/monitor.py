@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mercer._progress import say
-from mercer._state.container import ModelFileError
+from mercer.exceptions import ModelFileError
 from mercer.learning.checkpoint import Checkpoint, array_of
 
 

@@ -26,7 +26,7 @@ from mercer._validation import check_choice, check_count, check_positive, thread
 from mercer.data.features import FeatureIndex, as_sequences
 from mercer.data.labels import LabelIndex, TagSequences
 from mercer.data.sequences import Sequences
-from mercer.learning.solvers import ConvergenceWarning
+from mercer.exceptions import ConvergenceWarning
 from mercer.markov.emissions import COVARIANCES, Mixture, Multinomial
 from mercer.markov.symbols import IntegerSequences
 from mercer.structures.chain import Chain, ChainScores

@@ -23,9 +23,9 @@ from mercer._estimator import Estimator
 from mercer._explain import Terms
 from mercer._state.saved import Choice, Fields, Flag, Floats, History, LabelValues, Saved
 from mercer._validation import check_choice, check_count, check_positive, check_sparse, thread_count, used_examples
+from mercer.exceptions import ConvergenceWarning
 from mercer.learning.learners import EnergyModel, Keys, Learner, Path, resolve_learner
 from mercer.learning.monitor import Monitor
-from mercer.learning.solvers import ConvergenceWarning
 from mercer.learning.solvers.sampled import ascend
 from mercer.multilabel._decisions import MEASURES
 from mercer.multilabel._labels import FORMS, encode, fit_labels

@@ -59,7 +59,7 @@ class StructuredLoss(nn.Module):
     Parameters
     ----------
     structure : Structure
-        For example :class:`mercer.structures.Chain`, ``Segments``, ``Labels``, ``Graph`` or ``LabelSets``.
+        For example :class:`mercer.structures.Chain`, ``Segments``, ``Labels``, ``GraphLabels`` or ``LabelSets``.
     loss : str or Loss, default="log"
         Every loss of :mod:`mercer.learning`.
     cost : optional

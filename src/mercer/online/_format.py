@@ -18,7 +18,7 @@ from mercer.data.readers import roles as _roles
 from mercer.data.readers.roles import LABEL_NAMES, MOST_CLASSES, Column, Table, guess_label
 from mercer.data.readers.sniff import FORMATS, LAYOUTS, SUFFIXES, Sniffed, fail_unknown, sniff
 from mercer.data.readers.source import Source
-from mercer.exceptions import DataFileError
+from mercer.exceptions import ColumnGuessWarning, DataFileError
 
 __all__ = ["READING", "ColumnGuessWarning", "FieldName", "FileFormat", "announce", "file_format", "with_roles"]
 
@@ -33,10 +33,6 @@ N_KNOTS = 8
 
 _NAMED = ("csv", "jsonl")
 """Formats whose columns have names: a model of one reads the other."""
-
-
-class ColumnGuessWarning(UserWarning):
-    """The role of a column of a file was guessed from its values."""
 
 
 @dataclass(frozen=True)

@@ -18,11 +18,11 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from mercer import _core
 from mercer._estimator import Estimator
 from mercer._explain import Terms
-from mercer._state.container import ModelFileError
 from mercer._state.limits import reserve
 from mercer._state.saved import AsJson, Choice, Count, Fields, Flag, Ints, Kind, Optional, Saved
 from mercer._state.values import Reader, Writer
 from mercer._validation import check_choice, check_count, check_not_negative, check_positive, check_sparse, thread_count
+from mercer.exceptions import ModelFileError
 from mercer.learning.checkpoint import Checkpoint, digest_of, fingerprint
 from mercer.learning.partitioned import Here, n_examples
 from mercer.learning.training import seed_state

@@ -19,13 +19,14 @@ from mercer._estimator import Outputs
 from mercer._state.saved import Fields, Floats, Nested, check_shapes
 from mercer._validation import check_choice, check_count, check_flag, thread_count
 from mercer.data.trees import Tree
+from mercer.exceptions import ParseError
 from mercer.learning.checkpoint import Checkpoint
 from mercer.learning.estimator import StructuredEstimator
 from mercer.learning.losses import Log, Loss
 from mercer.learning.risk import Risk
 from mercer.learning.solvers import Solver
 from mercer.metrics import bracket_f1
-from mercer.structures.grammar import Grammar, ParseError, check_sentence, check_trees, stack_offsets
+from mercer.structures.grammar import Grammar, check_sentence, check_trees, stack_offsets
 from mercer.structures.joint import Examples
 from mercer.structures.trees import COSTS, FEATURES, TreeBatches, TreeStructure
 

@@ -25,6 +25,7 @@ from mercer._linalg import pivoted_cholesky_of
 from mercer._state.saved import Fields, Floats, Ints, LabelValues, Number, Optional, outputs
 from mercer._validation import check_sparse, thread_count
 from mercer.data.bags import Bags, _missing, _plain
+from mercer.exceptions import IllPosedWarning
 from mercer.kernel_methods._base import KernelMethod, one_object
 from mercer.kernel_methods._collections import count
 from mercer.proportions.selection import constant_shares, majority_shares, proportion_risk, warn_if_no_better
@@ -35,18 +36,6 @@ _NEVER = -1e300  # the output for a class that no bag and no label allows
 _EQUAL = 1e-10  # of the largest output of a row: those that differ by less are the same
 _BAG_ERRORS = ("bag_error_", "constant_bag_error_", "majority_bag_error_")
 _NULL = 1e-10  # of the largest eigenvalue: directions that the instances do not span
-
-
-class IllPosedWarning(UserWarning):
-    """The proportions do not determine the model, such as equal shares in all bags for `MeanMap`.
-
-    Examples
-    --------
-    >>> import warnings
-    >>> from mercer.proportions import IllPosedWarning
-    >>> warnings.simplefilter("error", IllPosedWarning)  # stop instead of going on with a guess
-    >>> warnings.simplefilter("default", IllPosedWarning)
-    """
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,9 @@ import numpy as np
 
 from mercer._state.saved import Fields, Objects
 from mercer._validation import check_count, check_positive
+from mercer.exceptions import ConvergenceWarning, IllPosedWarning
 from mercer.learning.qp.interior_point import fit_tubes
-from mercer.learning.solvers import ConvergenceWarning
-from mercer.proportions._base import IllPosedWarning, Problem, ProportionEstimator, Solution, Space
+from mercer.proportions._base import Problem, ProportionEstimator, Solution, Space
 from mercer.proportions._means import BagMeans, bag_means
 
 __all__ = ["InverseCalibration"]

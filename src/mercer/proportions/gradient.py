@@ -31,9 +31,9 @@ from mercer._state.saved import Count, Fields, Floats, Number, Objects, Optional
 from mercer._threads import each
 from mercer._validation import check_choice, check_count, check_positive, thread_count
 from mercer.data.bags import Bags
-from mercer.learning.solvers import ConvergenceWarning
+from mercer.exceptions import ConvergenceWarning, IllPosedWarning
 from mercer.learning.training import check_tol
-from mercer.proportions._base import IllPosedWarning, ProportionEstimator, Solution, Space
+from mercer.proportions._base import ProportionEstimator, Solution, Space
 from mercer.proportions._scorers import Linear, is_module, resolve_scorer, size_of
 from mercer.proportions._starts import NAMED_STARTS, named_solution
 

@@ -17,13 +17,13 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.class_weight import compute_class_weight
 
 from mercer._progress import say
 from mercer._state.saved import Fields, Objects, Optional
 from mercer._validation import check_choice, check_count, check_positive
 from mercer.data.bags import Bags, _missing, _plain
+from mercer.exceptions import ConvergenceWarning
 from mercer.proportions._base import Problem, ProportionEstimator, Solution, Space
 from mercer.proportions.alternating import machine_of
 

@@ -32,6 +32,7 @@ from mercer._state.saved import Count, Fields, Ints, LabelValues, Saved
 from mercer._threads import each
 from mercer._validation import check_choice, check_count, check_sparse, thread_count
 from mercer.data.bags import Bags, _missing, _plain
+from mercer.exceptions import ConstantAnswerWarning
 from mercer.kernel_methods._collections import count, taken
 
 __all__ = ["BagCV", "ConstantAnswerWarning", "MajorityBag", "bag_score", "proportion_risk"]
@@ -107,22 +108,6 @@ def bag_score(estimator: Any, X: Any, bags: Any, proportions: Any = None) -> flo
 
 
 # ---------------------------------------------------------------------------------------------------- constants
-
-
-class ConstantAnswerWarning(UserWarning):
-    """The predicted shares of bags are no better than a constant share for all bags.
-
-    Nothing then shows that the model tells rows apart: more rows, more or smaller bags, or other features are needed.
-    On held-out bags (`BagCV`) almost every model of pure noise raises this warning, and so do some useful models,
-    since shares of predicted labels are noisy.
-
-    Examples
-    --------
-    >>> import warnings
-    >>> from mercer.proportions import ConstantAnswerWarning
-    >>> warnings.simplefilter("error", ConstantAnswerWarning)  # stop instead of going on
-    >>> warnings.simplefilter("default", ConstantAnswerWarning)
-    """
 
 
 def constant_shares(bags: Bags) -> np.ndarray:

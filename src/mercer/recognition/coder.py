@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from mercer._estimator import Estimator
 from mercer._state.saved import Fields, Floats, Saved, Transient
-from mercer.learning.solvers import ConvergenceWarning
+from mercer.exceptions import ConvergenceWarning
 from mercer.learning.sparse_codes import Dictionary, SparseCodes, check_settings, sparse_codes
 from mercer.recognition._images import as_pixel_rows
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from mercer._validation import check_choice, check_flag, thread_count
 from mercer.data.clouds import PointCloud
+from mercer.exceptions import UncertainPoseWarning
 from mercer.registration._clouds import Cloud, check_pair
 from mercer.registration._evidence import MARGIN, Judge
 from mercer.registration._search import Found, best_pose, merged, verdict
@@ -22,10 +23,6 @@ from mercer.registration.result import RegistrationResult
 __all__ = ["UncertainPoseWarning", "register"]
 
 METHODS = ("auto", "kernel", "matching", "icp")
-
-
-class UncertainPoseWarning(UserWarning):
-    """The pose may fit by chance, or several poses fit equally well."""
 
 
 def register(

@@ -30,12 +30,12 @@ from typing import Any
 import array_api_compat
 import numpy as np
 import scipy.fft
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from mercer._arrays import compiled, is_numpy, on_device_of, to_numpy
 from mercer._state.saved import Fields, Floats, Ints, Objects, Transient, check_shapes
 from mercer._validation import check_choice, check_count, check_positive, check_weights, thread_count
+from mercer.exceptions import ConvergenceWarning
 from mercer.retrieval._codes import SignCodes, check_optional_positive, on_device
 from mercer.retrieval._cuda_source import plan_for
 

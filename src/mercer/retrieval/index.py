@@ -26,6 +26,7 @@ import numpy as np
 from mercer._arrays import compiled, is_tensor
 from mercer._state.container import write_atomically
 from mercer._validation import check_choice, check_count, thread_count
+from mercer.exceptions import IndexFileError
 from mercer.retrieval._codes import as_numpy, checked_codes, hamming_distances, on_device, to_words
 
 __all__ = ["HammingIndex", "IndexFileError"]
@@ -33,23 +34,6 @@ __all__ = ["HammingIndex", "IndexFileError"]
 MAGIC, VERSION, HEADER = b"MERCERHX", 1, struct.Struct("<8sIIQQQQQQ32s")
 HEADER_SIZE = 128
 MOST_BITS = 1 << 24
-
-
-class IndexFileError(ValueError):
-    """A file is not an index of codes, is corrupted, or has another version.
-
-    Examples
-    --------
-    >>> from mercer.retrieval import HammingIndex, IndexFileError
-    >>> import pathlib, tempfile
-    >>> path = pathlib.Path(tempfile.mkdtemp()) / "codes"
-    >>> _ = path.write_bytes(b"something else")
-    >>> try:
-    ...     HammingIndex.load(path)
-    ... except IndexFileError as error:
-    ...     print("no" in str(error))
-    True
-    """
 
 
 class HammingIndex:

@@ -19,7 +19,7 @@ from mercer.report.charts import bars
 from mercer.report.clouds import plot_clouds
 from mercer.report.html import _STYLE, Html, paragraph, table, text_of
 from mercer.report.labellings import plot_graph_labelling, plot_labelling
-from mercer.report.strips import plot_segmentation
+from mercer.report.segmentations import plot_segmentation
 from mercer.serve.errors import RequestError
 from mercer.serve.kinds import Answerer
 

@@ -15,13 +15,14 @@ from scipy.sparse import issparse
 
 from mercer._state.saved import Fields, Floats
 from mercer._validation import check_count
+from mercer.exceptions import OracleError
 from mercer.learning.checkpoint import Checkpoint, fingerprint
 from mercer.learning.estimator import StructuredEstimator
 from mercer.learning.losses import Loss
 from mercer.learning.risk import Risk
 from mercer.learning.solvers import Solver
 from mercer.structures.custom import CustomStructure
-from mercer.structures.joint import Examples, Joint, OracleError
+from mercer.structures.joint import Examples, Joint
 
 _PAIRS = 64  # of true outputs whose costs tell structures apart
 

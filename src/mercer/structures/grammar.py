@@ -23,6 +23,7 @@ from mercer import _core
 from mercer._state.saved import Saved
 from mercer._validation import check_choice, check_count, check_offsets
 from mercer.data.trees import Tree, Word
+from mercer.exceptions import ParseError
 
 __all__ = ["Grammar", "ParseError", "Rule"]
 
@@ -44,27 +45,6 @@ class Rule(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.parent} -> {' '.join(c if isinstance(c, str) else repr(c) for c in self.children)}"
-
-
-class ParseError(ValueError):
-    """A sentence that the grammar cannot derive.
-
-    Attributes
-    ----------
-    sentence : int
-        Its number, from 0.
-    word : str or None
-        Its first word that the grammar does not know; None where all are known.
-    """
-
-    def __init__(self, sentence: int, word: str | None, detail: str = "") -> None:
-        self.sentence, self.word = sentence, word
-        why = detail or (
-            f"the grammar does not know the word {word!r}"
-            if word is not None
-            else "the grammar knows all its words but derives no tree over them"
-        )
-        super().__init__(f"sentence {sentence} cannot be parsed: {why}")
 
 
 class Grammar(Saved):

@@ -17,8 +17,7 @@ from scipy.sparse import csr_array, issparse, vstack
 
 from mercer import _core
 from mercer._validation import check_offsets, check_sparse, decreases
-from mercer.data.graphs import Graph as DataGraph
-from mercer.data.graphs import Graphs
+from mercer.data.graphs import Graph, Graphs
 from mercer.inference.graph import CompiledGraph, FactorGraph
 from mercer.inference.messages import appearance_probabilities
 
@@ -112,7 +111,7 @@ class _Shapes:
 
 
 class GraphInputs:
-    """Graphs with features of nodes and edges: what :class:`~mercer.structures.Graph` labels.
+    """Graphs with features of nodes and edges: what :class:`~mercer.structures.GraphLabels` labels.
 
     Parameters
     ----------
@@ -290,7 +289,7 @@ class GraphInputs:
 
 
 def _item(i: int, graph: Any) -> tuple[Any, np.ndarray, np.ndarray | None, np.ndarray | None]:
-    if isinstance(graph, DataGraph):
+    if isinstance(graph, Graph):
         if graph.node_attributes is None:
             raise ValueError(f"graph {i} has no node_attributes: they are the features of the nodes")
         graph = (graph.node_attributes, graph.edges)

@@ -1,4 +1,4 @@
-"""How the verbs of :class:`~mercer.structures.Graph` are answered: which method of inference, and its runs.
+"""How the verbs of :class:`~mercer.structures.GraphLabels` are answered: which method of inference, and its runs.
 
 All graphs of a batch are one factor graph wherever a method takes them apart again by itself (messages, cuts, moves);
 trees of cliques are walked graph by graph, because log Z of each is wanted.
@@ -22,8 +22,8 @@ import numpy as np
 
 from mercer import _core
 from mercer._threads import each
+from mercer.exceptions import TreewidthError
 from mercer.inference.cuts import is_submodular
-from mercer.inference.elimination import TreewidthError
 from mercer.inference.graph import CompiledGraph
 from mercer.inference.registry import METHODS
 from mercer.structures.graph_inputs import GraphShape

@@ -14,15 +14,12 @@ import numpy as np
 from scipy.sparse import csr_array, issparse
 
 from mercer._validation import check_sparse
+from mercer.exceptions import OracleError
 from mercer.structures.base import Structure
 from mercer.structures.costs import Cost
 from mercer.structures.custom import CustomStructure
 
 _DENSE = 16_384  # shorter rows are subtracted as vectors
-
-
-class OracleError(ValueError):
-    """A method of a user's structure raised an error or returned an impossible result; the message names it."""
 
 
 class SparseRow(NamedTuple):

@@ -5,10 +5,10 @@
 θ_st are weights of their own, the same for all examples. Without pairs every verb has a closed form and labels are
 independent: the hinge loss with the Hamming cost is then the sum of T separate machines of two classes. With pairs and
 up to 16 labels all 2^T sets are looked at. Beyond that the labels of an example are the nodes of a graph and the pairs
-its edges, and what :class:`~mercer.structures.Graph` asks of graphs is asked here. Exact are messages where the pairs
-have no cycle (`dependent_pairs` finds the tree of the most dependent ones), trees of cliques where these are small, and
-minimum cuts for the best set where no pair weighs less than 0; else sums come from tree-reweighted messages and the
-best set from dual ascent, and both are approximate. `plan` says which.
+its edges, and what :class:`~mercer.structures.GraphLabels` asks of graphs is asked here. Exact are messages where the
+pairs have no cycle (`dependent_pairs` finds the tree of the most dependent ones), trees of cliques where these are
+small, and minimum cuts for the best set where no pair weighs less than 0; else sums come from tree-reweighted messages
+and the best set from dual ascent, and both are approximate. `plan` says which.
 
 A batch of inputs is a :class:`~mercer.data.Sequences` whose sequences all have length one, a batch of outputs an array
 (n, T) of 0 and 1.
@@ -80,7 +80,7 @@ class LabelSets(Structure):
         Pairs with a weight; an empty list makes labels independent. Of many labels, all pairs are many: see
         `dependent_pairs`.
     inference : {"auto", "exact", "bp", "trw", "mean-field", "lp", "dual", "icm"}, default="auto"
-        The method of inference beyond 16 labels, as in `Graph`. ``"auto"``: exact where the pairs allow it.
+        The method of inference beyond 16 labels, as in `GraphLabels`. ``"auto"``: exact where the pairs allow it.
     threads : int, default=1
 
     Attributes

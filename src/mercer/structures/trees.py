@@ -20,8 +20,9 @@ from scipy.sparse import csr_array
 
 from mercer._validation import check_choice
 from mercer.data.trees import Tree
+from mercer.exceptions import ParseError
 from mercer.structures.custom import CustomStructure
-from mercer.structures.grammar import Grammar, ParseError, stack_offsets
+from mercer.structures.grammar import Grammar, stack_offsets
 from mercer.structures.joint import Examples, FeatureSum, Joint, JointScores
 
 __all__ = ["COSTS", "FEATURES", "TreeBatches", "TreeStructure"]

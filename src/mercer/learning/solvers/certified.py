@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer._state.container import ModelFileError
+from mercer.exceptions import ModelFileError
 from mercer.learning.checkpoint import array_of
 from mercer.learning.losses import PlaneLoss, RelativeMargin
 from mercer.learning.monitor import Monitor

@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 
 from mercer import _core
+from mercer.exceptions import InfeasibleError
 from mercer.learning.checkpoint import array_of, generator_from_state, generator_to_state
 from mercer.learning.monitor import Monitor
 from mercer.learning.penalties import Penalty
-from mercer.learning.risk import InfeasibleError, Risk, WeightedRisk
+from mercer.learning.risk import Risk, WeightedRisk
 from mercer.learning.solvers.base import Result, Solver
 from mercer.learning.solvers.certified import Best, check_planes, check_ridge
 from mercer.structures.base import check_random_seed
