@@ -52,10 +52,10 @@ class Inference:
 
 
 def _parameters(node: dict[str, Any]) -> dict[str, Any]:
-    found = node.get("parameters") or {}
-    if not isinstance(found, dict):
+    parameters = node.get("parameters") or {}
+    if not isinstance(parameters, dict):
         raise RequestError(400, "parameters must be an object")
-    return found
+    return parameters
 
 
 def read(answers: Answerer, body: bytes, header_length: str | None) -> Inference:
