@@ -68,7 +68,8 @@ if os.environ.get("MERCER_DOCS_VERSIONS"):  # the address of versions.json, wher
     html_theme_options["switcher"] = {"json_url": os.environ["MERCER_DOCS_VERSIONS"], "version_match": version}
     html_theme_options["navbar_start"] = ["navbar-logo", "version-switcher"]
 # pages without pages below them have no sidebar
-html_sidebars = {**dict.fromkeys(("index", "start", "choose", "moving", "search", "genindex"), []), "api/generated/*": []}
+_alone = ("index", "start", "choose", "moving", "search", "genindex", "api/generated/*")
+html_sidebars = {name: [] for name in _alone}
 
 
 def _skip(app, what, name, obj, skip, options):

@@ -28,8 +28,9 @@ SENTENCES = [["Ada", "wrote", "programs"], ["Bob", "saw", "Ada"], ["The", "cat",
 TAGS = [["B-PER", "O", "O"], ["B-PER", "O", "B-PER"], ["O", "O", "O", "B-PER"]]
 
 ONE_OF_EACH_PAGE = (
-    "Tagger", "HiddenMarkovModel", "Segmenter", "KernelHomogeneityAnalysis", "Parser", "Aligner", "GraphLabeler", "GridLabeler", "HashedClassifier",
-    "KernelSVC", "JointSVM", "MeanMap", "ICP", "SignProjection", "FourierFeatures", "HashedRegressor", "TextHasher",
+    "Tagger", "HiddenMarkovModel", "Segmenter", "Parser", "Aligner", "GraphLabeler", "GridLabeler", "HashedClassifier",
+    "KernelSVC", "JointSVM", "KernelHomogeneityAnalysis", "MeanMap", "ICP", "SignProjection", "FourierFeatures",
+    "HashedRegressor", "TextHasher",
 )  # fmt: skip
 
 

@@ -14,7 +14,7 @@ import typer
 
 from mercer.cli import terminal
 from mercer.cli.columns import check_writable, shown
-from mercer.cli.errors import Mistake, Stopped, as_options
+from mercer.cli.errors import Stopped, UsageError, as_options
 
 if TYPE_CHECKING:
     from mercer.online.files import ReadReport
@@ -394,9 +394,9 @@ def _train_label_sets(
     """Label sets from a file: the tree of labels has no other losses and rules of learning."""
     wrong = [option for option, was_given in others.items() if was_given]
     if wrong:
-        raise Mistake(f"{wrong[0]} has no meaning with --multilabel", "leave it out")
+        raise UsageError(f"{wrong[0]} has no meaning with --multilabel", "leave it out")
     if file == "-":
-        raise Mistake("--multilabel reads the file several times: standard input will not do")
+        raise UsageError("--multilabel reads the file several times: standard input will not do")
     import time
 
     import mercer
@@ -493,7 +493,7 @@ def _hasher(analyzer: AnalyzerName, ngrams: str, keep_case: bool) -> Any:
 
     least, dash, most = ngrams.partition("-")
     if not least.isdecimal() or (dash and not most.isdecimal()) or not 1 <= int(least) <= int(most or least) <= 64:
-        raise Mistake(f"--ngrams must be a number or two, such as 2 or 1-2, got {ngrams!r}")
+        raise UsageError(f"--ngrams must be a number or two, such as 2 or 1-2, got {ngrams!r}")
     return TextHasher(analyzer=analyzer.value, ngrams=(int(least), int(most or least)), lowercase=not keep_case)
 
 
@@ -528,13 +528,13 @@ def given_options(
 
 def _given_roles(roles: list[str] | None) -> dict[str, str] | None:
     """``a=text`` and ``b=id,c=date`` as a dict."""
-    found = {}
+    roles_of = {}
     for pair in (pair for given in roles or () for pair in given.split(",")):
         name, equals, role = pair.rpartition("=")
         if not equals or not name or role not in _ROLES:
-            raise Mistake(f"--roles must be FIELD=ROLE, got {pair!r}", f"the roles are {', '.join(_ROLES)}")
-        found[name] = role
-    return found or None
+            raise UsageError(f"--roles must be FIELD=ROLE, got {pair!r}", f"the roles are {', '.join(_ROLES)}")
+        roles_of[name] = role
+    return roles_of or None
 
 
 def _train(
@@ -549,9 +549,9 @@ def _train(
     checkpoint: str | None,
 ) -> None:
     if dev == "-" == file:
-        raise Mistake("FILE and --dev cannot both be standard input")
+        raise UsageError("FILE and --dev cannot both be standard input")
     if dev not in (None, "-") and not os.path.exists(dev):
-        raise Mistake(f"{dev}: no such file to score")
+        raise UsageError(f"{dev}: no such file to score")
     import time
 
     start = time.perf_counter()
@@ -654,9 +654,9 @@ def predict(
 ) -> None:
     """A line for every example of a file."""
     if model._numeric_targets and (proba or top is not None):
-        raise Mistake("--proba and --top are for classifiers: this model is a regressor")
+        raise UsageError("--proba and --top are for classifiers: this model is a regressor")
     if proba and model.loss not in ("log", "hybrid"):
-        raise Mistake(f"--proba needs a model with the loss log or hybrid, this one has {model.loss}")
+        raise UsageError(f"--proba needs a model with the loss log or hybrid, this one has {model.loss}")
     model._say = teller()
     model.predict_file(file, output, proba=proba, top=top, on_error=on_error, **given)
 
@@ -667,27 +667,27 @@ def predict(
 def evaluate(model: Any, file: str, on_error: str, given: dict[str, Any], as_json: bool) -> None:
     """Compare predictions with what a file says."""
     model._say = teller()
-    found = (
+    figures = (
         _regression_figures(model, file, on_error, given)
         if model._numeric_targets
         else _figures(model, file, on_error, given)
     )
     if as_json:
-        print(json.dumps(found, indent=2, allow_nan=False))
+        print(json.dumps(figures, indent=2, allow_nan=False))
         return
     names = ("examples", "unlabelled", "unknown labels", "skipped lines")
     optional = {"unlabelled", "unknown_labels", "skipped_lines"}
     rows: list[tuple[str, object]] = []
     for name in names:
         key = name.replace(" ", "_")
-        if found[key] or key not in optional:
-            rows.append((name, f"{found[key]:,}"))
-    for key, value in found.items():
+        if figures[key] or key not in optional:
+            rows.append((name, f"{figures[key]:,}"))
+    for key, value in figures.items():
         if isinstance(value, float):
             rows.append((key.replace("_", " "), f"{value:.4f}"))
     terminal.figures(rows)
-    if "classes" in found:
-        _show_classes(found)
+    if "classes" in figures:
+        _show_classes(figures)
 
 
 def _blocks(model: Any, file: str, on_error: str, given: dict[str, Any]) -> tuple[Any, ReadReport]:
@@ -724,8 +724,10 @@ def _figures(model: Any, file: str, on_error: str, given: dict[str, Any]) -> dic
             weight += float(weights[known].sum())
             right += float(weights[known] @ (truth == predicted)[known])
     if not pairs or weight == 0:
-        raise Mistake(f"{shown(file)}: no labelled examples in this file", "mercer predict takes files without labels")
-    found: dict[str, Any] = {
+        raise UsageError(
+            f"{shown(file)}: no labelled examples in this file", "mercer predict takes files without labels"
+        )
+    figures: dict[str, Any] = {
         "examples": sum(pairs.values()),
         "unlabelled": unlabelled,
         "unknown_labels": sum(n for (t, _), n in pairs.items() if t not in place),
@@ -734,16 +736,16 @@ def _figures(model: Any, file: str, on_error: str, given: dict[str, Any]) -> dic
     }
     classes = _class_figures(pairs)
     for mean in ("precision", "recall", "f1"):
-        found[f"macro_{mean}"] = math.fsum(c[mean] for c in classes.values()) / len(classes)
+        figures[f"macro_{mean}"] = math.fsum(c[mean] for c in classes.values()) / len(classes)
     if probable and n_scored:
-        found["log_loss"] = log_loss / n_scored
+        figures["log_loss"] = log_loss / n_scored
     _show_report(file, report)
     _show_unknown(file, model, pairs)
     names = sorted(classes, key=str)
     confusion = None
     if len(classes) <= _FEW_CLASSES:
         confusion = [[pairs.get((t, q), 0) for q in names] for t in names]
-    return {**found, "classes": {str(c): classes[c] for c in names}, "confusion": confusion}
+    return {**figures, "classes": {str(c): classes[c] for c in names}, "confusion": confusion}
 
 
 def _class_figures(pairs: Counter[tuple[Any, Any]]) -> dict[Any, dict[str, float]]:
@@ -766,8 +768,8 @@ def _class_figures(pairs: Counter[tuple[Any, Any]]) -> dict[Any, dict[str, float
     return out
 
 
-def _show_classes(found: dict[str, Any]) -> None:
-    classes: dict[str, dict[str, Any]] = found["classes"]
+def _show_classes(figures: dict[str, Any]) -> None:
+    classes: dict[str, dict[str, Any]] = figures["classes"]
     names = sorted(classes, key=lambda c: (-classes[c]["support"], c))[:_MANY_CLASSES]
     print()
     rows = [
@@ -782,10 +784,10 @@ def _show_classes(found: dict[str, Any]) -> None:
     terminal.table(["class", "precision", "recall", "F1", "true", "predicted"], rows, "lrrrrr")
     if len(classes) > _MANY_CLASSES:
         terminal.say(f"  … and {len(classes) - _MANY_CLASSES:,} classes with fewer examples; --json has all")
-    if found["confusion"] is not None:
+    if figures["confusion"] is not None:
         print()
         terminal.heading("true label on the left, predicted label above")
-        rows = [[c, *(f"{n:,}" for n in counts)] for c, counts in zip(classes, found["confusion"], strict=True)]
+        rows = [[c, *(f"{n:,}" for n in counts)] for c, counts in zip(classes, figures["confusion"], strict=True)]
         terminal.table(["", *classes], rows, "l" + "r" * len(classes))
 
 
@@ -804,14 +806,14 @@ def _regression_figures(model: Any, file: str, on_error: str, given: dict[str, A
             n += len(y)
             sums += [w.sum(), w @ np.abs(e), w @ e**2, w @ y, w @ y**2]
     if not sums[0]:
-        raise Mistake(
+        raise UsageError(
             f"{shown(file)}: no examples with targets in this file", "mercer predict takes files without targets"
         )
     _show_report(file, report)
     spread = sums[4] - sums[3] ** 2 / sums[0]
-    found = {"examples": n, "unlabelled": unlabelled, "unknown_labels": 0, "skipped_lines": report.n_skipped}
+    counts = {"examples": n, "unlabelled": unlabelled, "unknown_labels": 0, "skipped_lines": report.n_skipped}
     figures = {
         "mean_absolute_error": float(sums[1] / sums[0]),
         "root_mean_squared_error": float(np.sqrt(sums[2] / sums[0])),
     }
-    return {**found, **figures, **({"r2": float(1 - sums[2] / spread)} if spread > 0 else {})}
+    return {**counts, **figures, **({"r2": float(1 - sums[2] / spread)} if spread > 0 else {})}

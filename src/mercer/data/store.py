@@ -21,7 +21,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from mercer._state.container import MappedFile, ModelFileError, map_file, write_atomically, write_file
+from mercer._state.container import MappedFile, map_file, write_atomically, write_file
 from mercer._state.lock import FileLock
 from mercer._state.values import Reader, Writer
 from mercer._validation import check_count, check_offsets
@@ -33,6 +33,7 @@ from mercer.data.partitions import Partition
 from mercer.data.sequences import Rows, Sequences
 from mercer.data.templates import Template
 from mercer.data.text import TextBuffer
+from mercer.exceptions import ModelFileError, StoreError
 
 __all__ = ["Store", "StoreError"]
 
@@ -40,10 +41,6 @@ FORMAT_VERSION = 1
 _KIND = "store piece"
 _MANIFEST = "manifest.json"
 KINDS = ("sequences", "rows", "texts", "graphs", "bags", "items")
-
-
-class StoreError(ModelFileError):
-    """A store cannot be read or written: corrupted, truncated, of another kind, or in use by another writer."""
 
 
 class Store:
@@ -520,28 +517,28 @@ def _write_sequences(
     X: Any, template: Template | None, n_bits: int, out: Writer, settings: dict[str, Any]
 ) -> tuple[int, dict[str, Any]]:
     if isinstance(X, NamedSequences):
-        found: Sequences = X
+        sequences: Sequences = X
         names: Any = X.names
         edge_names: Any = X.edge_names
     else:
         index, edge_index = FeatureIndex(n_bits), FeatureIndex(n_bits)
-        found = as_sequences(X, index, template=template, edge_index=edge_index, learn=True)
-        named, edge_named = found.index, found.edge_index
+        sequences = as_sequences(X, index, template=template, edge_index=edge_index, learn=True)
+        named, edge_named = sequences.index, sequences.edge_index
         names = None if named is None or named.n_bits else named._core.state()
         edge_names = None if edge_named is None or edge_named.n_bits else edge_named._core.state()
         n_bits = 0 if named is None else named.n_bits
-    if found.offsets[0] != 0 or found.offsets[-1] != found.rows.shape[0]:
-        found = found[np.arange(len(found))]  # a part of a larger matrix is copied
+    if sequences.offsets[0] != 0 or sequences.offsets[-1] != sequences.rows.shape[0]:
+        sequences = sequences[np.arange(len(sequences))]  # a part of a larger matrix is copied
     settings |= {
         "named": names is not None,
         "n_bits": n_bits,
         "template": None if template is None else template.text,
-        "n_features": None if names is not None else found.n_features,
-        "dtype": found.dtype.name,
-        "edges": found.edges is not None,
+        "n_features": None if names is not None else sequences.n_features,
+        "dtype": sequences.dtype.name,
+        "edges": sequences.edges is not None,
     }
-    out.arrays["X.offsets"] = np.asarray(found.offsets, np.int64)
-    for part, rows in (("X", found.rows), ("E", found.edges)):
+    out.arrays["X.offsets"] = np.asarray(sequences.offsets, np.int64)
+    for part, rows in (("X", sequences.rows), ("E", sequences.edges)):
         if rows is not None and rows.dense is not None:
             out.arrays[f"{part}.dense"] = rows.dense
         elif rows is not None:
@@ -551,8 +548,8 @@ def _write_sequences(
     for part, packed in (("X", names), ("E", edge_names)):
         if packed is not None:
             out.arrays[f"{part}.names"], out.arrays[f"{part}.name_offsets"] = packed
-    widths = [found.n_features, found.n_edge_features]
-    return len(found), {"widths": widths, "n_bits": n_bits, "dtype": found.dtype.name}
+    widths = [sequences.n_features, sequences.n_edge_features]
+    return len(sequences), {"widths": widths, "n_bits": n_bits, "dtype": sequences.dtype.name}
 
 
 def _read_sequences(meta: dict[str, Any], arrays: dict[str, np.ndarray], places: dict[str, Any]) -> Sequences:

@@ -266,10 +266,10 @@ class OnlineKernelClassifier(ClassifierMixin, KernelMethod):
             raise ValueError(f"classes must be those of the first call, {self.classes_.tolist()}")
         if self._novelty:
             return np.ones(count(X), np.int64)
-        found, codes = class_codes(self, X, y, least=1)
-        places = np.searchsorted(self.classes_, found).clip(max=len(self.classes_) - 1)
-        if not np.array_equal(self.classes_[places], found):
-            unknown = found[self.classes_[places] != found].tolist()[0]
+        classes_seen, codes = class_codes(self, X, y, least=1)
+        places = np.searchsorted(self.classes_, classes_seen).clip(max=len(self.classes_) - 1)
+        if not np.array_equal(self.classes_[places], classes_seen):
+            unknown = classes_seen[self.classes_[places] != classes_seen].tolist()[0]
             raise ValueError(f"y holds the label {unknown!r}, which is not one of the classes {self.classes_.tolist()}")
         return places[codes]
 

@@ -256,11 +256,11 @@ class HashedLabelSets(LabelSetClassifier, Saved, Estimator):
     def _judge(self, block: Any, labels: sp.csr_matrix, T: int) -> None:
         """Count what thresholds would give and get right, for the first examples of a block."""
         n = min(_JUDGED, len(block))
-        starts, found, p = _core.joint.likely_labels(block, self.weights_, T, DEPTH, 0.02, 1000, 1)
+        starts, likely, p = _core.joint.likely_labels(block, self.weights_, T, DEPTH, 0.02, 1000, 1)
         end = int(starts[n])
         cell = np.minimum((p[:end] * _BINS).astype(np.int64), _BINS - 1)
         rows = np.repeat(np.arange(n), np.diff(starts[: n + 1]))
-        right = np.asarray(labels[rows, found[:end]]).ravel() > 0 if end else np.zeros(0, bool)
+        right = np.asarray(labels[rows, likely[:end]]).ravel() > 0 if end else np.zeros(0, bool)
         self._counts[0] += np.bincount(cell, minlength=_BINS)
         self._counts[1] += np.bincount(cell[right], minlength=_BINS)
         self._true += float(labels[:n].sum())
@@ -346,13 +346,13 @@ class HashedLabelSets(LabelSetClassifier, Saved, Estimator):
 
     def _given(self, blocks: Iterable[Any], n_labels: int | None) -> Any:
         if n_labels is None:
-            found = self._likely(blocks, self.threshold_, 1 << 20)
+            likely = self._likely(blocks, self.threshold_, 1 << 20)
         else:
             if check_count("n_labels", n_labels) > len(self.classes_):
                 raise ValueError(f"n_labels is {n_labels}, but there are {len(self.classes_)} labels")
-            found = self._likely(blocks, 0.0, n_labels)
-        found.data[:] = 1.0
-        return give(found, self.classes_, self.label_form_)
+            likely = self._likely(blocks, 0.0, n_labels)
+        likely.data[:] = 1.0
+        return give(likely, self.classes_, self.label_form_)
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return the probability of every label: for few labels, as it looks at all of them.
@@ -381,11 +381,11 @@ class HashedLabelSets(LabelSetClassifier, Saved, Estimator):
         score : float
         """
         check_is_fitted(self, "weights_")
-        found = self._likely(self._blocks(X), self.threshold_, 1 << 20)
+        likely = self._likely(self._blocks(X), self.threshold_, 1 << 20)
         known = encode(self, Y)
-        if known.shape[0] != found.shape[0]:
-            raise ValueError(f"X has {found.shape[0]} rows and Y {known.shape[0]}: they must be of one length")
-        return MEASURES["micro-f1"](known.toarray() > 0, found.toarray() > 0)
+        if known.shape[0] != likely.shape[0]:
+            raise ValueError(f"X has {likely.shape[0]} rows and Y {known.shape[0]}: they must be of one length")
+        return MEASURES["micro-f1"](known.toarray() > 0, likely.toarray() > 0)
 
     def _check_state(self) -> None:
         self._check_parameters()

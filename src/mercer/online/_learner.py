@@ -18,11 +18,11 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from mercer import _core
 from mercer._estimator import Estimator
 from mercer._explain import Terms
-from mercer._state.container import ModelFileError
 from mercer._state.limits import reserve
 from mercer._state.saved import AsJson, Choice, Count, Fields, Flag, Ints, Kind, Optional, Saved
 from mercer._state.values import Reader, Writer
 from mercer._validation import check_choice, check_count, check_not_negative, check_positive, check_sparse, thread_count
+from mercer.exceptions import ModelFileError
 from mercer.learning.checkpoint import Checkpoint, digest_of, fingerprint
 from mercer.learning.partitioned import Here, n_examples
 from mercer.learning.training import seed_state
@@ -146,11 +146,11 @@ class HashedLearner(FileLearning, Saved, Estimator):
                 for i in range(place.n_parts):
                     place.use(i, partial(_learn_part, model, more))
                 continue
-            found = [one for one in place.each(_learnt_part, model, more) if one is not None]
-            if not found:
+            learnt = [one for one in place.each(_learnt_part, model, more) if one is not None]
+            if not learnt:
                 raise ValueError("nothing to learn from: all partitions are empty")
-            model = found[0][0]
-            model.model_ = _averaged([(one.model_, n) for one, n in found])
+            model = learnt[0][0]
+            model.model_ = _averaged([(one.model_, n) for one, n in learnt])
         if not hasattr(model, "model_"):
             raise ValueError("nothing to learn from: all partitions are empty")
         self.__dict__.update(
@@ -316,9 +316,9 @@ class HashedLearner(FileLearning, Saved, Estimator):
         if sizes != {1}:
             raise ValueError(f"x must be one record, got {max(sizes, default=0)} rows")
         block = frame_records(self, columns, self.file_format_, False).examples(np.arange(1))
-        found = RecordNames(self.hasher)
-        found.fields([{name: cells[0] for name, cells in columns.items()}], self.file_format_)
-        known = dict(zip(*(list(part) for part in reversed(found.result())), strict=True))
+        names = RecordNames(self.hasher)
+        names.fields([{name: cells[0] for name, cells in columns.items()}], self.file_format_)
+        known = dict(zip(*(list(part) for part in reversed(names.result())), strict=True))
         hashes = np.asarray(block.hashes, np.uint64)
         values = np.asarray(block.values, float) if len(block.values) else np.ones(len(hashes))
         if block.documents and self.counts == "sqrt":

@@ -17,10 +17,9 @@ from typing import Any, NoReturn
 import numpy as np
 
 from mercer import _core
-from mercer._state.container import ModelFileError
 from mercer._validation import check_count
 from mercer.data.readers.source import Source
-from mercer.exceptions import DataFileError
+from mercer.exceptions import DataFileError, ModelFileError
 from mercer.learning.checkpoint import Checkpoint
 from mercer.learning.checkpoint import fingerprint as fingerprint_of
 from mercer.online._blocks import (

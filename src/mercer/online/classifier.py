@@ -275,8 +275,8 @@ class HashedClassifier(ClassifierMixin, HashedLearner):
         return self
 
     def _known_of_parts(self, place: Any) -> dict[str, Any]:
-        found = [one for one in place.each(_classes_of) if one is not None]
-        classes = np.unique(np.concatenate(found)) if found else np.zeros(0)
+        classes_of = [one for one in place.each(_classes_of) if one is not None]
+        classes = np.unique(np.concatenate(classes_of)) if classes_of else np.zeros(0)
         if len(classes) == 1:
             raise ValueError(f"need at least two classes to learn from, found one class: {classes.tolist()[0]!r}")
         return {"classes": classes}

@@ -10,9 +10,10 @@ import numpy as np
 
 from mercer import _core
 from mercer.data.readers.source import FilePath, Source
+from mercer.exceptions import ColumnGuessWarning
 from mercer.learning.checkpoint import Checkpoint
 from mercer.online._blocks import ReadReport, labelled_blocks, outputs_of
-from mercer.online._format import READING, ColumnGuessWarning, FieldName, FileFormat, announce
+from mercer.online._format import READING, FieldName, FileFormat, announce
 from mercer.online._training import Training
 from mercer.online._writer import HEADER, LineWriter, prediction_lines, with_gaps
 

@@ -30,16 +30,10 @@ from mercer import _core
 from mercer._progress import say
 from mercer._state.saved import Fields, Objects
 from mercer._validation import check_choice, check_count, check_positive, thread_count
+from mercer.exceptions import IllPosedWarning
 from mercer.kernel_methods._base import check_rate
 from mercer.learning.qp.simplex import simplex_qp
-from mercer.proportions._base import (
-    IllPosedWarning,
-    Problem,
-    ProportionEstimator,
-    Solution,
-    Space,
-    warn_of_one_class,
-)
+from mercer.proportions._base import Problem, ProportionEstimator, Solution, Space, warn_of_one_class
 from mercer.proportions._shares import labelled_alone, share_error, share_threshold
 
 __all__ = ["ConvexProportionSVM"]
@@ -233,9 +227,9 @@ class ConvexProportionSVM(ProportionEstimator):
         refined = 0  # the round whose weights are as good as they get
         while True:
             entered = len(hull.history)
-            found, square = choices.searched(vectors, directions, hull.alpha)
+            labelings, square = choices.searched(vectors, directions, hull.alpha)
             small = self.tol * hull.value
-            known = bool((hull.labelings == found).all(axis=1).any())
+            known = bool((hull.labelings == labelings).all(axis=1).any())
             fell = entered == 1 or hull.history[-2] - hull.value > small
             hull.converged = known or not fell or hull.promise(square) <= small
             last = hull.converged or entered == self.max_rounds
@@ -247,7 +241,7 @@ class ConvexProportionSVM(ProportionEstimator):
                 say(f"round {entered}: objective {hull.value:.6g}, {(hull.mu > 0).sum()} labelings")
             if last:
                 return hull
-            hull.enter(found, square, _EARLY)
+            hull.enter(labelings, square, _EARLY)
 
 
 # ---------------------------------------------------------------------------------------------------- instances
@@ -464,8 +458,11 @@ class _Choices:
             axes = directions[order[start : start + _STARTS]]
             both = np.concatenate([axes, -axes])
             # Columns with few values would leave it to the order of the rows which of equal ones are positive.
-            found = self.best(both + _TILT * np.abs(both).max(axis=1, keepdims=True) * self.key, alpha)
-            Y, along = np.concatenate([Y, found]), np.concatenate([along, np.einsum("tn,tn->t", found * alpha, both)])
+            labelings = self.best(both + _TILT * np.abs(both).max(axis=1, keepdims=True) * self.key, alpha)
+            Y, along = (
+                np.concatenate([Y, labelings]),
+                np.concatenate([along, np.einsum("tn,tn->t", labelings * alpha, both)]),
+            )
             largest = np.argsort(-along, kind="stable")[:_STARTS]
             Y, along = Y[largest], along[largest]
         return Y

@@ -345,13 +345,13 @@ class App:
         else:
             key, X, n, asked = read(loaded, verb, headers, scope, body)
         trace["instances"] = n
-        found = await self._answer(batcher, (loaded, key), X, n, receive, trace)
+        fields = await self._answer(batcher, (loaded, key), X, n, receive, trace)
         write = self._write_v2 if protocol2 else self._write_v1
         long = n > 64 or len(body) > _INLINE or asked is not None
         if long:
-            content, kind = await asyncio.to_thread(write, loaded, found, asked, headers, n)
+            content, kind = await asyncio.to_thread(write, loaded, fields, asked, headers, n)
         else:
-            content, kind = write(loaded, found, asked, headers, n)
+            content, kind = write(loaded, fields, asked, headers, n)
         await _respond(send, 200, content, kind + cors if cors else kind)
         return 200
 
@@ -447,24 +447,24 @@ class App:
                 task.cancel()
 
     def _write_v1(
-        self, loaded: Loaded, found: dict[str, Any], asked: Any, headers: dict[bytes, bytes], n: int
+        self, loaded: Loaded, fields: dict[str, Any], asked: Any, headers: dict[bytes, bytes], n: int
     ) -> tuple[bytes, Headers]:
         if asked is not None:
             from mercer.serve import pages
 
-            found = {"answer": found, "html": pages.draw(loaded.answers, asked, found)}
+            fields = {"answer": fields, "html": pages.draw(loaded.answers, asked, fields)}
         accept = headers.get(b"accept", b"")
         if b"application/x-npy" in accept:
-            return npy(found), [(b"content-type", b"application/x-npy")]
+            return npy(fields), [(b"content-type", b"application/x-npy")]
         if _ARROW in accept:
-            return arrow(found, n), [(b"content-type", _ARROW)]
-        body = {"model": loaded.name, "version": loaded.version, **found}
+            return arrow(fields, n), [(b"content-type", _ARROW)]
+        body = {"model": loaded.name, "version": loaded.version, **fields}
         return dumps(body), [_JSON]
 
     def _write_v2(
-        self, loaded: Loaded, found: dict[str, Any], asked: v2.Inference, headers: dict[bytes, bytes], n: int
+        self, loaded: Loaded, fields: dict[str, Any], asked: v2.Inference, headers: dict[bytes, bytes], n: int
     ) -> tuple[bytes, Headers]:
-        body, length = v2.write(loaded.name, loaded.version, found, asked)
+        body, length = v2.write(loaded.name, loaded.version, fields, asked)
         if length is None:
             return body, [_JSON]
         kind = (b"content-type", b"application/octet-stream")
@@ -576,10 +576,10 @@ class App:
         return v2.metadata(name, loaded.version, loaded.answers, v2.outputs_of(loaded.answers, loaded.sample))
 
     def _versioned(self, params: Mapping[str, str]) -> Any:
-        found = self._metadata(params["name"])
-        if params["version"] not in found["versions"]:
-            raise RequestError(404, f"the model has the version {found['versions'][0]}")
-        return self._json(found)
+        metadata = self._metadata(params["name"])
+        if params["version"] not in metadata["versions"]:
+            raise RequestError(404, f"the model has the version {metadata['versions'][0]}")
+        return self._json(metadata)
 
 
 _OPEN = frozenset(

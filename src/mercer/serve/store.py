@@ -18,8 +18,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mercer._state.container import ModelFileError, checksum_of
+from mercer._state.container import checksum_of
 from mercer._state.registry import load
+from mercer.exceptions import ModelFileError
 from mercer.serve.errors import RequestError
 from mercer.serve.forms import Limits
 from mercer.serve.kinds import Answerer, answerer

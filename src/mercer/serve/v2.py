@@ -55,10 +55,10 @@ class Inference:
 
 
 def _parameters(node: dict[str, Any]) -> dict[str, Any]:
-    found = node.get("parameters") or {}
-    if not isinstance(found, dict):
+    parameters = node.get("parameters") or {}
+    if not isinstance(parameters, dict):
         raise RequestError(400, "parameters must be an object")
-    return found
+    return parameters
 
 
 def read(answers: Answerer, body: bytes, header_length: str | None) -> Inference:
@@ -136,7 +136,8 @@ def _text(raw: bytes, name: str) -> str:
         raise RequestError(400, f"input {name!r}: a text is not UTF-8") from None
 
 
-def _shaped(texts: list[Any], shape: list[int], name: str) -> list[Any]:
+def _shaped(texts: list[Any], shape: list[int], name: str) -> list[Any] | np.ndarray:
+    """Texts as a list, or as an array where the shape has rows of several."""
     count = int(np.prod(shape, dtype=object))
     if len(texts) != count:
         raise RequestError(400, f"input {name!r}: {len(texts)} values do not fill the shape {shape}")
