@@ -343,6 +343,13 @@ def ranked_tests(mutant: Mutant) -> list[tuple[str, int]]:
     return [(path, order) for order, _, path in ranks]
 
 
+def near_files(mutants: list[Mutant]) -> list[str]:
+    """Files of tests that name the modules of mutants, and these modules where they have examples."""
+    near = {file for mutant in mutants for file, rank in ranked_tests(mutant) if rank <= 1}
+    near |= {mutant.path for mutant in mutants}
+    return [file for file in reach.test_files([]) if file in near]
+
+
 def bound_names(path: str) -> set[str]:
     """Names of the compiled functions that a C++ file offers, or those that include it or the headers it includes."""
     name = path.removeprefix("cpp/")
@@ -731,7 +738,7 @@ def judge_all(
 
 
 def judge(
-    mutants: list[Mutant], seconds: float, jobs: int, seed: str, minutes: float, recorded: bool = True
+    mutants: list[Mutant], seconds: float, jobs: int, seed: str, minutes: float, everywhere: bool = True
 ) -> Verdicts:
     """The verdict on each mutant, those of earlier calls with this seed among them."""
     WORK.mkdir(parents=True, exist_ok=True)
@@ -740,7 +747,8 @@ def judge(
     if not tasks:
         return verdicts
     end = time.monotonic() + 60 * minutes if minutes else float("inf")
-    left = reach.record(reach.test_files([]), jobs, minutes) if recorded else []
+    files = reach.test_files([]) if everywhere else near_files(tasks)
+    left = reach.record(files, jobs, minutes)
     if left and time.monotonic() > end:
         print(f"{len(left)} files of tests are not recorded yet: call again", flush=True)
         return verdicts
@@ -790,7 +798,7 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=0.0, help="begin none after these; call again to go on")
     parser.add_argument("--seed", help="default: the hash of the current commit")
     parser.add_argument(
-        "--near", action="store_true", help="record nothing: ask the files of tests near a mutant, all of their tests"
+        "--near", action="store_true", help="record and ask only files of tests that name the module of a mutant"
     )
     parser.add_argument("--only", default="", help="files whose path contains this")
     parser.add_argument("--at-least", type=float, default=0.0, help="share that must be found")
@@ -809,7 +817,7 @@ def main() -> int:
         return 0
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     reach.warm_up()
-    verdicts = judge(sample, arguments.seconds, arguments.jobs, seed, arguments.minutes, recorded=not arguments.near)
+    verdicts = judge(sample, arguments.seconds, arguments.jobs, seed, arguments.minutes, everywhere=not arguments.near)
     return report(sample, verdicts, seed, arguments.at_least)
 
 
