@@ -126,9 +126,9 @@ class Walks:
 class RandomWalk(Kernel):
     """Walks with the same labels in two graphs, of all lengths: the geometric and the marginalised walk kernel.
 
-    k(G, G') = Σ_l λ^l #{pairs of walks of l edges with equal labels}                        ``kind="geometric"``
+    ``k(G, G') = Σ_l λ^l #{pairs of walks of l edges with equal labels}`` (``kind="geometric"``)
 
-    k(G, G') = Σ_{h, h'} p(h|G) p(h'|G') [h and h' have equal labels]                       ``kind="marginalized"``
+    ``k(G, G') = Σ_{h, h'} p(h|G) p(h'|G') [h and h' have equal labels]`` (``kind="marginalized"``)
 
     where p is a random walk that begins anywhere, stops in each node with the stop probability (certainly where there
     is no neighbour), and else goes to a neighbour, in proportion to the edge weights. Both are linear systems on the

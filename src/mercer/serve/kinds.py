@@ -165,9 +165,13 @@ class Answerer:
 
     def explained(self, X: Any, n: int) -> list[Any]:
         """What decided about each instance."""
-        made = []
+        made: list[dict[str, Any]] = []
         for i in range(size_of(X)):
-            one = self.model.explain(X[i], n)
+            try:
+                one = self.model.explain([part[i] for part in X.parts] if isinstance(X, Views) else X[i], n)
+            except ValueError as error:  # the input has been predicted already: it has no second output to compare with
+                made.append({"problem": str(error).partition(":")[0]})
+                continue
             terms = [{"name": t.name, "value": t.value, "contribution": t.contribution} for t in one.terms]
             made.append(
                 {

@@ -34,6 +34,7 @@ _COLOURS = 7
 _UNSURE = 0.8
 """Tokens whose label is less probable than this are underlined."""
 _SHOWN = 200  # rows of a table
+_NARROW: dict[str, Any] = {"length": 90.0, "characters": 22}  # charts that a phone shows whole
 
 
 def index() -> Any:
@@ -151,7 +152,7 @@ def _classified(answers: Answerer, instances: list[Any], fields: dict[str, Any],
             row = np.atleast_1d(np.asarray(values[i], float))
             if row.ndim == 1 and len(row) == len(answers.classes):
                 order = np.argsort(-row)[:15]
-                chart = bars([str(answers.classes[k]) for k in order], row[order])
+                chart = bars([str(answers.classes[k]) for k in order], row[order], **_NARROW)
                 made.append(Html(f'<div class="scroll">{chart}</div>'))
             elif len(row) == 1:
                 made.append(paragraph("score ", float(row[0])))
@@ -175,7 +176,10 @@ def _shared(answers: Answerer, instances: list[Any], fields: dict[str, Any], bod
     made = []
     if "shares" in fields:
         names, values = list(fields["shares"]), list(fields["shares"].values())
-        made += [Html("<h3>Shares of all rows</h3>"), Html(f'<div class="scroll">{bars(names, values)}</div>')]
+        made += [
+            Html("<h3>Shares of all rows</h3>"),
+            Html(f'<div class="scroll">{bars(names, values, **_NARROW)}</div>'),
+        ]
     if "groups" in fields:
         header = ["group", "rows", *fields["shares"]]
         rows = [
@@ -206,7 +210,7 @@ def _image(answers: Answerer, instances: list[Any], fields: dict[str, Any], body
     for i, pixels in enumerate(FORMS["images"].read(answers.model, instances[:4], Limits())):
         marginals = np.asarray(fields["probabilities"][i], float) if "probabilities" in fields else None
         drawn = plot_labelling(pixels, prediction=np.asarray(fields["predictions"][i]), marginals=marginals)
-        made.append(Html(f'<div class="scroll">{drawn}</div>'))
+        made.append(Html(f'<div class="scroll whole">{drawn}</div>'))
     return made
 
 
@@ -267,6 +271,11 @@ def _best(fields: dict[str, Any]) -> list[Html]:
 
 
 def _output(value: Any) -> str:
+    """An output in a line: labels, segments as "label 0–4", an alignment as its two rows."""
+    if isinstance(value, dict) and "rows" in value:
+        return " / ".join(value["rows"])
+    if isinstance(value, list) and value and all(isinstance(item, list) and len(item) == 3 for item in value):
+        return ", ".join(f"{'' if label is None else f'{label} '}{a}–{b - 1}" for a, b, label in value)
     flat = isinstance(value, list) and not any(isinstance(item, list) for item in value)
     return " ".join(map(str, value)) if flat else _short(value, 300)
 
@@ -274,12 +283,18 @@ def _output(value: Any) -> str:
 def _explained(fields: dict[str, Any]) -> list[Html]:
     made = []
     for one in fields.get("explanations", [])[:5]:
+        if "problem" in one:
+            made.append(paragraph(f"Nothing to explain: {one['problem']}."))
+            continue
         against = "" if one["against"] is None else f" rather than {_output(one['against'])}"
         heading = f"What decided for {_output(one['output'])}{against}"
         made.append(Html(f"<h3>{text_of(heading)}</h3>"))
         if one["terms"]:
-            chart = bars([term["name"] for term in one["terms"]], [term["contribution"] for term in one["terms"]])
+            names = [term["name"] for term in one["terms"]]
+            chart = bars(names, [term["contribution"] for term in one["terms"]], **_NARROW)
             made.append(Html(f'<div class="scroll">{chart}</div>'))
+        else:
+            made.append(paragraph("No feature of this input has a weight in the model."))
     return made
 
 
