@@ -270,7 +270,7 @@ def test_choices_are_those_of_the_estimators():
     assert {str(x) for x in command.LabelHashingName} == set(LABEL_HASHINGS)
     for name in command.CountsName:
         HashedRegressor(counts=str(name))._check_parameters()
-    for name in command.OptimizerName:
+    for name in command.SolverName:
         HashedRegressor(solver=str(name))._check_parameters()
 
 

@@ -105,10 +105,12 @@ class ConvexProportionSVM(ProportionEstimator):
         Bound on the distance of the last objective from the optimum over the active labellings.
     converged_ : bool
         Whether the rounds ended by ``tol``.
+    n_iter_ : int
+        Rounds.
     adjusted_bags_ : ndarray of int64
         Indices of the bags whose share is not a whole number of rows.
 
-    With several classes the last six are lists, one for each class against the rest.
+    With several classes the last seven are lists, one for each class against the rest.
 
     Notes
     -----
@@ -148,6 +150,7 @@ class ConvexProportionSVM(ProportionEstimator):
         objective_history_=Objects(),
         gap_=Objects(),
         converged_=Objects(),
+        n_iter_=Objects(),
         adjusted_bags_=Objects(),
     )
 
@@ -216,6 +219,7 @@ class ConvexProportionSVM(ProportionEstimator):
             "objective_history": np.array(hull.history),
             "gap": hull.gap,
             "converged": hull.converged,
+            "n_iter": len(hull.history),
             "adjusted_bags": adjusted,
         }
         return Solution(weights, intercept + shift, info)
