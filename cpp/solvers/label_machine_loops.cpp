@@ -19,7 +19,7 @@ typedef int64_t Mask __attribute__((vector_size(8 * kMachines)));
 
 constexpr double kTiny = 1e-300;
 constexpr int kMostConjugate = 200;
-constexpr double kForcing = 0.01;  // of the squared residual of a Newton system
+constexpr double kForcing = 0.1;  // of the squared residual of a Newton system
 
 [[gnu::always_inline]] inline V get(const double* p) {
   V v;
@@ -50,13 +50,23 @@ inline bool any(Mask m) {
 class Block {
  public:
   explicit Block(LabelMachines& t)
-      : t_(t), n_(t.x.n_rows), size_(size_t(t.x.n_columns) * kMachines), scores_(size_t(n_) * kMachines),
-        moves_(size_t(n_) * kMachines), weights_(size_), sums_(3 * size_), step_(size_), rest_(size_), along_(size_), bent_(size_) {
+      : t_(t),
+        n_(t.x.n_rows),
+        size_(size_t(t.x.n_columns) * kMachines),
+        scores_(size_t(n_) * kMachines),
+        moves_(size_t(n_) * kMachines),
+        weights_(size_),
+        sums_(3 * size_),
+        step_(size_),
+        rest_(size_),
+        along_(size_),
+        bent_(size_) {
     for (int j = 0; j < kMachines; ++j) live_[j] = j < t.count ? -1 : 0;
     shift_ = V{};
     for (int j = 0; j < t.count; ++j) {
       shift_[j] = t.shifts[j];
-      for (int64_t k = 0; k < t.x.n_columns; ++k) weights_[size_t(k * kMachines + j)] = t.weights[j * t.x.n_columns + k];
+      for (int64_t k = 0; k < t.x.n_columns; ++k)
+        weights_[size_t(k * kMachines + j)] = t.weights[j * t.x.n_columns + k];
     }
   }
 
@@ -71,7 +81,8 @@ class Block {
       search();
     }
     for (int j = 0; j < t_.count; ++j)
-      for (int64_t k = 0; k < t_.x.n_columns; ++k) t_.weights[j * t_.x.n_columns + k] = weights_[size_t(k * kMachines + j)];
+      for (int64_t k = 0; k < t_.x.n_columns; ++k)
+        t_.weights[j * t_.x.n_columns + k] = weights_[size_t(k * kMachines + j)];
   }
 
  private:
@@ -194,8 +205,7 @@ class Block {
       rz = after;
     }
     V crossed{};
-    for (size_t at = 0; at < size_; at += kMachines)
-      crossed += get(&sums_[3 * at + 2 * kMachines]) * get(&step_[at]);
+    for (size_t at = 0; at < size_; at += kMachines) crossed += get(&sums_[3 * at + 2 * kMachines]) * get(&step_[at]);
     // Without a row within the margin only the slope says where to go.
     const V sign = slope_ > 0.0 ? V{} - 1.0 : (slope_ < 0.0 ? V{} + 1.0 : V{});
     offset_ = t_.intercept ? (has_offset ? -(slope_ + crossed) * inverse : sign) : V{};
@@ -226,8 +236,7 @@ class Block {
       if (!any(too_long)) break;
       length = too_long ? (halving < 30 ? 0.5 * length : V{}) : length;
     }
-    for (size_t at = 0; at < size_; at += kMachines)
-      put(&weights_[at], get(&weights_[at]) + length * get(&step_[at]));
+    for (size_t at = 0; at < size_; at += kMachines) put(&weights_[at], get(&weights_[at]) + length * get(&step_[at]));
     shift_ += length * offset_;
     for (size_t at = 0; at < scores_.size(); at += kMachines)
       put(&scores_[at], get(&scores_[at]) + length * get(&moves_[at]));
@@ -238,7 +247,7 @@ class Block {
   size_t size_;
   AlignedVector<double> scores_, moves_;  // of rows: ⟨w, x⟩ + b, and what a step adds
   AlignedVector<double> weights_;
-  AlignedVector<double> sums_;            // of features: gradient, diagonal, z
+  AlignedVector<double> sums_;  // of features: gradient, diagonal, z
   AlignedVector<double> step_, rest_, along_, bent_;
   std::vector<int64_t> rows_;
   AlignedVector<V> curvature_;

@@ -35,8 +35,21 @@ int64_t newton_machines(In1<int64_t> indptr, In1<int32_t> indices, In1<double> v
     nb::gil_scoped_release release;
     in_parallel(blocks, n_threads, [&](int64_t block) {
       const int64_t first = block * kMachines;
-      LabelMachines part{x, t + first, m, int(std::min<int64_t>(kMachines, m - first)), C, tol, intercept, max_iter,
-                         w + first * n_columns, b + first, value + first, left + first, done + first, 0, check_signals};
+      LabelMachines part{x,
+                         t + first,
+                         m,
+                         int(std::min<int64_t>(kMachines, m - first)),
+                         C,
+                         tol,
+                         intercept,
+                         max_iter,
+                         w + first * n_columns,
+                         b + first,
+                         value + first,
+                         left + first,
+                         done + first,
+                         0,
+                         check_signals};
       loops.solve(part);
       steps[size_t(block)] = part.steps;
     });
