@@ -634,8 +634,8 @@ class _Reader:
     def _check_checksum(self, header: bytes, raw: Iterable[memoryview]) -> None:
         start, end = len(_CHECKSUM_START), len(_CHECKSUM_START) + len(_NO_CHECKSUM)
         blank = header[:start] + _NO_CHECKSUM.encode() + header[end:]
-        found = _blake2b([len(header).to_bytes(8, "little"), blank, *raw])
-        if not header.startswith(_CHECKSUM_START) or header[start:end] != found.encode():
+        checksum = _blake2b([len(header).to_bytes(8, "little"), blank, *raw])
+        if not header.startswith(_CHECKSUM_START) or header[start:end] != checksum.encode():
             self._fail("is damaged, or was changed after mercer wrote it: its checksum does not match")
 
 

@@ -36,7 +36,7 @@ def evaluate(model: Any, file: str, label: str | None, separator: str | None, as
         )
     predicted = [str(value) for value in model.predict(X).tolist()]
     right = [a == b for a, b in zip(truth, predicted, strict=True)]
-    found = {
+    figures = {
         "rows": len(right),
         "accuracy": sum(right) / len(right),
         "classes": {
@@ -46,11 +46,11 @@ def evaluate(model: Any, file: str, label: str | None, separator: str | None, as
         },
     }
     if as_json:
-        print(json.dumps(found, indent=2))
+        print(json.dumps(figures, indent=2))
         return
-    terminal.figures([("rows", f"{found['rows']:,}"), ("accuracy", f"{found['accuracy']:.4f}")])
+    terminal.figures([("rows", f"{figures['rows']:,}"), ("accuracy", f"{figures['accuracy']:.4f}")])
     print()
-    lines = [[name, f"{truth.count(name):,}", f"{share:.4f}"] for name, share in found["classes"].items()]  # type: ignore[attr-defined]
+    lines = [[name, f"{truth.count(name):,}", f"{share:.4f}"] for name, share in figures["classes"].items()]  # type: ignore[attr-defined]
     terminal.table(["class", "rows", "right"], lines, "lrr")
 
 

@@ -109,7 +109,7 @@ def evaluate(
 def _show_tags(y: list[list[str]], predicted: Any, as_json: bool, spans: bool) -> None:
     from mercer.metrics import sequence_accuracy, span_report, token_accuracy
 
-    found: dict[str, Any] = {
+    figures: dict[str, Any] = {
         "sentences": len(y),
         "tokens": sum(map(len, y)),
         "token_accuracy": token_accuracy(y, predicted),
@@ -117,14 +117,14 @@ def _show_tags(y: list[list[str]], predicted: Any, as_json: bool, spans: bool) -
     }
     report = span_report(y, predicted) if spans else None
     if as_json:
-        print(json.dumps(found if report is None else {**found, "spans": _as_json(report)}, indent=2))
+        print(json.dumps(figures if report is None else {**figures, "spans": _as_json(report)}, indent=2))
         return
     terminal.figures(
         [
-            ("sentences", f"{found['sentences']:,}"),
-            ("tokens", f"{found['tokens']:,}"),
-            ("token accuracy", f"{found['token_accuracy']:.4f}"),
-            ("sentence accuracy", f"{found['sentence_accuracy']:.4f}"),
+            ("sentences", f"{figures['sentences']:,}"),
+            ("tokens", f"{figures['tokens']:,}"),
+            ("token accuracy", f"{figures['token_accuracy']:.4f}"),
+            ("sentence accuracy", f"{figures['sentence_accuracy']:.4f}"),
         ]
     )
     if report is not None:

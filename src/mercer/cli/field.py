@@ -182,15 +182,15 @@ def _table(path: str) -> np.ndarray:
     if not lines:
         raise ValueError("the file is empty")
     separator = "\t" if "\t" in lines[0] else "," if "," in lines[0] else None
-    found: list[list[float]] = []
+    rows: list[list[float]] = []
     for number, line in enumerate(lines, 1):
         cells = line.strip().split(separator)
         try:
-            found.append([float(cell) for cell in cells])
+            rows.append([float(cell) for cell in cells])
         except ValueError:
             if number > 1:
                 raise ValueError(f"line {number}: expected numbers, found {line.strip()[:60]!r}") from None
             continue  # names of columns
-        if len(found[-1]) != len(found[0]):
-            raise ValueError(f"line {number}: {len(found[-1])} numbers, but {len(found[0])} in the first row")
-    return np.array(found)
+        if len(rows[-1]) != len(rows[0]):
+            raise ValueError(f"line {number}: {len(rows[-1])} numbers, but {len(rows[0])} in the first row")
+    return np.array(rows)

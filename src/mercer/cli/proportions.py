@@ -189,9 +189,9 @@ def train_proportions(
     import mercer
 
     mercer.save(fitted, model)
-    found = fitted.predict_proportions(rows, bags)
+    shares = fitted.predict_proportions(rows, bags)
     if html is not None:
-        _write_page(html, bags, found, model)
+        _write_page(html, bags, shares, model)
     if not quiet:
         _summarise(fitted, bags, chosen, held_out, model, seconds)
 
@@ -252,22 +252,22 @@ def _bags(rows: Table, table: Table, bag: str, where: str, y: list[str | None] |
     shares = {column: cells for column, cells in table.items() if column != key}
     if not shares:
         raise UsageError(f"{where}: expected a column of shares beside {key!r}")
-    found: dict[str, Any] = {}
+    by_name: dict[str, Any] = {}
     for i, name in enumerate(table[key]):
-        if name in found:
+        if name in by_name:
             raise UsageError(f"{where}: two rows are about the group {name!r}")
-        found[name] = [_share(cells[i], where, name) for cells in shares.values()]
+        by_name[name] = [_share(cells[i], where, name) for cells in shares.values()]
     classes = list(shares)
     if len(classes) == 1:
-        found = {name: values[0] for name, values in found.items()}
+        by_name = {name: values[0] for name, values in by_name.items()}
         classes = _both_classes(classes[0], (y or []))
     seen = {name for name in names if name}
-    extra = [name for name in found if name not in seen]
+    extra = [name for name in by_name if name not in seen]
     if extra:  # a table of the whole country is of use for one of its regions
         count = terminal.count(len(extra), "group")
         terminal.complain("warning", f"{where}: {count} without rows left out, such as {extra[0]!r}")
     try:
-        return Bags(names, {name: value for name, value in found.items() if name in seen}, classes=classes)
+        return Bags(names, {name: value for name, value in by_name.items() if name in seen}, classes=classes)
     except ValueError as error:
         raise UsageError(f"{where}: {error}") from error
 
@@ -285,8 +285,8 @@ def _labels(rows: Table, label: str | None, file: str) -> list[str | None] | Non
         return None
     if label not in rows:
         raise UsageError(f"{shown(file)}: no column {label!r}", f"its columns: {', '.join(rows)}")
-    found = [cell or None for cell in rows[label]]
-    return found if any(found) else None
+    labels = [cell or None for cell in rows[label]]
+    return labels if any(labels) else None
 
 
 def _estimator(
@@ -380,10 +380,10 @@ def _summarise(fitted: Any, bags: Any, chosen: str, held_out: tuple[float, ...],
     )
 
 
-def _write_page(path: str, bags: Any, found: Any, model: str) -> None:
+def _write_page(path: str, bags: Any, predicted: Any, model: str) -> None:
     from mercer.report import figure, page, plot_proportions, section, write_page
 
-    picture = plot_proportions(bags.proportions, found, bags.names.tolist(), bags.sizes)
+    picture = plot_proportions(bags.proportions, predicted, bags.names.tolist(), bags.sizes)
     caption = "Each circle is a group; larger ones have more rows. On the diagonal the shares agree."
     write_page(path, page(os.path.basename(model), section("Known and found shares", figure(picture, caption))))
     terminal.say("page written to ", path)
@@ -465,7 +465,7 @@ def evaluate(model: Any, file: str, label: str | None, bag: str | None, separato
     spelled = dict(zip(classes, classes, strict=True)) if label is None else _spelled_by(rows[label], classes)
     classes = [spelled[name] for name in classes]
     predicted = [spelled[str(value)] for value in model.predict(rows).tolist()]
-    found: dict[str, Any] = {"rows": len(predicted)}
+    figures: dict[str, Any] = {"rows": len(predicted)}
     if label is not None:
         known = [(cell, guess) for cell, guess in zip(rows[label], predicted, strict=True) if cell]
         if not known:
@@ -478,7 +478,7 @@ def evaluate(model: Any, file: str, label: str | None, bag: str | None, separato
             )
         most_frequent, times = Counter(cell for cell, _ in known).most_common(1)[0]
         right = sum(cell == guess for cell, guess in known)
-        found |= {"labelled": len(known), "accuracy": right / len(known), "constant_accuracy": times / len(known)}
+        figures |= {"labelled": len(known), "accuracy": right / len(known), "constant_accuracy": times / len(known)}
         if right <= times:
             terminal.complain("warning", f"the model is no better than the answer {most_frequent!r} for every row")
     if bag is not None:
@@ -487,18 +487,20 @@ def evaluate(model: Any, file: str, label: str | None, bag: str | None, separato
             groups.setdefault(name, []).append(guess)
         if label is not None:
             labelled = [row for row in zip(rows[bag], rows[label], predicted, strict=True) if row[1]]
-            found |= _errors_of_shares(labelled, classes)
-        found["groups"] = {
+            figures |= _errors_of_shares(labelled, classes)
+        figures["groups"] = {
             name: {c: members.count(c) / len(members) for c in classes} for name, members in sorted(groups.items())
         }
     if as_json:
-        print(json.dumps(found, indent=2))
+        print(json.dumps(figures, indent=2))
         return
-    terminal.figures([(k, f"{v:.4f}" if isinstance(v, float) else f"{v:,}") for k, v in found.items() if k != "groups"])
+    terminal.figures(
+        [(k, f"{v:.4f}" if isinstance(v, float) else f"{v:,}") for k, v in figures.items() if k != "groups"]
+    )
     if bag is not None:
         print()
-        lines = [[name, *(f"{share:.4f}" for share in shares.values())] for name, shares in found["groups"].items()]
-        terminal.table([bag, *next(iter(found["groups"].values()))], lines, "l" + "r" * (len(lines[0]) - 1))
+        lines = [[name, *(f"{share:.4f}" for share in shares.values())] for name, shares in figures["groups"].items()]
+        terminal.table([bag, *next(iter(figures["groups"].values()))], lines, "l" + "r" * (len(lines[0]) - 1))
 
 
 def _errors_of_shares(rows: list[tuple[str, str, str]], classes: list[str]) -> dict[str, float]:

@@ -282,14 +282,14 @@ def train_segmenter(
 
 def _kind(files: list[str], others: list[str]) -> str:
     """Whether the files are texts or column files; all must be the same."""
-    found = {}
+    kinds_of = {}
     for file in [*files, *others]:
         if file == "-":
             raise UsageError("standard input does not say what it is", "--format text or --format columns")
-        found[file] = "columns" if _has_span_tags(file) else "text"
-    kinds = set(found.values())
+        kinds_of[file] = "columns" if _has_span_tags(file) else "text"
+    kinds = set(kinds_of.values())
     if len(kinds) > 1:
-        a, b = (next(file for file, kind in found.items() if kind == wanted) for wanted in ("text", "columns"))
+        a, b = (next(file for file, kind in kinds_of.items() if kind == wanted) for wanted in ("text", "columns"))
         raise UsageError(f"{a} reads as a text and {b} as a column file", "--format says what they are")
     return kinds.pop()
 
@@ -316,13 +316,13 @@ def _lines(file: str) -> Generator[str, None, None]:
 def _documents(files: Iterable[str], sentences: str) -> list[Document]:
     from mercer.segmentation import read_paragraphs
 
-    found = []
+    documents = []
     for file in files:
         [document] = read_paragraphs("\n".join(_lines(file)), sentences=sentences)
         if not document.sentences:
             raise UsageError(f"{shown(file)}: no sentences in this file")
-        found.append(document)
-    return found
+        documents.append(document)
+    return documents
 
 
 def _texts(files: list[str], sentences: str) -> tuple[list[list[str]], list[Any]]:
@@ -361,15 +361,15 @@ def as_bio(y: list[list[str]], file: str) -> list[list[str]]:
     hint = "mercer train tagger labels token by token"
     if not is_span_labelling(y):
         raise UsageError(f"{shown(file)}: expected span tags in the last column: O, B-NAME, I-NAME and their kin", hint)
-    found = []
+    tag_lines = []
     for tags in y:
         written = ["O"] * len(tags)
         for start, end, name in spans(tags):
             if not name:
                 raise UsageError(f"{shown(file)}: expected tags with names, such as B-NP, found {tags[start]!r}", hint)
             written[start:end] = [f"B-{name}", *[f"I-{name}"] * (end - start - 1)]
-        found.append(written)
-    return found
+        tag_lines.append(written)
+    return tag_lines
 
 
 def _column_settings(width: int, file: str, name: str | None, n_bits: int) -> dict[str, Any]:
@@ -470,8 +470,8 @@ def predict(
     if as_json:
         with _writing(output) as stream:
             for batch in parts:
-                for sentence, found in zip(batch, model.predict_segments(batch), strict=True):
-                    spans = [{"start": a, "end": b, "label": label} for a, b, label in found if label != "O"]
+                for sentence, segments in zip(batch, model.predict_segments(batch), strict=True):
+                    spans = [{"start": a, "end": b, "label": label} for a, b, label in segments if label != "O"]
                     record = {"tokens": [token[0] for token in sentence], "spans": spans}
                     stream.write(json.dumps(record, ensure_ascii=False) + "\n")
         return
@@ -495,11 +495,11 @@ def _text_of(model: Segmenter, document: Document, starts: Any, lines: bool, as_
         return join_paragraphs(document.sentences, starts, lines=lines)
     p = model.boundary_marginals([document.sentences])[0].tolist()
     ends = [*starts[1:], len(document.sentences)]
-    found = [
+    paragraphs = [
         {"start": int(a), "probability": p[a], "sentences": document.sentences[a:b]}
         for a, b in zip(starts, ends, strict=True)
     ]
-    record = {"n_sentences": len(document.sentences), "starts": [int(a) for a in starts], "paragraphs": found}
+    record = {"n_sentences": len(document.sentences), "starts": [int(a) for a in starts], "paragraphs": paragraphs}
     return json.dumps(record, indent=2, ensure_ascii=False) + "\n"
 
 
@@ -598,10 +598,10 @@ def examine(model: Segmenter, path: str, file: str, top: int) -> list[Block]:
 
     sentences = [sentence for document in X for sentence in document]
     starts = [np.isin(np.arange(len(document)), places) for document, places in zip(X, y, strict=True)]
-    found = [np.isin(np.arange(len(document)), places) for document, places in zip(X, predicted, strict=True)]
+    predicted_marks = [np.isin(np.arange(len(document)), places) for document, places in zip(X, predicted, strict=True)]
     p = np.concatenate([np.asarray(q, float)[: len(d)] for q, d in zip(model.boundary_marginals(X), X, strict=True)])
     inner = np.concatenate([np.arange(len(document)) > 0 for document in X])  # the first sentence always starts one
-    truth, answer, p = (np.concatenate(values)[inner] for values in (starts, found, [p]))
+    truth, answer, p = (np.concatenate(values)[inner] for values in (starts, predicted_marks, [p]))
     if not len(truth):
         raise UsageError(f"{shown(file)}: no second sentence, so there is no boundary to decide on")
     places = np.flatnonzero(inner)
@@ -618,13 +618,13 @@ def examine(model: Segmenter, path: str, file: str, top: int) -> list[Block]:
 
 def evaluate_text(y: list[Any], predicted: list[Any], lengths: list[int], as_json: bool) -> None:
     """Precision, recall and F1 of the places where paragraphs start, and the windowed errors."""
-    found = _boundary_scores(y, predicted, lengths)
+    scores = _boundary_scores(y, predicted, lengths)
     if as_json:
-        print(json.dumps(found, indent=2))
+        print(json.dumps(scores, indent=2))
         return
     terminal.figures(
         (name.replace("_", " "), f"{value:.4f}" if isinstance(value, float) else f"{value:,}")
-        for name, value in found.items()
+        for name, value in scores.items()
     )
 
 

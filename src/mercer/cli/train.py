@@ -297,18 +297,18 @@ def _stored(
     from mercer.cli.convert import write_store
     from mercer.data.store import Store
 
-    found = Store(folder)
-    if len(found):
+    store = Store(folder)
+    if len(store):
         if file is not None:
             raise UsageError(f"{folder} is a store already", "leave FILE out to train from it, or name another folder")
     elif file is None:
         raise UsageError(f"{folder}: there is no store here", "give a FILE to make one of, or use mercer convert")
     else:
-        found = write_store(file, folder, template=template, n_bits=n_bits, quiet=quiet)
-    if found.template is None:
-        raise UsageError(f"{folder}: this store does not hold sentences of a column file; it holds {found.kind}")
-    labels = [labels for part in found for labels in part.y]
-    return folder, found, labels, found.template
+        store = write_store(file, folder, template=template, n_bits=n_bits, quiet=quiet)
+    if store.template is None:
+        raise UsageError(f"{folder}: this store does not hold sentences of a column file; it holds {store.kind}")
+    labels = [labels for part in store for labels in part.y]
+    return folder, store, labels, store.template
 
 
 @contextlib.contextmanager
@@ -352,15 +352,15 @@ def _constraints(name: ConstraintsName, y: list[list[str]], file: str) -> Constr
     from mercer.tagging import Constraints
 
     make = Constraints.bio if name is ConstraintsName.bio else Constraints.bilou
-    found = make(sorted({label for labels in y for label in labels}))
+    constraints = make(sorted({label for labels in y for label in labels}))
     for number, labels in enumerate(y, 1):
-        if not found.allows(labels):
+        if not constraints.allows(labels):
             raise UsageError(
                 f"{shown(file)}: the labels of sentence {number} break the {name.value} scheme: "
-                f"{_excerpt(labels, found)}",
+                f"{_excerpt(labels, constraints)}",
                 "leave --constraints out, or repair the labels",
             )
-    return found
+    return constraints
 
 
 def _excerpt(labels: list[str], constraints: Constraints) -> str:

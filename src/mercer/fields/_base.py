@@ -287,9 +287,9 @@ class FieldEstimator(Saved, Estimator):
     def _likelihood(self, energy: EnergyModel, theta: Any, data: Any, weights: np.ndarray | None = None) -> float:
         """The mean log-likelihood; by annealing, where no exact sum is quick, even if few chains count."""
         method = "exact" if energy.is_small() else "ais"  # type: ignore[attr-defined]
-        found = estimate(energy, theta, method, _TEMPERATURES, _CHAINS, Keys(0), self._base_data(theta))
+        log_z = estimate(energy, theta, method, _TEMPERATURES, _CHAINS, Keys(0), self._base_data(theta))
         parts = self._each_block(data, lambda rows: np.ravel(to_numpy(energy.log_density(rows, theta))))
-        return float(np.average(np.concatenate(parts).astype(np.float64), weights=weights)) - found.point
+        return float(np.average(np.concatenate(parts).astype(np.float64), weights=weights)) - log_z.point
 
     def _base_data(self, like: Any) -> Any:
         return self.feature_means_
@@ -324,20 +324,20 @@ class FieldEstimator(Saved, Estimator):
             return known
         energy, theta, means, _ = self._field()
         if energy.is_small(1 << 20):  # type: ignore[attr-defined]
-            found = estimate(energy, theta, "exact", 1, 2, Keys(0))
+            log_z = estimate(energy, theta, "exact", 1, 2, Keys(0))
         else:
             temperatures = _TEMPERATURES
             while True:
-                found = estimate(energy, theta, "ais", temperatures, _CHAINS, Keys(self._seed()), means)
+                log_z = estimate(energy, theta, "ais", temperatures, _CHAINS, Keys(self._seed()), means)
                 try:
-                    float(found)
+                    float(log_z)
                     break
                 except UnreliableEstimateError:
                     if temperatures >= _MOST_TEMPERATURES:
                         raise
                 temperatures *= 4
-        self._log_z = found
-        return found
+        self._log_z = log_z
+        return log_z
 
     def score_samples(self, X: Any) -> Any:
         """Return the log-likelihood of each row.

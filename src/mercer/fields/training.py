@@ -142,10 +142,10 @@ def _order(n: int, seed: int, epoch: int, weights: np.ndarray | None) -> np.ndar
 
 
 def _arrays(theta: Any, velocity: Any, chains: Chains) -> dict[str, np.ndarray]:
-    found = {"theta": to_numpy(theta), **chains.arrays()}
+    arrays = {"theta": to_numpy(theta), **chains.arrays()}
     if velocity is not None:
-        found["velocity"] = to_numpy(velocity)
-    return found
+        arrays["velocity"] = to_numpy(velocity)
+    return arrays
 
 
 def _check_finite(theta: Any, good: Any, schedule: Schedule) -> None:

@@ -431,5 +431,5 @@ def _lbfgs(problem: _Problem, u: np.ndarray, tol: float, max_iter: int) -> tuple
     enough = tol * max(1.0, float(np.linalg.norm(problem.gradient(problem.start()))))
     limits = {"maxiter": max_iter, "maxfun": 20 * max_iter, "maxcor": 20}
     options = {**limits, "gtol": enough / np.sqrt(len(u) or 1), "ftol": 1e-15}
-    found = minimize(problem.value, u, jac=problem.gradient, method="L-BFGS-B", options=options)
-    return found.x, int(found.nit), bool(found.success)
+    solved = minimize(problem.value, u, jac=problem.gradient, method="L-BFGS-B", options=options)
+    return solved.x, int(solved.nit), bool(solved.success)

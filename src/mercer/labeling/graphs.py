@@ -31,8 +31,8 @@ from mercer.learning.solvers import Sampled, Solver
 from mercer.learning.solvers.sampled import SAMPLED
 from mercer.learning.strength import check_strength, resolve_strength
 from mercer.structures.costs import Cost, resolve_cost
-from mercer.structures.graph import EDGE_WEIGHTS, Graph, GraphScores
 from mercer.structures.graph_inputs import GraphInputs
+from mercer.structures.graph_labels import EDGE_WEIGHTS, GraphLabels, GraphScores
 from mercer.structures.graph_search import INFERENCE
 
 __all__ = ["ApproximateInferenceWarning", "GraphLabeler"]
@@ -52,7 +52,7 @@ class GraphLabeler(StructuredEstimator):
         machine), ``"hybrid"`` a blend; see :mod:`mercer.learning`.
     inference : {"auto", "exact", "bp", "trw", "mean-field", "cuts", "expansion", "swap", "lp", "dual", "icm"}, \
 default="auto"
-        See :class:`mercer.structures.Graph`. ``inference_`` holds the choice of "auto".
+        See :class:`mercer.structures.GraphLabels`. ``inference_`` holds the choice of "auto".
     solver : str or Solver, default="auto"
         lbfgs for smooth losses (owlqn with an ℓ1 penalty), bcfw for margins, bmrm for the hybrid. For ``loss="log"``
         with infeasible sums also ``"pcd"``, ``"psmc"``, ``"cd"``, ``"smc"``, ``"tempered"``,
@@ -63,7 +63,7 @@ default="auto"
         likelihood (log, softmax-margin, hybrid); for margin losses 2 / mean ‖x‖² over the nodes, times the mean cost of
         a wrong label (see :mod:`mercer.learning.strength`). The number is kept as ``C_``.
     edge_weights : {"symmetric", "directed", "potts", "attractive", "none"}, default="symmetric"
-        Weights of pairs of neighbouring labels; see :class:`mercer.structures.Graph`. ``"none"``: a classifier of
+        Weights of pairs of neighbouring labels; see :class:`mercer.structures.GraphLabels`. ``"none"``: a classifier of
         single nodes.
     training : {"joint", "pseudo-likelihood", "piecewise"}, default="joint"
         The others are baselines that need no inference to learn; they go with ``loss="log"``.
@@ -120,7 +120,7 @@ default="auto"
     _output_form = Outputs("labels", ("token_accuracy", "sequence_accuracy"))
 
     coef_: np.ndarray
-    structure_: Graph
+    structure_: GraphLabels
     C_: float
 
     _batch_positions = _PREDICT_NODES
@@ -129,7 +129,7 @@ default="auto"
     saved = StructuredEstimator.saved | Fields(
         _labels=Nested(LabelIndex),
         n_edge_features_=Count(),
-        structure_=Nested(Graph),
+        structure_=Nested(GraphLabels),
         coef_=Floats("structure_.n_weights"),
         inference_=Text(),
         exact_=Flag(),
@@ -326,8 +326,8 @@ default="auto"
                 stacklevel=stacklevel,
             )
 
-    def _make_structure(self, n_types: int) -> Graph:
-        return Graph(
+    def _make_structure(self, n_types: int) -> GraphLabels:
+        return GraphLabels(
             len(self._labels),
             self.n_features_in_ + bool(self.bias),
             n_edge_features=self.n_edge_features_,
@@ -397,8 +397,8 @@ default="auto"
         if last is not None:
             raise ValueError("warm_start is not for examples in partitions")
         if len(survey["classes"]) < 2:
-            found = survey["classes"]
-            raise ValueError(f"need at least two different labels to learn from, found {len(found)}")
+            classes = survey["classes"]
+            raise ValueError(f"need at least two different labels to learn from, found {len(classes)}")
         self._labels = LabelIndex(survey["classes"])
         self.classes_ = self._labels.array
         self.n_features_in_, self.n_edge_features_ = survey["n_features"], survey["n_edge_features"]
@@ -431,9 +431,9 @@ default="auto"
 
         They are exact where best labellings and sums are (see ``inference_``).
         """
-        found = super().k_best(X, k)
+        outputs = super().k_best(X, k)
         self._warn_unconverged("k_best")
-        return found
+        return outputs
 
     def sample(self, X: Any, n_samples: int = 1) -> list[list[list[Any]]]:
         """Return labellings drawn from p(y | x): ``n_samples`` for each graph."""
@@ -441,15 +441,15 @@ default="auto"
 
     def log_likelihood(self, X: Any, y: Any) -> np.ndarray:
         """Return log p(y | x) of each graph (with the plan's log Z); unknown labels are summed over."""
-        found = super().log_likelihood(X, y)
+        values = super().log_likelihood(X, y)
         self._warn_unconverged("log_likelihood")
-        return found
+        return values
 
     def entropy(self, X: Any) -> np.ndarray:
         """Return the entropy of p(y | x) of each graph, in nats, as inference finds it: how unsure the model is."""
-        found = super().entropy(X)
+        entropies = super().entropy(X)
         self._warn_unconverged("entropy")
-        return found
+        return entropies
 
     def score(self, X: Any, y: Any) -> float:
         """Return the accuracy over nodes with a known label."""
@@ -500,8 +500,8 @@ default="auto"
         super()._check_state()
         structure, self.classes_ = self.structure_, self._labels.array
         n_features = self.n_features_in_ + bool(self.bias)
-        found = structure.n_labels, structure.n_features, structure.n_edge_features
-        if found != (len(self._labels), n_features, self.n_edge_features_):
+        sizes = structure.n_labels, structure.n_features, structure.n_edge_features
+        if sizes != (len(self._labels), n_features, self.n_edge_features_):
             raise ValueError("structure_ is for other labels or features than those of the model")
 
     # ------------------------------------------------------------------ parts

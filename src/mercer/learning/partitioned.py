@@ -463,12 +463,12 @@ class PartitionedRisk(Risk):
             self.loss = loss
         facts = place.lists("facts", None)
         self.sizes = [count for count, _, _ in facts]
-        found = {width for count, width, _ in facts if count}
-        if len(found) > 1:
-            raise ValueError(f"partitions have different layouts of weights: {sorted(found)}")
-        if not found:
+        layouts = {width for count, width, _ in facts if count}
+        if len(layouts) > 1:
+            raise ValueError(f"partitions have different layouts of weights: {sorted(layouts)}")
+        if not layouts:
             raise ValueError("nothing to learn from: all partitions are empty")
-        (self._n_weights,) = found
+        (self._n_weights,) = layouts
         self.partial = any(partial for _, _, partial in facts)
         self.structure: Any = getattr(shell, "structure_", None)
         if self.structure is None and hasattr(shell, "_structure"):

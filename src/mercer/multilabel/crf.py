@@ -488,7 +488,7 @@ def _climb(
         monitor.record(lambda: best[0], objective=objective(w)[0])
 
     try:
-        found = minimize(objective, w, jac=True, method="L-BFGS-B", callback=record, options={"maxiter": max_iter})
+        solved = minimize(objective, w, jac=True, method="L-BFGS-B", callback=record, options={"maxiter": max_iter})
     except KeyboardInterrupt:
         return best[0], True
-    return found.x if max_iter else w, False
+    return solved.x if max_iter else w, False

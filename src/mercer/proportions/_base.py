@@ -98,8 +98,8 @@ class Problem:
             return np.asarray(np.add.reduceat(values[: self.n_inside] * v, self.offsets[:-1]) / total)
         rows = np.repeat(np.arange(self.n_bags), self.sizes)
         average = sp.csr_matrix((v / total[rows], (rows, np.arange(self.n_inside))), shape=(self.n_bags, self.n))
-        found = average @ values
-        return np.asarray(found.toarray() if sp.issparse(found) else found)
+        averages = average @ values
+        return np.asarray(averages.toarray() if sp.issparse(averages) else averages)
 
     def shares(self, positive: np.ndarray) -> np.ndarray:
         """The share of each bag, given which instances are positive."""
@@ -406,8 +406,8 @@ class ProportionEstimator(ClassifierMixin, KernelMethod):
             if not inside.all() and default and len(seen) == n_classes:
                 self.classes_ = seen  # shares came without names: the labels give them, in their order
             elif not inside.all():
-                found, allowed = seen[~inside].tolist()[0], bags.classes.tolist()
-                raise ValueError(f"y holds {found!r}, which is not among the classes {allowed}")
+                label_seen, allowed = seen[~inside].tolist()[0], bags.classes.tolist()
+                raise ValueError(f"y holds {label_seen!r}, which is not among the classes {allowed}")
             else:
                 self.classes_ = bags.classes
         codes = np.full(n, -1)
@@ -465,8 +465,8 @@ class ProportionEstimator(ClassifierMixin, KernelMethod):
             self._keep(X, np.flatnonzero(dense.any(axis=0)))
             self.dual_coef_ = np.ascontiguousarray(dense[:, self.support_])
         for key in solutions[0].info:
-            found = [solution.info[key] for solution in solutions]
-            setattr(self, f"{key}_", found[0] if len(found) == 1 else found)
+            values = [solution.info[key] for solution in solutions]
+            setattr(self, f"{key}_", values[0] if len(values) == 1 else values)
 
     # ------------------------------------------------------------------ prediction
 

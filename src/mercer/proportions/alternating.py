@@ -448,9 +448,9 @@ class _TwoWays:
     def solve(self, labels: np.ndarray, upper: np.ndarray, tol: float, max_iter: int) -> tuple[Any, ...]:
         """See the machines."""
         if self.by_pairs:
-            found = self.machine.solve(labels, upper, tol, min(max_iter, self._FEW))
-            if found[-1]:
-                return tuple(found)
+            solved = self.machine.solve(labels, upper, tol, min(max_iter, self._FEW))
+            if solved[-1]:
+                return tuple(solved)
             self.machine, self.by_pairs = _core.machines.LinearMachine(self.rows), False
         return tuple(self.machine.solve(labels, upper, tol, max_iter))
 
@@ -460,5 +460,5 @@ class _TwoWays:
 
     def weights(self) -> np.ndarray:
         """w."""
-        found = self.machine.weights()
-        return np.asarray(self.X.T @ found).ravel() if self.by_pairs else np.asarray(found)
+        multipliers = self.machine.weights()
+        return np.asarray(self.X.T @ multipliers).ravel() if self.by_pairs else np.asarray(multipliers)

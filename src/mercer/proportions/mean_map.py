@@ -182,8 +182,8 @@ class MeanMap(ProportionEstimator):
         w, b, norm, steps = self._model(X, u, mu, share, float(offset))
         info: dict[str, Any] = {"gradient_norm": norm, "n_iter": steps}
         if space.linear:
-            found = over_class @ means.features(space)
-            info["class_means"] = np.asarray(found.toarray() if hasattr(found, "toarray") else found)
+            averages = over_class @ means.features(space)
+            info["class_means"] = np.asarray(averages.toarray() if hasattr(averages, "toarray") else averages)
         weights = space.weights_of(w)
         if self.threshold == "shares":
             scores = np.asarray(space.scores(weights)) + b

@@ -168,7 +168,7 @@ def _coarse(
     steps = ["kernel", "matching"] if method == "auto" else [method]
     if method == "auto" and not alike(judge.source.points, judge.target.points):
         steps = ["matching", "kernel"]
-    found: Found | None = None
+    ranking: Found | None = None
     used = steps[0]
     for step in steps:
         if step == "kernel":
@@ -176,16 +176,16 @@ def _coarse(
             new = best_pose(judge, poses, reach=8 * judge.r, most=4)
         else:
             new = FeatureMatching(effort=effort).search(judge)
-        best = merged(judge, found, new)
-        if best is not None and (found is None or best.evidence.score > found.evidence.score):
+        best = merged(judge, ranking, new)
+        if best is not None and (ranking is None or best.evidence.score > ranking.evidence.score):
             used = step
-        found = best
-        if found is not None and verdict(found)[0]:
+        ranking = best
+        if ranking is not None and verdict(ranking)[0]:
             break
-    if found is None:
+    if ranking is None:
         pose = check_start("centroid", source.points, target.points)
         return pose, {"method": "none", "reason": "no pose was found", "evidence": {}}
-    return finished(source, target, weights, judge, found, {"method": used})
+    return finished(source, target, weights, judge, ranking, {"method": used})
 
 
 def alike(x: np.ndarray, y: np.ndarray, tolerance: float = 0.06) -> bool:

@@ -16,8 +16,8 @@ from mercer.structures.costs import (
     resolve_cost,
 )
 from mercer.structures.enumerated import Enumerated
-from mercer.structures.graph import Graph, GraphMarginals, GraphScores
 from mercer.structures.graph_inputs import GraphInputs
+from mercer.structures.graph_labels import GraphLabels, GraphMarginals, GraphScores
 from mercer.structures.joint import Joint
 from mercer.structures.label_sets import LabelSetMarginals, LabelSets, LabelSetScores, dependent_pairs
 from mercer.structures.labels import Labels
@@ -34,8 +34,8 @@ __all__ = [
     "Cost",
     "CostMatrix",
     "Enumerated",
-    "Graph",
     "GraphInputs",
+    "GraphLabels",
     "GraphMarginals",
     "GraphScores",
     "Hamming",

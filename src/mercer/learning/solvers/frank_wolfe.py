@@ -94,13 +94,13 @@ class BCFW(Solver):
         average, weights, done, before = np.zeros(risk.n_weights), 0.0, False, 0
         if resumed is not None:
             with monitor.restoring():
-                numbers, found = resumed
-                best.resume(found, monitor.source)
-                sets.resume(part_of(found, "sets"))
+                numbers, kept_arrays = resumed
+                best.resume(kept_arrays, monitor.source)
+                sets.resume(part_of(kept_arrays, "sets"))
                 best.match(sets.dual)
                 generator_from_state(random, numbers["random"])
                 before, weights = int(numbers["passes"]), float(numbers["weights"])
-                average = array_of(found, "average", average.shape)
+                average = array_of(kept_arrays, "average", average.shape)
 
         def arrays() -> dict[str, np.ndarray]:
             return {"average": average, **best.arrays(), **named("sets", sets.arrays())}

@@ -100,15 +100,15 @@ class Subgradient(Solver):
         plain = risk.at_hand and not isinstance(risk, WeightedRisk)
         compiled = getattr(risk.structure, "subgradient", None) if plain else None
         if compiled is not None:
-            found = compiled(risk.loss, risk.X, risk.y, order, total, mass, steps)
-            if found is not None:
-                if not np.isfinite(found[0]):
+            epoch = compiled(risk.loss, risk.X, risk.y, order, total, mass, steps)
+            if epoch is not None:
+                if not np.isfinite(epoch[0]):
                     risk.oracle(total * steps.scale)  # names the example
                     raise InfeasibleError(int(order[0]))
                 # Sequences without positions take a step of their own here, so that every example has one.
                 steps.step += float((np.diff(risk.X.offsets) == 0).sum())
                 steps.scale = 1.0 / max(1.0, steps.step)
-                return float(found[1])
+                return float(epoch[1])
         offsets = 0.0
         for i in order.tolist():
             _, slope, offset = risk.oracle(total * steps.scale if steps.step else total, slice(i, i + 1))
