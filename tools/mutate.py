@@ -1,14 +1,15 @@
 """Changes single places of the code and asks whether the tests notice: found / all, and what survived.
 
     python tools/mutate.py [--python 40] [--cpp 8] [--seconds 60] [--jobs 2] [--minutes M] [--seed HEX]
-        [--at-least 0.95] [--list]
+        [--near] [--at-least 0.95] [--list]
 
 A sample of mutants is drawn over src/mercer and cpp/ by a seed that nobody chose, the hash of the current commit, which
 is printed. A mutant in Python swaps a comparison, a sign or and/or, turns a condition round, changes a number or True
 and False, or drops a ``raise``; one in C++ does the like to a line, and what includes its file is compiled again.
 Everything happens in copies of the package (build/mutate): nothing in the working tree is touched.
 
-First `reach.py` records which tests reach which block of the code, once for each file of tests. Against each mutant
+First `reach.py` records which tests reach which block of the code, once for each file of tests; with ``--near`` only
+for those that name the module of a mutant, which takes minutes instead of the time of the suite. Against each mutant
 run, until one fails or ``--seconds`` of the processor are over, the tests that reach its block or call what its C++
 file offers, nearest files and shortest tests first, then the others of the same files, slow ones last. A mutant of a
 function in Python costs nothing but these tests: they run in a fork of a process that has imported the package and
