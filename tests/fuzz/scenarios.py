@@ -117,7 +117,9 @@ def test_learners():
         while len(places := machine.wanted()):
             machine.give(np.eye(3)[places])
         machine.result()
-        machine.wanted()
+    machine = _core.machines.TubeBlocks(slope, 0.1, np.zeros(3), one, 1e-3, 50, 20)
+    machine.wanted()
+    machine.result()
     _core.bags.ascend_rows(np.eye(3), np.ones(3), np.zeros(3), np.ones(3), 1e-3, 5)
     _core.chain.hidden_marginals(
         np.zeros((2, 2)),
