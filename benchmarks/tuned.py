@@ -115,6 +115,7 @@ WITHOUT = {
         ONE_SET,
     ),
     "StructuredPredictor": "has no default: the structure is the user's",
+    "KernelizedModel": "has no default: model and kernel are the user's; see benchmarks/kernel_machines.py",
     "DependencyModel": "has no default: the outcomes are the user's",
     "KernelDependencyEstimation": "has no default: both kernels are the user's",
     "MajorityBag": "a baseline without settings",

@@ -73,6 +73,7 @@ MODELS: dict[str, str] = {
     "NystroemMap": "mercer.kernels:NystroemMap",
     "CCA": "mercer.kernel_methods:CCA",
     "IncompleteCholesky": "mercer.kernel_methods:IncompleteCholesky",
+    "KernelizedModel": "mercer.kernel_methods:KernelizedModel",
     "KernelCCA": "mercer.kernel_methods:KernelCCA",
     "KernelDependencyEstimation": "mercer.kernel_methods:KernelDependencyEstimation",
     "KernelFisher": "mercer.kernel_methods:KernelFisher",

@@ -66,6 +66,7 @@ INPUTS: dict[str, str] = {
 
 REFUSED: dict[str, str] = {
     "MaximumEntropyDiscrimination": "it wraps the model that answers: save and serve its model_",
+    "KernelizedModel": "it wraps a model, whose form of input depends on it: serve a kernel machine or a tagger",
     "StructuredPredictor": "its structure is Python code, which a model file does not hold",
     "HashAccumulator": "it sums what it was given and answers no question about new objects",
 }
