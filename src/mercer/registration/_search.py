@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass, field
 
@@ -20,8 +21,9 @@ from mercer.registration._evidence import (
     Judge,
     distinct,
 )
+from mercer.registration.result import move
 
-__all__ = ["Found", "best_pose", "merged", "refine", "verdict"]
+__all__ = ["Found", "best_pose", "challenged", "merged", "refine", "verdict"]
 
 _core_registration = _core.registration
 
@@ -33,6 +35,8 @@ class Found:
     pose: np.ndarray
     evidence: Evidence
     others: list[tuple[np.ndarray, Evidence]] = field(default_factory=list)
+    challenged: bool = False
+    """Whether the pose was compared with its turned copies."""
 
 
 def refine(judge: Judge, pose: np.ndarray, limits: list[float], step: int = 1) -> np.ndarray:
@@ -68,7 +72,56 @@ def best_pose(judge: Judge, poses: np.ndarray, *, reach: float | None = None, mo
 def merged(judge: Judge, one: Found | None, other: Found | None) -> Found | None:
     """Return the best of two searches, with all their poses that differ."""
     parts = [found for found in (one, other) if found is not None]
-    return _ranked(judge, [item for found in parts for item in [(found.pose, found.evidence), *found.others]])
+    best = _ranked(judge, [item for found in parts for item in [(found.pose, found.evidence), *found.others]])
+    if best is not None:
+        best.challenged = any(found.challenged and found.pose is best.pose for found in parts)
+    return best
+
+
+def challenged(judge: Judge, found: Found | None) -> Found | None:
+    """Compare a pose that would be certified with what a search may have missed: the same pose, turned.
+
+    Nearly symmetric shapes fit nearly as well after a half or quarter turn, and a search that met one of these poses
+    only knows no better one. The part of the source that lies on the target is turned about its principal axes, and
+    each of these poses is refined.
+    """
+    for _ in range(3):
+        if found is None or found.challenged or not verdict(found)[0]:
+            return found
+        turned = [refine(judge, pose, [4 * judge.r, 2 * judge.r], 3) for pose in _turned(judge, found.pose)]
+        rivals = [(pose, judge.evidence(pose)) for pose in turned if np.isfinite(pose).all()]
+        rivals = [
+            (pose, evidence)
+            for pose, evidence in rivals
+            if MARGIN * evidence.score > found.evidence.score and distinct(pose, found.pose, judge.centre, judge.shift)
+        ]
+        finer = [
+            refine(judge, pose, [1.5 * judge.r]) for pose, _ in sorted(rivals, key=lambda item: -item[1].score)[:3]
+        ]
+        rivals += [(pose, judge.evidence(pose)) for pose in finer if np.isfinite(pose).all()]
+        best = found.pose
+        found = _ranked(judge, [(best, found.evidence), *found.others, *rivals])
+        assert found is not None
+        found.challenged = found.pose is best
+    return found
+
+
+def _turned(judge: Judge, pose: np.ndarray) -> list[np.ndarray]:
+    """Copies of a pose, turned about the principal axes of the part of the source that lies on the target."""
+    points = judge.source.points
+    squared, _ = judge.target.nearest(move(pose, points), judge.r)
+    part = points[np.isfinite(squared)]
+    centre, d = part.mean(axis=0), judge.source.dimension
+    axes = np.linalg.svd(part - centre, full_matrices=False)[2]
+    planes = [(axes[i], axes[j]) for i, j in itertools.combinations(range(d), 2)]
+    out = []
+    for (u, v), angle in itertools.product(planes, (0.5 * math.pi, math.pi, 1.5 * math.pi)):
+        turn = np.eye(d) + (math.cos(angle) - 1) * (np.outer(u, u) + np.outer(v, v))
+        turn += math.sin(angle) * (np.outer(v, u) - np.outer(u, v))
+        about = np.eye(d + 1)
+        about[:-1, :-1], about[:-1, -1] = turn, centre - turn @ centre
+        out.append(pose @ about)
+    return out
 
 
 def _ranked(judge: Judge, refined: list[tuple[np.ndarray, Evidence]]) -> Found | None:

@@ -12,7 +12,7 @@ from mercer._validation import check_choice, check_flag, thread_count
 from mercer.data.clouds import PointCloud
 from mercer.registration._clouds import Cloud, check_pair
 from mercer.registration._evidence import MARGIN, Judge
-from mercer.registration._search import Found, best_pose, merged, verdict
+from mercer.registration._search import Found, best_pose, challenged, merged, verdict
 from mercer.registration.base import check_start, pair_radius, summary
 from mercer.registration.icp import ICP
 from mercer.registration.kernel import KernelRegistration, finished
@@ -179,7 +179,7 @@ def _coarse(
             new = best_pose(judge, poses, reach=8 * judge.r, most=4)
         else:
             new = FeatureMatching(effort=effort).search(judge)
-        best = merged(judge, found, new)
+        best = challenged(judge, merged(judge, found, new))
         if best is not None and (found is None or best.evidence.score > found.evidence.score):
             used = step
         found = best
