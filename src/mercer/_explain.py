@@ -111,7 +111,7 @@ UNEXPLAINED: dict[str, str] = {
     **dict.fromkeys(
         (
             "AdditiveMap", "BilinearEmbedding", "BinarizedAttributes", "CCA", "CirculantEmbedding",
-            "CirculantProjection", "CompactNonlinearMap", "CorrelationSelector", "EmpiricalKernelMap",
+            "CirculantProjection", "Codebook", "CompactNonlinearMap", "CorrelationSelector", "EmpiricalKernelMap",
             "FourierFeatures", "FourierMap", "Gram", "GraphletHasher", "HomogeneityAnalysis", "IncompleteCholesky",
             "IterativeQuantization", "KernelCCA", "KernelPCA", "MinMaxRescaler", "MultiSetCCA", "NystroemMap",
             "ParagraphFeatures", "PolynomialSketch", "ShiftInvariantHashing", "SpectralHashing",

@@ -46,7 +46,7 @@ MAPS = (
     "RandomFeatures", "RandomProjection", "RecordHasher", "SignProjection", "SignedHashProjection", "StringHasher",
     "ShiftInvariantHashing",
     "TextHasher", "TableEncoder", "MinMaxRescaler", "ParagraphFeatures", "SegmentStatistics", "Gram",
-    "EmpiricalKernelMap", "IncompleteCholesky", "NystroemMap", "SparseCoder", "PreImage",
+    "EmpiricalKernelMap", "IncompleteCholesky", "NystroemMap", "SparseCoder", "PreImage", "Codebook",
 )  # fmt: skip
 INNER = (
     "AttributeModeler", "BoundaryClassifier", "CategoryAttributes", "ZeroShotClassifier", "CodeClassifier",

@@ -59,6 +59,7 @@ MODELS: dict[str, str] = {
     "SparseRepresentationClassifier": "mercer.recognition:SparseRepresentationClassifier",
     "SignedHashProjection": "mercer.maps:SignedHashProjection",
     "StringHasher": "mercer.maps:StringHasher",
+    "Codebook": "mercer.maps:Codebook",
     "TableEncoder": "mercer.maps:TableEncoder",
     "TextHasher": "mercer.maps:TextHasher",
     "Segmenter": "mercer.segmentation:Segmenter",

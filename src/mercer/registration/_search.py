@@ -79,17 +79,20 @@ def merged(judge: Judge, one: Found | None, other: Found | None) -> Found | None
 
 
 def challenged(judge: Judge, found: Found | None) -> Found | None:
-    """Compare a pose that would be certified with what a search may have missed: the same pose, turned.
+    """Compare a pose that would be certified with what a search may have missed: the same pose, turned or shifted.
 
     Nearly symmetric shapes fit nearly as well after a half or quarter turn, and a search that met one of these poses
     only knows no better one. The part of the source that lies on the target is turned about its principal axes, and
-    each of these poses is refined.
+    each of these poses is refined. Where parts are missing, a straight piece can be shifted along itself, to where more
+    of it overlaps: it is shifted along the directions that its normals hold most and least, and not refined, which would
+    take it back.
     """
     for _ in range(3):
         if found is None or found.challenged or not verdict(found)[0]:
             return found
-        turned = [refine(judge, pose, [4 * judge.r, 2 * judge.r], 3) for pose in _turned(judge, found.pose)]
-        rivals = [(pose, judge.evidence(pose)) for pose in turned if np.isfinite(pose).all()]
+        turned, shifted = _copies(judge, found.pose)
+        turned = [refine(judge, pose, [4 * judge.r, 2 * judge.r], 3) for pose in turned]
+        rivals = [(pose, judge.evidence(pose)) for pose in turned + shifted if np.isfinite(pose).all()]
         rivals = [
             (pose, evidence)
             for pose, evidence in rivals
@@ -106,8 +109,8 @@ def challenged(judge: Judge, found: Found | None) -> Found | None:
     return found
 
 
-def _turned(judge: Judge, pose: np.ndarray) -> list[np.ndarray]:
-    """Copies of a pose, turned about the principal axes of the part of the source that lies on the target."""
+def _copies(judge: Judge, pose: np.ndarray) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """Copies of a pose: turned about the principal axes of the part of the source on the target, and shifted."""
     points = judge.source.points
     squared, _ = judge.target.nearest(move(pose, points), judge.r)
     part = points[np.isfinite(squared)]
@@ -121,7 +124,13 @@ def _turned(judge: Judge, pose: np.ndarray) -> list[np.ndarray]:
         about = np.eye(d + 1)
         about[:-1, :-1], about[:-1, -1] = turn, centre - turn @ centre
         out.append(pose @ about)
-    return out
+    shifted = []
+    normals = judge.source.normals[np.isfinite(squared)]
+    for axis, sign in itertools.product(np.linalg.eigh(normals.T @ normals)[1].T, (1.05, 1.5, -1.05, -1.5)):
+        along = np.eye(d + 1)
+        along[:-1, -1] = sign * judge.shift * axis
+        shifted.append(pose @ along)
+    return out, shifted
 
 
 def _ranked(judge: Judge, refined: list[tuple[np.ndarray, Evidence]]) -> Found | None:
