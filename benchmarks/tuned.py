@@ -89,7 +89,8 @@ ONE_SET = "needs a kind of data of which fewer than three public sets were at ha
 WITHOUT = {
     **dict.fromkeys(
         (
-            "CirculantProjection", "Codebook", "CompactNonlinearMap", "FourierFeatures", "PolynomialSketch", "CorrelationSelector",
+            "CirculantProjection", "Codebook", "CompactNonlinearMap", "FourierFeatures", "PolynomialSketch",
+            "CorrelationSelector",
             "GraphletHasher", "CountMinSketch", "HashAccumulator", "RandomProjection", "RecordHasher", "SparseCoder",
             "SignedHashProjection", "StringHasher", "TableEncoder", "TextHasher", "AdditiveMap", "FourierMap", "Gram",
             "NystroemMap", "CCA", "IncompleteCholesky", "KernelCCA", "KernelPCA", "MultiSetCCA", "PreImage",
