@@ -373,7 +373,7 @@ def methods(X: Any, n: int, T: int) -> dict[str, tuple[Any, list[dict[str, Any]]
     else:
         dense = {"approx": "meka", "random_state": 0}
         all_of["KernelHomogeneityAnalysis, blocks"] = KernelHomogeneityAnalysis(**dense), [{}]
-    all_of["HashedLabelSets"] = HashedLabelSets(20, random_state=0), [{"n_epochs": e} for e in (3, 10)]
+    all_of["HashedLabelSets"] = HashedLabelSets(20, random_state=0), [{"max_iter": e} for e in (3, 10)]
     all_of["OnlineJointSVM"] = OnlineJointSVM(random_state=0), [{"margin": m} for m in (1.0, 5.0, 20.0)]
     all_of["CompressedLabels"] = CompressedLabels(random_state=0), [{"alpha": a} for a in (0.1, 1.0, 10.0)]
     all_of["NeighborLabels"] = NeighborLabels(), [{"n_neighbors": k} for k in (10, 30)]

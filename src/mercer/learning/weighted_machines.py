@@ -26,7 +26,7 @@ import scipy.linalg
 import scipy.sparse as sp
 
 from mercer._validation import check_choice, check_count, check_positive
-from mercer.learning.solvers import ConvergenceWarning
+from mercer.exceptions import ConvergenceWarning
 
 __all__ = ["LinearMachines", "fit_machines"]
 

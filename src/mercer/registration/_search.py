@@ -59,10 +59,10 @@ def best_pose(judge: Judge, poses: np.ndarray, *, reach: float | None = None, mo
     rough = judge.rough(poses, reach / 2)
     # all on a third of the points, then the three best and different ones on all of them
     first = [refine(judge, poses[k], [reach, reach / 2], 3) for k in np.argsort(-rough, kind="stable")[:most]]
-    found = _ranked(judge, [(pose, judge.evidence(pose)) for pose in first if np.isfinite(pose).all()])
-    if found is None:
+    ranking = _ranked(judge, [(pose, judge.evidence(pose)) for pose in first if np.isfinite(pose).all()])
+    if ranking is None:
         return None
-    ranked = [(found.pose, found.evidence), *found.others]
+    ranked = [(ranking.pose, ranking.evidence), *ranking.others]
     last = [max(1.5 * judge.r, reach / 4), 1.5 * judge.r]
     fine = [refine(judge, pose, last) for pose, _ in ranked[:3]]
     better = [(pose, judge.evidence(pose)) for pose in fine if np.isfinite(pose).all()]
@@ -71,14 +71,14 @@ def best_pose(judge: Judge, poses: np.ndarray, *, reach: float | None = None, mo
 
 def merged(judge: Judge, one: Found | None, other: Found | None) -> Found | None:
     """Return the best of two searches, with all their poses that differ."""
-    parts = [found for found in (one, other) if found is not None]
-    best = _ranked(judge, [item for found in parts for item in [(found.pose, found.evidence), *found.others]])
+    parts = [ranking for ranking in (one, other) if ranking is not None]
+    best = _ranked(judge, [item for ranking in parts for item in [(ranking.pose, ranking.evidence), *ranking.others]])
     if best is not None:
-        best.challenged = any(found.challenged and found.pose is best.pose for found in parts)
+        best.challenged = any(ranking.challenged and ranking.pose is best.pose for ranking in parts)
     return best
 
 
-def challenged(judge: Judge, found: Found | None) -> Found | None:
+def challenged(judge: Judge, ranking: Found | None) -> Found | None:
     """Compare a pose that would be certified with what a search may have missed: the same pose, turned or shifted.
 
     Nearly symmetric shapes fit nearly as well after a half or quarter turn, and a search that met one of these poses
@@ -88,25 +88,26 @@ def challenged(judge: Judge, found: Found | None) -> Found | None:
     take it back.
     """
     for _ in range(3):
-        if found is None or found.challenged or not verdict(found)[0]:
-            return found
-        turned, shifted = _copies(judge, found.pose)
+        if ranking is None or ranking.challenged or not verdict(ranking)[0]:
+            return ranking
+        turned, shifted = _copies(judge, ranking.pose)
         turned = [refine(judge, pose, [4 * judge.r, 2 * judge.r], 3) for pose in turned]
         rivals = [(pose, judge.evidence(pose)) for pose in turned + shifted if np.isfinite(pose).all()]
         rivals = [
             (pose, evidence)
             for pose, evidence in rivals
-            if MARGIN * evidence.score > found.evidence.score and distinct(pose, found.pose, judge.centre, judge.shift)
+            if MARGIN * evidence.score > ranking.evidence.score
+            and distinct(pose, ranking.pose, judge.centre, judge.shift)
         ]
         finer = [
             refine(judge, pose, [1.5 * judge.r]) for pose, _ in sorted(rivals, key=lambda item: -item[1].score)[:3]
         ]
         rivals += [(pose, judge.evidence(pose)) for pose in finer if np.isfinite(pose).all()]
-        best = found.pose
-        found = _ranked(judge, [(best, found.evidence), *found.others, *rivals])
-        assert found is not None
-        found.challenged = found.pose is best
-    return found
+        best = ranking.pose
+        ranking = _ranked(judge, [(best, ranking.evidence), *ranking.others, *rivals])
+        assert ranking is not None
+        ranking.challenged = ranking.pose is best
+    return ranking
 
 
 def _copies(judge: Judge, pose: np.ndarray) -> tuple[list[np.ndarray], list[np.ndarray]]:
@@ -142,15 +143,15 @@ def _ranked(judge: Judge, refined: list[tuple[np.ndarray, Evidence]]) -> Found |
     return Found(*kept[0], kept[1:]) if kept else None
 
 
-def verdict(found: Found) -> tuple[bool, str, dict[str, float]]:
+def verdict(ranking: Found) -> tuple[bool, str, dict[str, float]]:
     """Whether the evidence rules out chance, and why."""
-    e = found.evidence
-    second = max((other.score for _, other in found.others), default=0.0)
+    e = ranking.evidence
+    second = max((other.score for _, other in ranking.others), default=0.0)
     margin = e.score / second if second > 0 else math.inf
     figures = {"overlap": e.overlap, "contact": e.contact, "normals": e.normals, "margin": margin, "score": e.score}
     if e.overlap < OVERLAP:
         return False, f"only {e.overlap:.1%} of the surface of the source lies on the target", figures
-    contact = CONTACT_OF_CURVES if len(found.pose) == 3 else CONTACT
+    contact = CONTACT_OF_CURVES if len(ranking.pose) == 3 else CONTACT
     if e.contact < contact or e.normals < NORMALS:
         what = f"contact {e.contact:.2f} (needs {contact}), agreement of normals {e.normals:.2f} (needs {NORMALS})"
         return False, f"the surfaces cross rather than lie on each other: {what}", figures

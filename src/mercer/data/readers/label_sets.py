@@ -84,14 +84,14 @@ def gaps(path: FilePath, header: str) -> list[tuple[int, str]]:
     format, separator = _format_of(Source(name))
     if format in ("csv", "jsonl"):
         return row_gaps(path, header, separator=separator if format == "csv" else None)
-    found: list[tuple[int, str]] = []
+    lines: list[tuple[int, str]] = []
     n = 0
     for line in read_lines(name) if format == "svmlight" else ():
         if line.split("#", 1)[0].strip():
             n += 1
         else:
-            found.append((n, line))
-    return found
+            lines.append((n, line))
+    return lines
 
 
 def _format_of(source: Source) -> tuple[str, str]:
@@ -248,12 +248,12 @@ def _set_of(name: str, number: int, text: str) -> list[str]:
     text = text.strip()
     if text.startswith("["):
         try:
-            found = json.loads(text.replace("'", '"') if '"' not in text else text)
+            labels = json.loads(text.replace("'", '"') if '"' not in text else text)
         except (ValueError, RecursionError):
-            found = None
-        if not isinstance(found, list) or not all(isinstance(label, (str, int)) for label in found):
+            labels = None
+        if not isinstance(labels, list) or not all(isinstance(label, (str, int)) for label in labels):
             raise DataFileError(name, number, f"expected a list of labels, found {text[:40]!r}")
-        return [str(label) for label in found]
+        return [str(label) for label in labels]
     separator = next((s for s in ";|," if s in text), None)
     parts = text.split(separator) if separator else [text]
     return [part.strip() for part in parts if part.strip()]
