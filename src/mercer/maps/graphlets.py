@@ -11,7 +11,6 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-
 from sklearn.base import clone
 
 from mercer import _core

@@ -84,7 +84,7 @@ def challenged(judge: Judge, ranking: Found | None) -> Found | None:
     Nearly symmetric shapes fit nearly as well after a half or quarter turn, and a search that met one of these poses
     only knows no better one. The part of the source that lies on the target is turned about its principal axes, and
     each of these poses is refined. Where parts are missing, a straight piece can be shifted along itself, to where more
-    of it overlaps: it is shifted along the directions that its normals hold most and least, and not refined, which would
+    of it overlaps: it is shifted along the eigenvectors of its normals, and not refined, which would
     take it back.
     """
     for _ in range(3):
