@@ -332,7 +332,7 @@ def _objects(X: Any, form: str) -> tuple[Any, np.ndarray | None]:
         return X.rows.matrix(int(X.offsets[0]), int(X.offsets[-1])), X.offsets - X.offsets[0]
     if isinstance(X, (str, bytes)) or not hasattr(X, "__iter__"):
         raise ValueError(f"X must be a list of sequences of objects, got {type(X).__name__}")
-    items = [item if hasattr(item, "__len__") else list(item) for item in X]
+    items: list[Any] = [item if hasattr(item, "__len__") else list(item) for item in X]
     if any(isinstance(item, (str, bytes)) for item in items):
         raise ValueError("each sequence of X must be a list of objects, got a string: split it into words or letters")
     lengths = [item.shape[0] if sp.issparse(item) else len(item) for item in items]

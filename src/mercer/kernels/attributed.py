@@ -173,8 +173,8 @@ class AttributedPaths(_Attributed):
     >>> from mercer.kernels import AttributedPaths, Gaussian
     >>> graphs = Graphs.from_edges([[(0, 1)], [(0, 1)]], node_attributes=[[[0.0], [1.0]], [[0.0], [1.1]]])
     >>> AttributedPaths(Gaussian(1.0))(graphs).round(3)
-    array([[2.271, 2.235],
-           [2.235, 2.178]])
+    array([[2.271, 2.2  ],
+           [2.2  , 2.178]])
     """
 
     def __init__(
@@ -269,8 +269,8 @@ class AttributedWalks(_Attributed):
     >>> from mercer.kernels import AttributedWalks, Gaussian
     >>> graphs = Graphs.from_edges([[(0, 1)], [(0, 1)]], node_attributes=[[[0.0], [1.0]], [[0.0], [1.1]]])
     >>> AttributedWalks(Gaussian(1.0), decay=0.5, max_length=1)(graphs).round(3)
-    array([[3.871, 3.796],
-           [3.796, 3.685]])
+    array([[3.871, 3.756],
+           [3.756, 3.685]])
     """
 
     def __init__(

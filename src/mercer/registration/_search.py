@@ -13,6 +13,7 @@ from mercer.registration._evidence import (
     CLEAR,
     CONTACT,
     CONTACT_OF_CURVES,
+    LEAD,
     MARGIN,
     NORMALS,
     OVERLAP,
@@ -37,6 +38,8 @@ class Found:
     others: list[tuple[np.ndarray, Evidence]] = field(default_factory=list)
     challenged: bool = False
     """Whether the pose was compared with its turned copies."""
+    decided: bool = False
+    """Whether its lead over all of them is beyond chance, though it may be small."""
 
 
 def refine(judge: Judge, pose: np.ndarray, limits: list[float], step: int = 1) -> np.ndarray:
@@ -74,7 +77,9 @@ def merged(judge: Judge, one: Found | None, other: Found | None) -> Found | None
     parts = [ranking for ranking in (one, other) if ranking is not None]
     best = _ranked(judge, [item for ranking in parts for item in [(ranking.pose, ranking.evidence), *ranking.others]])
     if best is not None:
-        best.challenged = any(ranking.challenged and ranking.pose is best.pose for ranking in parts)
+        same = [ranking for ranking in parts if ranking.challenged and ranking.pose is best.pose]
+        best.challenged = bool(same)
+        best.decided = any(ranking.decided for ranking in same) and len(best.others) == len(same[0].others)
     return best
 
 
@@ -88,7 +93,7 @@ def challenged(judge: Judge, ranking: Found | None) -> Found | None:
     take it back.
     """
     for _ in range(3):
-        if ranking is None or ranking.challenged or not verdict(ranking)[0]:
+        if ranking is None or ranking.challenged or not _lies(ranking):
             return ranking
         turned, shifted = _copies(judge, ranking.pose)
         turned = [refine(judge, pose, [4 * judge.r, 2 * judge.r], 3) for pose in turned]
@@ -103,11 +108,24 @@ def challenged(judge: Judge, ranking: Found | None) -> Found | None:
             refine(judge, pose, [1.5 * judge.r]) for pose, _ in sorted(rivals, key=lambda item: -item[1].score)[:3]
         ]
         rivals += [(pose, judge.evidence(pose)) for pose in finer if np.isfinite(pose).all()]
-        best = ranking.pose
-        ranking = _ranked(judge, [(best, ranking.evidence), *ranking.others, *rivals])
+        best, evidence = ranking.pose, ranking.evidence
+        whole = judge.whole(best)
+        ranking = _ranked(judge, [(best, evidence), *ranking.others, *rivals])
         assert ranking is not None
+        if whole and ranking.pose is not best and judge.lead(best, ranking.pose) > 0:
+            # scores of two samples differ by chance; distances to planes differ less
+            others = [(ranking.pose, ranking.evidence), *(item for item in ranking.others if item[0] is not best)]
+            ranking = Found(best, evidence, others)
         ranking.challenged = ranking.pose is best
+        if ranking.challenged and whole:
+            close = [pose for pose, other in ranking.others if WIDE * other.score > evidence.score]
+            ranking.decided = all(judge.lead(best, pose) >= LEAD for pose in close)
     return ranking
+
+
+def _lies(ranking: Found) -> bool:
+    """Whether the surfaces lie on each other, whatever other poses do."""
+    return verdict(Found(ranking.pose, ranking.evidence))[0]
 
 
 def _copies(judge: Judge, pose: np.ndarray) -> tuple[list[np.ndarray], list[np.ndarray]]:
@@ -156,10 +174,9 @@ def verdict(ranking: Found) -> tuple[bool, str, dict[str, float]]:
         what = f"contact {e.contact:.2f} (needs {contact}), agreement of normals {e.normals:.2f} (needs {NORMALS})"
         return False, f"the surfaces cross rather than lie on each other: {what}", figures
     needed = MARGIN if e.normals >= CLEAR else WIDE
-    if margin < needed:
+    if margin < needed and not ranking.decided:
         return False, f"another pose fits nearly as well: the margin is {margin:.2f} (needs {needed})", figures
-    return (
-        True,
-        f"contact {e.contact:.2f}, normals {e.normals:.2f}, {margin:.1f} times the score of the next pose",
-        figures,
-    )
+    lead = f"{margin:.1f} times the score of the next pose"
+    if margin < needed:
+        lead = f"both clouds cover each other, and the lead over the next pose is beyond chance ({margin:.2f} times)"
+    return True, f"contact {e.contact:.2f}, normals {e.normals:.2f}, {lead}", figures
