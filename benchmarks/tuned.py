@@ -65,6 +65,7 @@ from mercer.multilabel import (
     MultiLabelCRF,
     NeighborLabels,
     OnlineJointSVM,
+    SeparateSVM,
 )
 from mercer.online import HashedClassifier, HashedRegressor
 from mercer.proportions import (
@@ -100,7 +101,7 @@ WITHOUT = {
         MAPS,
     ),
     **dict.fromkeys(
-        ("GaussianModel", "GaussianMixtureModel", "HMMModel", "MultinomialModel", "LinearStringModel"),
+        ("GaussianModel", "GaussianMixtureModel", "MultinomialModel", "LinearStringModel"),
         "belongs to a kernel, and is fitted by it",
     ),
     **dict.fromkeys(
@@ -416,6 +417,7 @@ def labels() -> None:
     """Label sets: micro-F1."""
     models: dict[str, tuple[Any, dict[str, list[Any]]]] = {
         "OnlineJointSVM": (OnlineJointSVM(random_state=0), {"margin": [1.0, 5.0, 20.0]}),
+        "SeparateSVM": (SeparateSVM(), {"C": [0.001, 0.01, 0.1, 1.0]}),
         "CompressedLabels": (CompressedLabels(random_state=0), {"alpha": [0.1, 1.0, 10.0]}),
         "MultiLabelCRF": (MultiLabelCRF(random_state=0), {"C": [0.001, 0.01, 0.1]}),
         "KernelHomogeneityAnalysis": (KernelHomogeneityAnalysis(), {"ridge": [0.01, 0.1, 1.0]}),

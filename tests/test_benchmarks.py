@@ -159,10 +159,9 @@ PEERS: dict[str, list[tuple[str, str]]] = {
     "inference": [("pyagrum", "pyAgrum"), ("pgmpy", "pgmpy,"), ("pgmax", "PGMax"), ("maxflow", "PyMaxflow")],
     "kernels": [
         ("grakel", r"\| GraKeL \| +\d"), ("hyppo", r"\| hyppo \| +\d"), ("strkernel", r"\| strkernel \| +\d"),
-        ("strkernels", r"\| strkernels \| +\d"), ("hmmlearn", r"\| hmmlearn \|"),
+        ("strkernels", r"\| strkernels \| +\d"),
     ],
     "kernels_graphs": [("grakel", r"\dx")],
-    "kernels_sets": [("hmmlearn", r"\| hmmlearn \|")],
     "kernels_tests": [("hyppo", r"hyppo.* / ")],
     "margin": [("dlib", r"\d+\.\dx|dlib /"), ("clarabel", "Clarabel")],
     "margin_multiclass": [("liblinear", r"\dx|liblinear -s")],

@@ -67,7 +67,6 @@ from mercer.kernels import (
     GaussianMixtureModel,
     GaussianModel,
     Gram,
-    HMMModel,
     Kernel,
     Linear,
     MultinomialModel,
@@ -103,6 +102,7 @@ from mercer.multilabel import (
     MultiLabelCRF,
     NeighborLabels,
     OnlineJointSVM,
+    SeparateSVM,
 )
 from mercer.online import HashedClassifier, HashedRegressor
 from mercer.parsing import Parser, read_trees
@@ -619,6 +619,7 @@ CASES = [
     Case(lambda: KernelPCA(Gaussian(0.5), 3), unlabelled, arrays=True, same=DISTANCES | REPEATED),
     # Rows are scaled to unit length, which a constant column changes.
     Case(lambda: OnlineJointSVM(random_state=0), label_sets, arrays=True, agreement=0.8),
+    Case(lambda: SeparateSVM(), label_sets, arrays=True),
     Case(lambda: CompressedLabels(3, random_state=0), label_sets, arrays=True),
     Case(lambda: HashedLabelSets(10, random_state=0), label_sets),
     Case(lambda: NeighborLabels(5), label_sets, arrays=True, same=DISTANCES),
@@ -648,7 +649,6 @@ CASES = [
     Case(lambda: GaussianMixtureModel(2, random_state=0), unlabelled, arrays=True, takes=("three-dimensional",)),
     Case(lambda: GaussianModel(), unlabelled, arrays=True, takes=("three-dimensional",)),
     Case(lambda: Gram(Gaussian(0.5)), unlabelled, arrays=True, same=DISTANCES),
-    Case(lambda: HMMModel(n_states=2, random_state=0), strings),
     Case(lambda: MultinomialModel(), strings),
     Case(lambda: NystroemMap(Gaussian(0.5), 8, random_state=0), unlabelled, arrays=True, same=DISTANCES),
     Case(lambda: GraphLabeler(C=0.1, random_state=0), labelled_graphs),

@@ -36,6 +36,7 @@ INPUTS: dict[str, str] = {
             "SparseRepresentationClassifier", "SignedHashProjection", "AttributeRetriever", "WeakAttributes",
             "CategoryAttributes", "ZeroShotClassifier", "GaussianModel", "GaussianMixtureModel", "AdditiveMap",
             "FourierMap", "OnlineJointSVM", "CompressedLabels", "HashedLabelSets", "NeighborLabels", "MultiLabelCRF",
+            "SeparateSVM",
             "AlternatingProportionSVM", "ConvexProportionSVM", "MultipleInstanceSVM", "InverseCalibration", "MeanMap",
             "ProportionClassifier", "AttributeModeler", "ICP", "KernelRegistration", "FeatureMatching", "SoftAssign",
             "MixtureRegistration", "CoherentPointDrift", "BilinearEmbedding", "CirculantEmbedding", "SignProjection",
@@ -48,7 +49,7 @@ INPUTS: dict[str, str] = {
     ),
     "TableEncoder": "records",
     "RecordHasher": "records",
-    **dict.fromkeys(("TextHasher", "StringHasher", "LinearStringModel", "HMMModel", "MultinomialModel"), "strings"),
+    **dict.fromkeys(("TextHasher", "StringHasher", "LinearStringModel", "MultinomialModel"), "strings"),
     "GraphletHasher": "graphs",
     **dict.fromkeys(("CountMinSketch", "MajorityBag"), "names"),
     **dict.fromkeys(
@@ -92,8 +93,8 @@ _ONLY = {
     "decode": {"PreImage"},
     "log_likelihood": {"HiddenMarkovModel", "ShapePartModel", "SpatialLDA"},
     "marginals": {"ChowLiuTree", "LatentTree"},
-    "scores": {"GaussianModel", "GaussianMixtureModel", "HMMModel", "MultinomialModel"},
-    "log_prob": {"GaussianModel", "GaussianMixtureModel", "HMMModel", "MultinomialModel"},
+    "scores": {"GaussianModel", "GaussianMixtureModel", "HiddenMarkovModel", "MultinomialModel"},
+    "log_prob": {"GaussianModel", "GaussianMixtureModel", "MultinomialModel"},
 }
 """Verbs whose name other kinds use for something that takes more than new inputs."""
 _REGISTRATIONS = {
