@@ -25,6 +25,7 @@ from mercer.learning.qp.simplex import simplex_qp
 from mercer.learning.solvers import BCFW, BMRM, CuttingPlane, MarginalDual, Subgradient
 from mercer.learning.training import train
 from mercer.structures import Constraints, Enumerated, Labels
+from mercer.theory.cuts import cutting_planes_bound
 from reference.margin import COSTS, PROBLEMS, chain, enumerated, joint, labels
 from reference.problems import make_problem
 
@@ -325,6 +326,7 @@ def test_cuts_stay_below_the_bound(kind):
     R2 = 4 * max((phi**2).sum(axis=1).max() for phi in problem.features)
     delta, eps = max(c.max() for c in problem.costs), tol * optimum(kind, C)[1] / mean
     bound = math.ceil(math.log2(delta / (4 * R2 * mean))) + math.ceil(16 * R2 * mean / eps)
+    assert bound == cutting_planes_bound(mean, math.sqrt(R2), eps, delta)
     assert 0 < history["planes"][-1] <= history["passes"][-1] <= bound
 
 
