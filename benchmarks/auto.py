@@ -119,7 +119,7 @@ def one(name: str, folder: Path) -> None:
     first, *_ = figures.values()
     usual = figures.get("most frequent class") or figures["most frequent label of each word"]
     values: dict[str, Any] = {"seconds": seconds, "mercer": 100 * float(first), "most frequent": 100 * float(usual)}
-    if peer is not None:
+    if peer is not None and sized(True, False):
         rows, held_out = look_at(str(path), None, {}, True).split(0.2, 0)
         values["logistic regression"] = 100 * peer(rows, held_out, path)
     if "span F1" in figures:

@@ -55,6 +55,7 @@ PAGES = (
     "docs/results/peers.md",
     "docs/defaults.md",
     "docs/guide/census.md",
+    "docs/guide/command-line.md",
     "docs/guide/parsing.md",
     "docs/guide/promises.md",
     "docs/guide/relative-margin.md",

@@ -31,6 +31,7 @@ NUMBER = r"\d[\d.,]*"
 CLAIMS: dict[str, list[str]] = {
     "alignment": [r"score +mercer +\d+\.\d Mcells/s", r"10 best +mercer", r"hinge +bcfw", r"log +lbfgs"],
     "attributes_awa": [r"\| shares, by gradient \| \d\.\d{3} ±", r"\| default, C = 1 \| \d\.\d{3} ±"],
+    "auto": [],
     "census": [],
     "chain_crf": [r"equal .*\d s", r"ragged .*\d s"],
     "chunking": [],
