@@ -59,6 +59,7 @@ PAGES = (
     "docs/guide/parsing.md",
     "docs/guide/promises.md",
     "docs/guide/relative-margin.md",
+    "docs/guide/serving.md",
 )
 BLOCK = re.compile(r"(<!-- figures: (?!end)(.*?)-->\n)(.*?)(<!-- figures: end -->)", re.S)
 COMPARED = ("peer", "peer's", "mercer", "ratio")
