@@ -92,6 +92,7 @@ MODELS: dict[str, str] = {
     "RepresenterEstimator": "mercer.kernel_methods:RepresenterEstimator",
     "JointSVM": "mercer.multilabel:JointSVM",
     "OnlineJointSVM": "mercer.multilabel:OnlineJointSVM",
+    "SeparateSVM": "mercer.multilabel:SeparateSVM",
     "CompressedLabels": "mercer.multilabel:CompressedLabels",
     "HashedLabelSets": "mercer.multilabel:HashedLabelSets",
     "NeighborLabels": "mercer.multilabel:NeighborLabels",

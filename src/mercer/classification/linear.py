@@ -252,12 +252,12 @@ class LinearClassifier(ClassifierMixin, ScoreModel, StructuredEstimator):
         if classes is not None:
             unknown = np.setdiff1d(label_values, classes)
             if len(unknown):
-                raise ValueError(f"y holds the label {unknown[0]!r}, which is not in classes")
+                raise ValueError(f"y holds the label {unknown.tolist()[0]!r}, which is not in classes")
             label_values = np.unique(classes)
         if last is not None:
             label_values = np.union1d(label_values, last.classes_)
         if len(label_values) < 2:
-            raise ValueError(f"need at least two classes to learn from, found one class: {label_values[0]!r}")
+            raise ValueError(f"need at least two classes to learn from, found one class: {label_values.tolist()[0]!r}")
         self.classes_ = label_values
         inputs = self._with_constant(X)
         labels = np.searchsorted(label_values, y).astype(np.int32)
@@ -301,7 +301,7 @@ class LinearClassifier(ClassifierMixin, ScoreModel, StructuredEstimator):
         if last is not None:
             classes_seen = np.union1d(classes_seen, last.classes_)
         if len(classes_seen) < 2:
-            raise ValueError(f"need at least two classes to learn from, found one class: {classes_seen[0]!r}")
+            raise ValueError(f"need at least two classes to learn from, found one class: {classes_seen.tolist()[0]!r}")
         self.classes_, self.n_features_in_ = classes_seen, survey["n_features"]
         if survey["names"] is not None:
             self.feature_names_in_ = np.array(survey["names"], dtype=object)
@@ -372,7 +372,7 @@ class LinearClassifier(ClassifierMixin, ScoreModel, StructuredEstimator):
         y = column_or_1d(y)
         unknown = np.setdiff1d(y, self.classes_)
         if len(unknown):
-            raise ValueError(f"y holds the label {unknown[0]!r}, which the model does not know")
+            raise ValueError(f"y holds the label {unknown.tolist()[0]!r}, which the model does not know")
         return inputs, labels
 
     def _read_to_compare(self, X: Any, y: Any) -> tuple[Sequences, np.ndarray]:

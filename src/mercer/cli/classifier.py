@@ -65,7 +65,7 @@ class LabelHashingName(StrEnum):
     two_stage = "two-stage"
 
 
-class OptimizerName(StrEnum):
+class SolverName(StrEnum):
     """Rules of learning."""
 
     adagrad = "adagrad"
@@ -226,8 +226,8 @@ Counts = Annotated[
     CountsName,
     typer.Option(help="The value of a word that occurs c times in a text: √c, or c itself.", rich_help_panel=_FEATURES),
 ]
-Optimizer = Annotated[
-    OptimizerName,
+Solver = Annotated[
+    SolverName,
     typer.Option(
         help="adagrad: a rate for each weight. ftrl: the same with exact zeros under --l1. sgd: plain steps.",
         rich_help_panel=_LEARNING,
@@ -248,12 +248,12 @@ Rate = Annotated[
     typer.Option(
         "--learning-rate",
         metavar="X",
-        help="Default: the optimizer's.",
+        help="Default: the solver's.",
         rich_help_panel=_LEARNING,
         show_default=False,
     ),
 ]
-Passes = Annotated[
+MaxIter = Annotated[
     int | None,
     typer.Option(
         metavar="N",
@@ -326,11 +326,11 @@ def train_classifier(
             rich_help_panel=_LEARNING,
         ),
     ] = False,
-    optimizer: Optimizer = OptimizerName.adagrad,
+    solver: Solver = SolverName.adagrad,
     l1: L1 = 0.0,
     l2: L2 = None,
     learning_rate: Rate = None,
-    passes: Passes = None,
+    max_iter: MaxIter = None,
     checkpoint: CheckpointPath = None,
     jobs: Jobs = -1,
     quiet: Quiet = False,
@@ -344,7 +344,7 @@ def train_classifier(
     [bold]Examples[/bold]
       mercer train classifier mail.txt --model spam.mercer
       mercer train classifier news.csv --text title --text body --label topic --model news.mercer --ngrams 1-2
-      mercer train classifier clicks.vw.gz --model clicks.mercer --passes 3 --dev held-out.vw
+      mercer train classifier clicks.vw.gz --model clicks.mercer --max-iter 3 --dev held-out.vw
       mercer train classifier visits.jsonl --columns rest --label paid --model visits.mercer
       mercer train classifier tagged.txt --multilabel --model tags.mercer
       zcat huge.txt.gz | mercer train classifier - --format text --model m.mercer --on-error skip
@@ -354,13 +354,13 @@ def train_classifier(
     if multilabel:
         others = {
             "--loss": loss is not ClassifierLoss.log, "--label-hashing": label_hashing is not LabelHashingName.joint,
-            "--optimizer": optimizer is not OptimizerName.adagrad, "--l1": l1 != 0.0, "--l2": l2 is not None,
+            "--solver": solver is not SolverName.adagrad, "--l1": l1 != 0.0, "--l2": l2 is not None,
             "--dev": dev is not None, "--checkpoint": checkpoint is not None, "--on-error": on_error != "raise",
         }  # fmt: skip
         _train_label_sets(file, model, others, given, limit, quiet, {
-            "n_bits": n_bits, "n_epochs": 3 if passes is None else passes,
-            "rate": 0.5 if learning_rate is None else learning_rate, "hasher": _hasher(analyzer, ngrams, keep_case),
-            "n_jobs": jobs,
+            "n_bits": n_bits, "max_iter": 3 if max_iter is None else max_iter,
+            "learning_rate": 0.5 if learning_rate is None else learning_rate,
+            "hasher": _hasher(analyzer, ngrams, keep_case), "n_jobs": jobs,
         })  # fmt: skip
         return
     from mercer.online import HashedClassifier
@@ -369,11 +369,11 @@ def train_classifier(
         loss=loss.value,
         n_bits=n_bits,
         label_hashing=label_hashing.value,
-        optimizer=optimizer.value,
+        solver=solver.value,
         l1=l1,
         l2=l2,
         learning_rate=learning_rate,
-        passes="auto" if passes is None else passes,
+        max_iter="auto" if max_iter is None else max_iter,
         hasher=_hasher(analyzer, ngrams, keep_case),
         counts=counts.value,
         n_jobs=jobs,
@@ -411,7 +411,7 @@ def _train_label_sets(
         return
     terminal.figures(
         [
-            ("examples", f"{estimator.n_examples_ // settings['n_epochs']:,}, {settings['n_epochs']} times"),
+            ("examples", f"{estimator.n_examples_ // settings['max_iter']:,}, {settings['max_iter']} times"),
             ("labels", f"{len(estimator.classes_):,}"),
             ("seconds", f"{time.perf_counter() - start:.2f}"),
             ("model", f"{model} (HashedLabelSets)"),
@@ -450,11 +450,11 @@ def train_regressor(
     quantile: Annotated[
         float, typer.Option(metavar="X", help="Which quantile, between 0 and 1.", rich_help_panel=_LEARNING)
     ] = 0.5,
-    optimizer: Optimizer = OptimizerName.adagrad,
+    solver: Solver = SolverName.adagrad,
     l1: L1 = 0.0,
     l2: L2 = None,
     learning_rate: Rate = None,
-    passes: Passes = None,
+    max_iter: MaxIter = None,
     checkpoint: CheckpointPath = None,
     jobs: Jobs = -1,
     quiet: Quiet = False,
@@ -474,11 +474,11 @@ def train_regressor(
         loss=loss.value,
         quantile=quantile,
         n_bits=n_bits,
-        optimizer=optimizer.value,
+        solver=solver.value,
         l1=l1,
         l2=l2,
         learning_rate=learning_rate,
-        passes="auto" if passes is None else passes,
+        max_iter="auto" if max_iter is None else max_iter,
         hasher=_hasher(analyzer, ngrams, keep_case),
         counts=counts.value,
         n_jobs=jobs,
@@ -627,7 +627,7 @@ def _summarise(estimator: Any, dev: str | None, model: str, seconds: float) -> N
         names = [str(c) for c in estimator.classes_.tolist()]
         listed = ", ".join(names) if sum(map(len, names)) < 80 else ", ".join(names[:5]) + ", …"
         rows.append(("classes", f"{len(names):,}: {listed}"))
-        rows.append(("passes", f"{estimator.passes_:,}"))
+        rows.append(("passes", f"{estimator.n_iter_:,}"))
     rows.append(("progressive loss", f"{estimator.progressive_loss_:.6f}"))
     if classifier:
         rows.append(("progressive error", f"{progress.average_error:.4f}"))

@@ -29,6 +29,7 @@ class MethodName(StrEnum):
     views = "views"
     joint = "joint"
     online = "online"
+    separate = "separate"
     neighbors = "neighbors"
     hashed = "hashed"
 
@@ -47,6 +48,7 @@ _CLASSES = {
     "views": "KernelHomogeneityAnalysis",
     "joint": "JointSVM",
     "online": "OnlineJointSVM",
+    "separate": "SeparateSVM",
     "neighbors": "NeighborLabels",
     "hashed": "HashedLabelSets",
 }

@@ -46,9 +46,9 @@ class LabelSetTask(Task):
         return Verdict("micro-F1", f1, usual, "the most frequent label for every row", [("micro-F1", f"{f1:.4f}")])
 
     def candidates(self) -> list[dict[str, Any]]:
-        rates = [{"rate": rate, "n_epochs": epochs} for rate in (0.2, 1.0) for epochs in (3, 10)]
+        rates = [{"learning_rate": rate, "max_iter": epochs} for rate in (0.2, 1.0) for epochs in (3, 10)]
         if self.usual == "hashed":
-            return [{}, *rates, {"n_epochs": 10}]
+            return [{}, *rates, {"max_iter": 10}]
         made: list[dict[str, Any]] = [{}, {"ridge": 0.01}, {"ridge": 1.0}]
         made += [{"method": "joint", "C": C} for C in (0.1, 1.0, 10.0)]
         made += [{"method": "neighbors", "n_neighbors": k} for k in (5, 10, 20)]

@@ -46,16 +46,16 @@ from mercer.online.files import FileLearning
 
 __all__ = ["HashedLearner"]
 
-OPTIMIZERS = ("adagrad", "ftrl", "sgd")
+SOLVERS = ("adagrad", "ftrl", "sgd")
 RATES = {"adagrad": 2.5, "ftrl": 0.1, "sgd": 0.5}
 """``learning_rate=None``: chosen on the progressive loss of fifteen streams together, never for one of them."""
 
 SGD_L2 = 1e-5
 AUTO_PASSES = 16
 AUTO_VISITS = {"rows": 100_000, "documents": 6_000}
-"""``passes="auto"``: as many as visit so many rows or documents, at most 16. Chosen on five sets of rows, and on folds
-of the training parts of five sets of documents together (1,500 each): few dense columns gain from many passes, words
-from about four."""
+"""``max_iter="auto"``: passes that visit so many rows or documents, at most 16. Chosen on five sets of rows, and on
+folds of the training parts of five sets of documents together (1,500 each): few dense columns gain from many passes,
+words from about four."""
 
 _BLOCK = 1 << 20
 """Features times blocks of 16 classes between two looks at Ctrl-C: some tens of milliseconds."""
@@ -94,10 +94,10 @@ class HashedLearner(FileLearning, Saved, Estimator):
 
     loss: str
     n_bits: int
-    optimizer: str
+    solver: str
     l1: float
     l2: float | None
-    passes: int | str
+    max_iter: int | str
     n_jobs: int | None
     random_state: Any
     hasher: Any
@@ -112,14 +112,15 @@ class HashedLearner(FileLearning, Saved, Estimator):
     progress_: Progress
     input_: str
     interrupted_: bool
-    passes_: int
+    n_iter_: int
 
+    version = 2  # optimizer and passes are solver and max_iter
     saved: ClassVar[Fields] = Fields(
         model_=_Weights(),
         progress_=AsJson(Progress),
         input_=Choice("array", "hashed"),
         interrupted_=Flag(),
-        passes_=Optional(Count(1)),
+        n_iter_=Optional(Count(1)),
         file_format_=Optional(AsJson(FileFormat)),
         names_=Optional(_Names()),
         _categories=Optional(Ints(None)),
@@ -156,7 +157,7 @@ class HashedLearner(FileLearning, Saved, Estimator):
         self.__dict__.update(
             {name: value for name, value in vars(model).items() if name.endswith("_") or name[0] == "_"}
         )
-        self.passes_ = passes
+        self.n_iter_ = passes
         return self
 
     def _known_of_parts(self, place: Any) -> dict[str, Any]:
@@ -337,30 +338,29 @@ class HashedLearner(FileLearning, Saved, Estimator):
 
     def _check_parameters(self) -> dict[str, Any]:
         """The settings of the compiled model that all tasks share."""
-        check_choice("optimizer", self.optimizer, OPTIMIZERS)
+        check_choice("solver", self.solver, SOLVERS)
         n_bits = check_n_bits(self.n_bits)
-        rate = (
-            RATES[self.optimizer] if self.learning_rate is None else check_positive("learning_rate", self.learning_rate)
-        )
+        rate = RATES[self.solver] if self.learning_rate is None else check_positive("learning_rate", self.learning_rate)
         l1 = check_not_negative("l1", self.l1)
         if self.l2 is None:
-            l2 = SGD_L2 if self.optimizer == "sgd" else 0.0
+            l2 = SGD_L2 if self.solver == "sgd" else 0.0
         else:
             l2 = check_not_negative("l2", self.l2)
-        if self.optimizer == "sgd" and l2 == 0:
-            raise ValueError("optimizer='sgd' needs l2 > 0: its steps are 1 / (l2 (t + t0))")
-        if not (isinstance(self.passes, str) and self.passes == "auto"):
+        if self.solver == "sgd" and l2 == 0:
+            raise ValueError("solver='sgd' needs l2 > 0: its steps are 1 / (l2 (t + t0))")
+        if not (isinstance(self.max_iter, str) and self.max_iter == "auto"):
             try:
-                check_count("passes", self.passes)
+                check_count("max_iter", self.max_iter)
             except ValueError:
-                raise ValueError(f"passes must be 'auto' or an integer of at least 1, got {self.passes!r}") from None
+                told = f"max_iter must be 'auto' or an integer of at least 1, got {self.max_iter!r}"
+                raise ValueError(told) from None
         thread_count(self.n_jobs)
         check_count("inverse_size", self.inverse_size, 0)
         text_features(self.hasher)
         return {
             "loss": self.loss,
             "n_bits": n_bits,
-            "optimizer": self.optimizer,
+            "optimizer": self.solver,
             "rate": rate,
             "l1": l1,
             "l2": l2,
@@ -370,8 +370,8 @@ class HashedLearner(FileLearning, Saved, Estimator):
 
     def _passes(self, inputs: Inputs | None = None) -> int:
         """Return the number of passes; ``"auto"`` is one over a stream, whose length nobody knows."""
-        if not isinstance(self.passes, str):
-            return self.passes
+        if not isinstance(self.max_iter, str):
+            return self.max_iter
         if inputs is None:
             return 1
         text = isinstance(inputs, Documents) or (isinstance(inputs, Records) and inputs.documents)
@@ -574,7 +574,7 @@ class HashedLearner(FileLearning, Saved, Estimator):
         settings, arrays = given
         if check_n_bits(settings["n_bits"]) != self.n_bits:
             raise ValueError(f"the table has 2^{settings['n_bits']} weights, and n_bits is {self.n_bits}")
-        check_choice("optimizer", settings["optimizer"], OPTIMIZERS)
+        check_choice("optimizer", settings["optimizer"], SOLVERS)
         n_rows = self._n_rows(settings)
         reserve(_bytes(settings, n_rows), f"a table of {_size(settings, n_rows)}")
         self.model_ = self._new_model(settings, n_rows)

@@ -36,6 +36,7 @@ INPUTS: dict[str, str] = {
             "SparseRepresentationClassifier", "SignedHashProjection", "AttributeRetriever", "WeakAttributes",
             "CategoryAttributes", "ZeroShotClassifier", "GaussianModel", "GaussianMixtureModel", "AdditiveMap",
             "FourierMap", "OnlineJointSVM", "CompressedLabels", "HashedLabelSets", "NeighborLabels", "MultiLabelCRF",
+            "SeparateSVM",
             "AlternatingProportionSVM", "ConvexProportionSVM", "MultipleInstanceSVM", "InverseCalibration", "MeanMap",
             "ProportionClassifier", "AttributeModeler", "ICP", "KernelRegistration", "FeatureMatching", "SoftAssign",
             "MixtureRegistration", "CoherentPointDrift", "BilinearEmbedding", "CirculantEmbedding", "SignProjection",

@@ -138,7 +138,8 @@ def _table(
     indices = [sorted({place[label] for label in row}) for row in sets]
     starts = np.concatenate([[0], np.cumsum([len(row) for row in indices])])
     flat = np.array([i for row in indices for i in row], np.int64)
-    Y = sp.csr_matrix((np.ones(len(flat), np.int8), flat, starts), shape=(len(sets), len(known)))
+    # 64 bits: scikit-learn's LabelBinarizer overflows with columns of eight bits beyond 127 labels.
+    Y = sp.csr_matrix((np.ones(len(flat), np.int64), flat, starts), shape=(len(sets), len(known)))
     return MultilabelTable(X, Y, feature_names, known)
 
 
