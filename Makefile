@@ -112,9 +112,11 @@ bench-smoke: $(BENCH)/.stamp
 results: $(VENV)/.stamp-dev
 	$(BIN)/python -m benchmarks results
 
+# Tests that name the module of a mutant; MUTATE_OPTIONS= asks all that reach it, and records first what each test reaches.
 MUTANTS ?= 40
+MUTATE_OPTIONS ?= --near
 mutate: $(VENV)/.stamp-dev
-	$(BIN)/python tools/mutate.py --python $(MUTANTS) --cpp $$(($(MUTANTS) / 5))
+	$(BIN)/python tools/mutate.py --python $(MUTANTS) --cpp $$(($(MUTANTS) / 5)) $(MUTATE_OPTIONS)
 
 signatures: $(VENV)/.stamp-dev
 	$(BIN)/python tools/signatures.py --write

@@ -57,6 +57,7 @@ CLAIMS: dict[str, list[str]] = {
         r"\| classes \| hard.*\dx", r"\| many classes .*\dx", r"\| nu .*\dx", r"\| regression .*\dx",
         r"\| one class .*\dx",
     ],
+    "kernel_rows": [r"\| drawn \| 300 \| fit .*\dx", r"\| drawn \| 300 \| predict .*\dx", r"\| 300 \| memory .*\dx"],
     "kernels": [
         r"\| Gaussian Gram.*x \|", r"\| spectrum k = 3", r"\| subset trees, ", r"\| shortest path, \d+ x generated",
         r"\| HSIC, n = 60", r"\| words, 30 texts", r"exponent -?\d",
