@@ -100,7 +100,7 @@ WITHOUT = {
         MAPS,
     ),
     **dict.fromkeys(
-        ("GaussianModel", "GaussianMixtureModel", "HMMModel", "MultinomialModel", "LinearStringModel"),
+        ("GaussianModel", "GaussianMixtureModel", "MultinomialModel", "LinearStringModel"),
         "belongs to a kernel, and is fitted by it",
     ),
     **dict.fromkeys(

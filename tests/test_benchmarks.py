@@ -57,6 +57,7 @@ CLAIMS: dict[str, list[str]] = {
         r"\| classes \| hard.*\dx", r"\| many classes .*\dx", r"\| nu .*\dx", r"\| regression .*\dx",
         r"\| one class .*\dx",
     ],
+    "kernel_rows": [r"\| drawn \| 300 \| fit .*\dx", r"\| drawn \| 300 \| predict .*\dx", r"\| 300 \| memory .*\dx"],
     "kernels": [
         r"\| Gaussian Gram.*x \|", r"\| spectrum k = 3", r"\| subset trees, ", r"\| shortest path, \d+ x generated",
         r"\| HSIC, n = 60", r"\| words, 30 texts", r"exponent -?\d",
@@ -159,10 +160,9 @@ PEERS: dict[str, list[tuple[str, str]]] = {
     "inference": [("pyagrum", "pyAgrum"), ("pgmpy", "pgmpy,"), ("pgmax", "PGMax"), ("maxflow", "PyMaxflow")],
     "kernels": [
         ("grakel", r"\| GraKeL \| +\d"), ("hyppo", r"\| hyppo \| +\d"), ("strkernel", r"\| strkernel \| +\d"),
-        ("strkernels", r"\| strkernels \| +\d"), ("hmmlearn", r"\| hmmlearn \|"),
+        ("strkernels", r"\| strkernels \| +\d"),
     ],
     "kernels_graphs": [("grakel", r"\dx")],
-    "kernels_sets": [("hmmlearn", r"\| hmmlearn \|")],
     "kernels_tests": [("hyppo", r"hyppo.* / ")],
     "margin": [("dlib", r"\d+\.\dx|dlib /"), ("clarabel", "Clarabel")],
     "margin_multiclass": [("liblinear", r"\dx|liblinear -s")],

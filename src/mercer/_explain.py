@@ -126,7 +126,7 @@ UNEXPLAINED: dict[str, str] = {
     ),
     **dict.fromkeys(
         (
-            "BoltzmannMachine", "ChowLiuTree", "GaussianMixtureModel", "GaussianModel", "HMMModel", "LatentTree",
+            "BoltzmannMachine", "ChowLiuTree", "GaussianMixtureModel", "GaussianModel", "LatentTree",
             "MultinomialModel", "NgramModel", "RBM", "ShapePartModel", "SpatialLDA",
         ),
         _DENSITY,

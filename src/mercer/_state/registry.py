@@ -65,7 +65,6 @@ MODELS: dict[str, str] = {
     "Segmenter": "mercer.segmentation:Segmenter",
     "GaussianModel": "mercer.kernels:GaussianModel",
     "GaussianMixtureModel": "mercer.kernels:GaussianMixtureModel",
-    "HMMModel": "mercer.kernels:HMMModel",
     "MultinomialModel": "mercer.kernels:MultinomialModel",
     "AdditiveMap": "mercer.kernels:AdditiveMap",
     "FourierMap": "mercer.kernels:FourierMap",

@@ -22,7 +22,7 @@ from mercer.kernels.discrete import Delta
 from mercer.kernels.gram import Gram
 from mercer.kernels.graphs import Graphlet, ShortestPath, WeisfeilerLehman
 from mercer.kernels.model_kernels import Fisher, ProbabilityProduct
-from mercer.kernels.models import GaussianMixtureModel, GaussianModel, HMMModel, MultinomialModel
+from mercer.kernels.models import GaussianMixtureModel, GaussianModel, MultinomialModel
 from mercer.kernels.nodes import Diffusion, RegularizedLaplacian, neighbor_graph
 from mercer.kernels.rational import Rational
 from mercer.kernels.rkhs import (
@@ -92,7 +92,6 @@ __all__ = [
     "GaussianModel",
     "Gram",
     "Graphlet",
-    "HMMModel",
     "HistogramIntersection",
     "Intersection",
     "Jaccard",

@@ -49,7 +49,7 @@ INPUTS: dict[str, str] = {
     ),
     "TableEncoder": "records",
     "RecordHasher": "records",
-    **dict.fromkeys(("TextHasher", "StringHasher", "LinearStringModel", "HMMModel", "MultinomialModel"), "strings"),
+    **dict.fromkeys(("TextHasher", "StringHasher", "LinearStringModel", "MultinomialModel"), "strings"),
     "GraphletHasher": "graphs",
     **dict.fromkeys(("CountMinSketch", "MajorityBag"), "names"),
     **dict.fromkeys(
@@ -91,8 +91,8 @@ _ONLY = {
     "decode": {"PreImage"},
     "log_likelihood": {"HiddenMarkovModel", "ShapePartModel", "SpatialLDA"},
     "marginals": {"ChowLiuTree", "LatentTree"},
-    "scores": {"GaussianModel", "GaussianMixtureModel", "HMMModel", "MultinomialModel"},
-    "log_prob": {"GaussianModel", "GaussianMixtureModel", "HMMModel", "MultinomialModel"},
+    "scores": {"GaussianModel", "GaussianMixtureModel", "HiddenMarkovModel", "MultinomialModel"},
+    "log_prob": {"GaussianModel", "GaussianMixtureModel", "MultinomialModel"},
 }
 """Verbs whose name other kinds use for something that takes more than new inputs."""
 _REGISTRATIONS = {
