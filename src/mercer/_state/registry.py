@@ -15,8 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from mercer._state.container import ModelFileError, Path, read_file, write_file
-from mercer._state.limits import TooLargeError, budget, default_budget
+from mercer._state.container import Path, read_file, write_file
+from mercer._state.limits import budget, default_budget
+from mercer.exceptions import ModelFileError, TooLargeError
 
 __all__ = ["CODECS", "MODELS", "RUN_SETTINGS", "class_of", "kind_of", "load", "save"]
 
@@ -59,12 +60,12 @@ MODELS: dict[str, str] = {
     "SparseRepresentationClassifier": "mercer.recognition:SparseRepresentationClassifier",
     "SignedHashProjection": "mercer.maps:SignedHashProjection",
     "StringHasher": "mercer.maps:StringHasher",
+    "Codebook": "mercer.maps:Codebook",
     "TableEncoder": "mercer.maps:TableEncoder",
     "TextHasher": "mercer.maps:TextHasher",
     "Segmenter": "mercer.segmentation:Segmenter",
     "GaussianModel": "mercer.kernels:GaussianModel",
     "GaussianMixtureModel": "mercer.kernels:GaussianMixtureModel",
-    "HMMModel": "mercer.kernels:HMMModel",
     "MultinomialModel": "mercer.kernels:MultinomialModel",
     "AdditiveMap": "mercer.kernels:AdditiveMap",
     "FourierMap": "mercer.kernels:FourierMap",
@@ -73,6 +74,7 @@ MODELS: dict[str, str] = {
     "NystroemMap": "mercer.kernels:NystroemMap",
     "CCA": "mercer.kernel_methods:CCA",
     "IncompleteCholesky": "mercer.kernel_methods:IncompleteCholesky",
+    "KernelizedModel": "mercer.kernel_methods:KernelizedModel",
     "KernelCCA": "mercer.kernel_methods:KernelCCA",
     "KernelDependencyEstimation": "mercer.kernel_methods:KernelDependencyEstimation",
     "KernelFisher": "mercer.kernel_methods:KernelFisher",
@@ -91,6 +93,7 @@ MODELS: dict[str, str] = {
     "RepresenterEstimator": "mercer.kernel_methods:RepresenterEstimator",
     "JointSVM": "mercer.multilabel:JointSVM",
     "OnlineJointSVM": "mercer.multilabel:OnlineJointSVM",
+    "SeparateSVM": "mercer.multilabel:SeparateSVM",
     "CompressedLabels": "mercer.multilabel:CompressedLabels",
     "HashedLabelSets": "mercer.multilabel:HashedLabelSets",
     "NeighborLabels": "mercer.multilabel:NeighborLabels",

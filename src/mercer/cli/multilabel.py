@@ -10,7 +10,7 @@ import typer
 
 from mercer.cli import terminal
 from mercer.cli.columns import check_writable, shown
-from mercer.cli.errors import Mistake
+from mercer.cli.errors import UsageError
 from mercer.cli.promises import promised
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ class MethodName(StrEnum):
     views = "views"
     joint = "joint"
     online = "online"
+    separate = "separate"
     neighbors = "neighbors"
     hashed = "hashed"
 
@@ -47,6 +48,7 @@ _CLASSES = {
     "views": "KernelHomogeneityAnalysis",
     "joint": "JointSVM",
     "online": "OnlineJointSVM",
+    "separate": "SeparateSVM",
     "neighbors": "NeighborLabels",
     "hashed": "HashedLabelSets",
 }
@@ -217,7 +219,7 @@ def _compared(model: Any, file: str, labels: str | None) -> tuple[Any, Any, Any]
     import numpy as np
     import scipy.sparse as sp
 
-    from mercer.multilabel._labels import _rows_of
+    from mercer.multilabel._labels import indicator_rows
 
     if getattr(model, "input_", "") == "documents":
         truth, p, strange = model._labelled_file(file)
@@ -228,8 +230,8 @@ def _compared(model: Any, file: str, labels: str | None) -> tuple[Any, Any, Any]
     known = [[name for name in row if name in place] for row in table.label_sets()]
     strange = sorted({name for row in table.label_sets() for name in row} - set(place))
     _say_strange(strange)
-    truth = _rows_of(known, place, len(place), strict=True)
-    given = _rows_of(model.predict(table.X), place, len(place), strict=True)
+    truth = indicator_rows(known, place, len(place), strict=True)
+    given = indicator_rows(model.predict(table.X), place, len(place), strict=True)
     return truth, given, np.asarray(model.predict_proba(table.X), float)
 
 
@@ -244,4 +246,4 @@ def _read(file: str, labels: str | None, n_features: int | None) -> Any:
     try:
         return read_multilabel(file, labels, n_features=n_features)
     except FileNotFoundError as error:
-        raise Mistake(f"{shown(file)}: no such file") from error
+        raise UsageError(f"{shown(file)}: no such file") from error

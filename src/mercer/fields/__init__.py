@@ -4,11 +4,11 @@ A field gives every state x the probability exp(θ·φ(x)) / Z(θ), where Z sums
 gradient needs an expectation under the model, which :mod:`~mercer.fields.learners` estimate in ten ways.
 """
 
+from mercer.exceptions import DivergedError, UnreliableEstimateError
 from mercer.fields.boltzmann import BoltzmannMachine
-from mercer.fields.partition import LogPartition, UnreliableEstimateError, log_partition
+from mercer.fields.partition import LogPartition, log_partition
 from mercer.fields.parts import ShapeClassifier, ShapePartModel, SpatialLDA
 from mercer.fields.rbm import RBM
-from mercer.fields.training import DivergedError
 from mercer.learning import learners
 
 __all__ = [

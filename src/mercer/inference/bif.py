@@ -32,10 +32,10 @@ class _Reader:
         text = Path(path).read_text(encoding="utf-8", errors="replace")
         self.tokens: list[tuple[str, int]] = []
         line, done = 1, 0
-        for found in _TOKEN.finditer(text):
-            line += text.count("\n", done, found.start())
-            done = found.start()
-            token = found.group()
+        for match in _TOKEN.finditer(text):
+            line += text.count("\n", done, match.start())
+            done = match.start()
+            token = match.group()
             if not token.startswith(("//", "/*")):
                 self.tokens.append((token, line))
         self.next = 0
@@ -61,9 +61,9 @@ class _Reader:
         return self.tokens[self.next - 1][0]
 
     def expect(self, token: str) -> None:
-        found = self.take(repr(token))
-        if found != token:
-            raise self.fail(f"expected {token!r}, found {found!r}")
+        token_read = self.take(repr(token))
+        if token_read != token:
+            raise self.fail(f"expected {token!r}, found {token_read!r}")
 
     def name(self, what: str) -> str:
         token = self.take(what)
@@ -73,13 +73,13 @@ class _Reader:
 
     def names(self, end: str, what: str) -> list[str]:
         """Names up to ``end``, with or without commas between them."""
-        found: list[str] = []
+        listed: list[str] = []
         while self.peek() != end:
-            if found and self.peek() == ",":
+            if listed and self.peek() == ",":
                 self.take("','")
-            found.append(self.name(what))
+            listed.append(self.name(what))
         self.expect(end)
-        return found
+        return listed
 
     def numbers(self) -> np.ndarray:
         values = []
@@ -170,18 +170,18 @@ class _Reader:
         while self.peek() != "}":
             if self.skip_property():
                 continue
-            found = self.take("a row of the table")
-            if found == "table":
+            word = self.take("a row of the table")
+            if word == "table":
                 table[...] = self.whole(name, parents, shape)
-            elif found == "default":
+            elif word == "default":
                 default = self.row(name)
-            elif found == "(":
+            elif word == "(":
                 place = tuple(
                     self.state(v, s) for v, s in self.zipped(name, parents, self.names(")", "the state of a parent"))
                 )
                 table[place] = self.row(name)
             else:
-                raise self.fail(f"expected table, default or the states of the parents in parentheses, found {found!r}")
+                raise self.fail(f"expected table, default or the states of the parents in parentheses, found {word!r}")
         self.expect("}")
         empty = np.isnan(table).any(axis=-1)
         if empty.any() and default is not None:

@@ -21,10 +21,10 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from mercer import _core
 from mercer._validation import check_choice, check_count, check_positive, thread_count
+from mercer.exceptions import ConvergenceWarning
 from mercer.inference.diagnostics import ChainMarginals, effective_sample_size, r_hat
 from mercer.inference.graph import CompiledGraph
 from mercer.inference.registry import _factor_graph, best_states, register

@@ -17,12 +17,13 @@ from mercer.kernels.algebra import (
     Translated,
 )
 from mercer.kernels.approximations import AdditiveMap, FourierMap, NystroemMap
+from mercer.kernels.attributed import AttributedPaths, AttributedWalks, HashedAttributes
 from mercer.kernels.base import Kernel
 from mercer.kernels.discrete import Delta
 from mercer.kernels.gram import Gram
 from mercer.kernels.graphs import Graphlet, ShortestPath, WeisfeilerLehman
 from mercer.kernels.model_kernels import Fisher, ProbabilityProduct
-from mercer.kernels.models import GaussianMixtureModel, GaussianModel, HMMModel, MultinomialModel
+from mercer.kernels.models import GaussianMixtureModel, GaussianModel, MultinomialModel
 from mercer.kernels.nodes import Diffusion, RegularizedLaplacian, neighbor_graph
 from mercer.kernels.rational import Rational
 from mercer.kernels.rkhs import (
@@ -72,6 +73,8 @@ __all__ = [
     "ANOVA",
     "AdditiveMap",
     "AllSubstrings",
+    "AttributedPaths",
+    "AttributedWalks",
     "BSpline",
     "Centered",
     "ChiSquared",
@@ -92,7 +95,7 @@ __all__ = [
     "GaussianModel",
     "Gram",
     "Graphlet",
-    "HMMModel",
+    "HashedAttributes",
     "HistogramIntersection",
     "Intersection",
     "Jaccard",

@@ -3,9 +3,8 @@
 GaussianModel            ∇ = (x − μ, (x − m)(x − m)ᵀ − E …)    natural parameters, the fitted mean m as the origin
 MultinomialModel         ∇_v = count_v − length · p_v          p = softmax θ
 GaussianMixtureModel     ∇ = (γ_k − w_k, γ_k P_k (x − μ_k), ½ γ_k (Σ_k − (x − μ_k)(x − μ_k)ᵀ))      w = softmax θ; μ; P = Σ⁻¹
-HMMModel                 ∇ = expected counts − expected visits × probability                        all rows softmax θ
 
-γ are responsibilities. Every model has ``fit``, ``log_prob``, ``scores``, its ``parameters`` θ as one vector and ``at(θ)``,
+γ are responsibilities. `mercer.markov.HiddenMarkovModel` is a model of sequences. Every model has ``fit``, ``log_prob``, ``scores``, its ``parameters`` θ as one vector and ``at(θ)``,
 the model with other parameters, so that ∂ log_prob / ∂θ can be checked. A symmetric matrix enters θ by its diagonal and its
 upper triangle times √2: inner products of such vectors are those of the matrices.
 """  # noqa: E501
@@ -20,19 +19,16 @@ from typing import Any
 import numpy as np
 import scipy.linalg as sla
 import scipy.sparse as sp
-from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
 
-from mercer import _core
-from mercer._em import Run, is_over, of_counts, pair_counts, race, random_counts
 from mercer._estimator import Estimator
 from mercer._state.saved import Fields, Floats, Nested, Objects, OnlyInside, Saved
 from mercer._validation import check_choice, check_count, check_positive, check_sparse, used_examples
+from mercer.exceptions import ConvergenceWarning
 from mercer.kernels.approximations import chosen_objects
 
-__all__ = ["GaussianMixtureModel", "GaussianModel", "HMMModel", "MultinomialModel"]
-
-_MOVES_HELD = 1 << 22  # expected moves of single positions that are held at a time
+__all__ = ["GaussianMixtureModel", "GaussianModel", "MultinomialModel"]
 
 
 # ---------------------------------------------------------------------------------------------------- shared
@@ -419,8 +415,8 @@ class Alphabet(Saved):
     @classmethod
     def of(cls, X: Sequence[Any]) -> Alphabet:
         """All symbols of sequences, in order."""
-        found = {symbol for x in X for symbol in x}
-        return cls(sorted(found, key=lambda symbol: (isinstance(symbol, str), type(symbol).__name__, symbol)))
+        symbols = {symbol for x in X for symbol in x}
+        return cls(sorted(symbols, key=lambda symbol: (isinstance(symbol, str), type(symbol).__name__, symbol)))
 
     def __len__(self) -> int:
         return len(self.symbols)
@@ -444,7 +440,7 @@ class Alphabet(Saved):
 
 
 def _sequences(X: Any) -> list[Any]:
-    found = []
+    sequences = []
     for i, x in enumerate(X):
         if isinstance(x, np.ndarray):
             if x.ndim != 1:
@@ -452,8 +448,8 @@ def _sequences(X: Any) -> list[Any]:
             x = x.tolist()
         if not hasattr(x, "__len__") or isinstance(x, (dict, set, frozenset)):
             raise ValueError(f"sequence {i} must be a string or a list of symbols, got {type(x).__name__}")
-        found.append(x)
-    return found
+        sequences.append(x)
+    return sequences
 
 
 class MultinomialModel(_Model):
@@ -673,7 +669,7 @@ class GaussianMixtureModel(_Model):
         """The mean log-likelihood and the parameters of a run, begun and stopped as scikit-learn does."""
         from sklearn.cluster import KMeans
 
-        found = KMeans(self.n_components, n_init=1, random_state=random).fit(rows, sample_weight=weights)
+        clustering = KMeans(self.n_components, n_init=1, random_state=random).fit(rows, sample_weight=weights)
         value = -np.inf
 
         def maximise(gamma: np.ndarray) -> None:
@@ -686,7 +682,7 @@ class GaussianMixtureModel(_Model):
             self.means_ = np.array([mean for mean, _ in fitted])
             self.covariances_ = np.array([covariance for _, covariance in fitted])
 
-        maximise(np.eye(self.n_components)[found.labels_])
+        maximise(np.eye(self.n_components)[clustering.labels_])
         for _ in range(max_iter):
             joint = self._joint(rows)
             before, value = value, float(np.average(np.logaddexp.reduce(joint, axis=1), weights=weights))
@@ -775,318 +771,3 @@ class GaussianMixtureModel(_Model):
     def _rows(self, X: Any) -> tuple[np.ndarray, np.ndarray | None]:
         self._require("weights_")
         return _of_width(X, self.means_.shape[1])
-
-
-# ---------------------------------------------------------------------------------------------------- hidden Markov
-
-
-class HMMModel(_Model):
-    """A hidden Markov model of sequences of symbols, given or fitted by the Baum-Welch algorithm.
-
-    p(x) = Σ_s initial[s₀] Π_t transitions[s_{t−1}, s_t] Π_t emissions[s_t, x_t]; the empty sequence has p = 1. θ are
-    the logarithms of all probabilities, each row a softmax, and the score of an entry is its expected number of uses
-    given x minus the expected visits of its row times its probability (forward-backward). Sequences may have any
-    lengths; all are worked on together, position by position.
-
-    Parameters
-    ----------
-    initial, transitions, emissions : arrays of shapes (S,), (S, S), (S, V), optional
-        Probabilities, all three or none. If given, the model needs no fit, and ``fit`` starts from them.
-    alphabet : sequence of V symbols, optional
-        By default 0 … V − 1 for given emissions, else the symbols of the sequences that the model is fitted to.
-    n_states : int, default=2
-        S, where no probabilities are given.
-    smoothing : float, default=0.01
-        Pseudo-count of every initial state, transition and emission in ``fit``.
-    max_iter : int, default=300
-        Iterations of a start. A run that reaches it warns.
-    tol : float, default=1e-4
-        ``fit`` stops when the objective is estimated to rise by less than ``tol`` times its rise so far.
-    n_init : int, default=12
-        Starts: clusters of symbols and of positions by what is around them, and random parameters, in turn. Each runs
-        20 iterations, half of them until convergence, and the one with the highest objective is taken.
-    random_state : int, RandomState or None, default=None
-        Of the starts.
-
-    Attributes
-    ----------
-    initial_, transitions_, emissions_ : the probabilities
-    alphabet_ : list of symbols
-    history_ : list of float
-        The objective of ``fit``, the log-likelihood plus the log-prior of the pseudo-counts: it never falls.
-    sample_ : what the model was fitted to
-
-    Examples
-    --------
-    >>> from mercer.kernels import HMMModel
-    >>> model = HMMModel([0.5, 0.5], [[0.9, 0.1], [0.2, 0.8]], [[0.7, 0.3], [0.1, 0.9]], alphabet="ab")
-    >>> model.log_prob(["a", "ab"]).round(4)
-    array([-0.9163, -1.8018])
-    >>> model.scores(["ab"]).shape     # 2 + 4 + 4
-    (1, 10)
-    """
-
-    saved = _Model.saved | Fields(
-        initial_=Floats(None),
-        transitions_=Floats("initial_", "initial_"),
-        emissions_=Floats("initial_", "_symbols"),
-        _symbols=Nested(Alphabet),
-    )
-    initial_: np.ndarray
-    transitions_: np.ndarray
-    emissions_: np.ndarray
-
-    def __init__(
-        self,
-        initial: Any = None,
-        transitions: Any = None,
-        emissions: Any = None,
-        alphabet: Sequence[Any] | None = None,
-        n_states: int = 2,
-        smoothing: float = 0.01,
-        max_iter: int = 300,
-        tol: float = 1e-4,
-        n_init: int = 12,
-        random_state: Any = None,
-    ) -> None:
-        self.initial = initial
-        self.transitions = transitions
-        self.emissions = emissions
-        self.alphabet = alphabet
-        self.n_states = n_states
-        self.smoothing = smoothing
-        self.max_iter = max_iter
-        self.tol = tol
-        self.n_init = n_init
-        self.random_state = random_state
-
-    # ------------------------------------------------------------------ fitting
-
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> HMMModel:
-        """Fit by Baum's and Welch's algorithm over sequences.
-
-        Parameters
-        ----------
-        X : collection of n objects
-        y : ignored
-        sample_weight : array of n numbers of at least 0, optional
-            An object of weight 2 counts as two; one of weight 0 is left out.
-
-        Returns
-        -------
-        self : HMMModel
-        """
-        _not_negative("smoothing", self.smoothing)
-        _not_negative("tol", self.tol)
-        X, weights = _weighted_objects(X, sample_weight)
-        X = _sequences(X)
-        if not any(len(x) for x in X):
-            raise ValueError("X holds no symbols")
-        seed = check_random_state(self.random_state).randint(2**31)
-        random = np.random.default_rng(seed)
-        max_iter, n_init = check_count("max_iter", self.max_iter), check_count("n_init", self.n_init)
-        if not self._given():
-            self._set_alphabet(Alphabet.of(X) if self.alphabet is None else Alphabet(self.alphabet))
-        else:
-            self._start_from_given()
-        offsets, codes = self._symbols.encode(X)
-
-        def begin(turn: int) -> Run:
-            if not self._given():
-                self._start(offsets, codes, turn, random)
-            return Run((self.initial_, self.transitions_, self.emissions_))
-
-        best = race(
-            1 if self._given() else n_init, begin,
-            lambda run, most: self._baum_welch(offsets, codes, run, most, weights), max_iter, self.tol,
-        )  # fmt: skip
-        self.history_ = best.objective
-        self.initial_, self.transitions_, self.emissions_ = best.parameters
-        if not best.converged:
-            message = f"HMMModel did not converge in {self.max_iter} iterations: raise max_iter"
-            warnings.warn(message, ConvergenceWarning, stacklevel=2)
-        self.sample_ = X
-        return self
-
-    def _baum_welch(
-        self, offsets: np.ndarray, codes: np.ndarray, run: Run, max_iter: int, weights: np.ndarray | None = None
-    ) -> Run:
-        """Raise the objective from where a run is, until it converges or has made ``max_iter`` iterations."""
-        while not run.converged and len(run.objective) < max_iter:
-            self.initial_, self.transitions_, self.emissions_ = run.parameters
-            each = weights is not None
-            used = _Expected(self.initial_, self.transitions_, self.emissions_, offsets, codes, each)
-            self._no_impossible(used.log_prob)
-            if weights is not None:
-                used.weigh(weights, offsets)
-            run.objective.append(float(used.log_prob.sum()) + self._log_prior())
-            run.converged = is_over(run.objective, self.tol)
-            if not run.converged:
-                emitted = used.symbol_totals(codes, len(self._symbols))
-                run.parameters = tuple(_shares(counts + self.smoothing) for counts in (used.first, used.moves, emitted))
-        return run
-
-    def _start(self, offsets: np.ndarray, codes: np.ndarray, turn: int, random: np.random.Generator) -> None:
-        S, V = check_count("n_states", self.n_states), len(self._symbols)
-        N = len(codes)
-        matrix = sp.csr_matrix((np.ones(N), codes, np.arange(N + 1)), shape=(N, V))
-        responsibilities = of_counts(matrix, offsets, S, turn, random)
-        if responsibilities is None:
-            self.initial_, self.transitions_ = random.dirichlet(np.ones(S)), random.dirichlet(np.ones(S), size=S)
-            emitted = random_counts(np.bincount(codes, minlength=V).astype(float), S, random).T
-        else:
-            first, moves = pair_counts(responsibilities, offsets)
-            self.initial_, self.transitions_ = _shares(first + self.smoothing), _shares(moves + self.smoothing)
-            emitted = (matrix.T @ responsibilities).T
-        self.emissions_ = _shares(emitted + self.smoothing)
-
-    def _log_prior(self) -> float:
-        if self.smoothing == 0:
-            return 0.0
-        return float(self.smoothing * sum(_log(p).sum() for p in (self.initial_, self.transitions_, self.emissions_)))
-
-    # ------------------------------------------------------------------ given probabilities
-
-    def _given(self) -> bool:
-        given = [part is not None for part in (self.initial, self.transitions, self.emissions)]
-        if any(given) and not all(given):
-            raise ValueError("give initial, transitions and emissions, or none of them")
-        return all(given)
-
-    def _start_from_given(self) -> None:
-        initial = np.array(self.initial, np.float64)
-        transitions = np.array(self.transitions, np.float64)
-        emissions = np.array(self.emissions, np.float64)
-        S = initial.size
-        if initial.shape != (S,) or transitions.shape != (S, S) or emissions.ndim != 2 or len(emissions) != S:
-            raise ValueError(
-                "initial, transitions and emissions must have shapes (S,), (S, S) and (S, V), got "
-                f"{initial.shape}, {transitions.shape} and {emissions.shape}"
-            )
-        for name, part in (("initial", initial), ("transitions", transitions), ("emissions", emissions)):
-            if not (np.isfinite(part).all() and (part >= 0).all() and np.allclose(part.sum(axis=-1), 1.0, atol=1e-6)):
-                raise ValueError(f"{name} must hold probabilities, each row with the sum 1")
-        V = emissions.shape[1]
-        if self.alphabet is not None and len(self.alphabet) != V:
-            raise ValueError(f"alphabet has {len(self.alphabet)} symbols, emissions have {V} columns")
-        self._set_alphabet(Alphabet(range(V) if self.alphabet is None else self.alphabet))
-        self.initial_, self.transitions_, self.emissions_ = map(_shares, (initial, transitions, emissions))
-
-    def _set_alphabet(self, symbols: Alphabet) -> None:
-        self._symbols = symbols
-        self.alphabet_ = symbols.symbols
-
-    def _ready(self) -> None:
-        if not hasattr(self, "initial_"):
-            if not self._given():
-                raise NotFittedError("this HMMModel is not fitted: call fit(X), or give its probabilities")
-            self._start_from_given()
-
-    # ------------------------------------------------------------------ use
-
-    def log_prob(self, X: Any) -> np.ndarray:
-        """Return log p(x) of every sequence; −∞ for one that the model cannot make."""
-        return self._used(X, each=False)[0].log_prob
-
-    def scores(self, X: Any) -> np.ndarray:
-        """Return ∇_θ log p(x), one row per sequence: initial, transitions, emissions."""
-        used, offsets, codes = self._used(X, each=True)
-        self._no_impossible(used.log_prob)
-        n, V = len(offsets) - 1, len(self._symbols)
-        began = used.first.sum(axis=1, keepdims=True)  # 0 for the empty sequence, else 1
-        moves = used.moves - used.moves.sum(axis=2, keepdims=True) * self.transitions_
-        symbols = used.symbol_counts(offsets, codes, V)
-        symbols = symbols - symbols.sum(axis=2, keepdims=True) * self.emissions_
-        return np.hstack([used.first - began * self.initial_, moves.reshape(n, -1), symbols.reshape(n, -1)])
-
-    @property
-    def parameters(self) -> np.ndarray:
-        """θ: logarithms of the initial, transition and emission probabilities."""
-        self._ready()
-        return _log(np.concatenate([self.initial_, self.transitions_.ravel(), self.emissions_.ravel()]))
-
-    def _set(self, theta: np.ndarray) -> None:
-        S, V = self.emissions_.shape
-        self.initial_ = _softmax(theta[:S])
-        self.transitions_ = _softmax(theta[S : S + S * S].reshape(S, S))
-        self.emissions_ = _softmax(theta[S + S * S :].reshape(S, V))
-
-    def _check_state(self) -> None:
-        _check_probabilities(self.initial_, self.transitions_, self.emissions_)
-        self.alphabet_ = self._symbols.symbols
-
-    def _used(self, X: Any, each: bool) -> tuple[_Expected, np.ndarray, np.ndarray]:
-        self._ready()
-        offsets, codes = self._symbols.encode(_sequences(X))
-        used = _Expected(self.initial_, self.transitions_, self.emissions_, offsets, codes, each)
-        return used, offsets, codes
-
-    @staticmethod
-    def _no_impossible(log_prob: np.ndarray) -> None:
-        if not np.isfinite(log_prob).all():
-            i = int(np.argmin(np.isfinite(log_prob)))
-            raise ValueError(f"sequence {i} has probability 0 under the model: it has no score")
-
-
-def _shares(counts: np.ndarray) -> np.ndarray:
-    """Rows divided by their sums; a row without counts, of a state that is never visited, becomes uniform."""
-    totals = counts.sum(axis=-1, keepdims=True)
-    return np.where(totals > 0, counts / np.where(totals > 0, totals, 1.0), 1.0 / counts.shape[-1])
-
-
-class _Expected:
-    """log p(x) and the expected uses given x, by forward-backward: the chain with scores log π, log A and log B.
-
-    States at every position; states at the first position and moves summed over all sequences or, with ``each``, of
-    each. A sequence that the model cannot make has none of them.
-    """
-
-    def __init__(
-        self, pi: np.ndarray, A: np.ndarray, B: np.ndarray, offsets: np.ndarray, codes: np.ndarray, each: bool
-    ) -> None:
-        n, S = len(offsets) - 1, len(pi)
-        self.log_prob, self.states = np.empty(n), np.empty((len(codes), S))
-        # log of 0 is −∞, a score that the chain takes.
-        self._scores = np.ascontiguousarray(_log(B).T), _log(A), _log(pi), np.zeros(S)
-        if not each:
-            self.first, self.moves = np.zeros(S), np.zeros((S, S))
-            self._run(offsets, codes, slice(0, n), (self.moves, self.first, np.zeros(S)), None)
-            return
-        self.first, self.moves = np.zeros((n, S)), np.zeros((n, S, S))
-        full = np.flatnonzero(np.diff(offsets))
-        # The moves of every position are held at a time: as many sequences as there is room for.
-        room = max(1, _MOVES_HELD // (S * S))
-        while len(full):
-            many = max(1, int(np.searchsorted(offsets[full + 1], offsets[full[0]] + room, side="right")))
-            some, full = full[:many], full[many:]
-            moves = np.empty((offsets[some[-1] + 1] - offsets[some[0]], S, S))
-            self._run(offsets, codes, slice(some[0], some[-1] + 1), (None, None, None), moves)
-            self.moves[some] = np.add.reduceat(moves, offsets[some] - offsets[some[0]], axis=0)
-            self.first[some] = self.states[offsets[some]]
-        self.log_prob[np.diff(offsets) == 0] = 0.0
-
-    def _run(self, offsets: np.ndarray, codes: np.ndarray, part: slice, sums: tuple[Any, Any, Any], moves: Any) -> None:
-        emissions, transitions, initial, ends = self._scores
-        own = offsets[part.start : part.stop + 1]
-        at = slice(own[0], own[-1])
-        _core.chain.marginals(
-            emissions[codes[at]], transitions, initial, ends, None, own - own[0],
-            self.states[at], *sums, moves, self.log_prob[part], None, 1,
-        )  # fmt: skip
-
-    def weigh(self, weights: np.ndarray, offsets: np.ndarray) -> None:
-        """Sum over sequences with weights what was found for each."""
-        self.log_prob = weights * self.log_prob
-        self.first, self.moves = weights @ self.first, np.tensordot(weights, self.moves, axes=1)
-        self.states *= np.repeat(weights, np.diff(offsets))[:, None]
-
-    def symbol_totals(self, codes: np.ndarray, V: int) -> np.ndarray:
-        """Expected emissions (S, V), over all sequences."""
-        return np.stack([np.bincount(codes, column, minlength=V) for column in self.states.T])
-
-    def symbol_counts(self, offsets: np.ndarray, codes: np.ndarray, V: int) -> np.ndarray:
-        """Expected emissions (n, S, V) of every sequence."""
-        n, N = len(offsets) - 1, len(codes)
-        cell = np.repeat(np.arange(n), np.diff(offsets)) * V + codes
-        sums = sp.csr_matrix((np.ones(N), (cell, np.arange(N))), shape=(n * V, N)) @ self.states
-        return sums.reshape(n, V, -1).transpose(0, 2, 1)

@@ -1,8 +1,9 @@
 """Labels for the nodes of graphs and the blocks of images, where neighbours depend on each other."""
 
+from mercer.exceptions import ApproximateInferenceWarning
 from mercer.labeling.baselines import Piecewise, PseudoLikelihood
 from mercer.labeling.features import block_contrasts, block_features, block_labels
-from mercer.labeling.graphs import ApproximateInferenceWarning, GraphLabeler
+from mercer.labeling.graphs import GraphLabeler
 from mercer.labeling.grids import GridLabeler
 from mercer.structures.graph_inputs import GraphInputs
 

@@ -1,5 +1,6 @@
 """Losses, penalties, risks and solvers."""
 
+from mercer.exceptions import ConvergenceWarning
 from mercer.learning.checkpoint import Checkpoint
 from mercer.learning.dominance import DominanceReport, dominance_report
 from mercer.learning.entropy import EntropyPath, entropy_path
@@ -20,7 +21,7 @@ from mercer.learning.losses import (
 )
 from mercer.learning.penalties import Penalty
 from mercer.learning.risk import Risk
-from mercer.learning.solvers import SOLVERS, ConvergenceWarning, Result, Solver, resolve_solver
+from mercer.learning.solvers import SOLVERS, Result, Solver, resolve_solver
 
 __all__ = [
     "LOSSES",

@@ -26,7 +26,7 @@ from mercer._validation import check_choice, check_count, check_positive, thread
 from mercer.data.features import FeatureIndex, as_sequences
 from mercer.data.labels import LabelIndex, TagSequences
 from mercer.data.sequences import Sequences
-from mercer.learning.solvers import ConvergenceWarning
+from mercer.exceptions import ConvergenceWarning
 from mercer.markov.emissions import COVARIANCES, Mixture, Multinomial
 from mercer.markov.symbols import IntegerSequences
 from mercer.structures.chain import Chain, ChainScores
@@ -268,8 +268,8 @@ class HiddenMarkovModel(Saved, Estimator):
             raise ValueError(f"means must be of shape ({S}, d) or ({S}, M, d), got {m.shape}")
         c = None if covariances is None else np.asarray(covariances, dtype=float)
         if c is None or c.shape not in (m.shape, (*m.shape, m.shape[-1])):
-            found = None if c is None else c.shape
-            raise ValueError(f"covariances must be of shape {m.shape} or {(*m.shape, m.shape[-1])}, got {found}")
+            shape = None if c is None else c.shape
+            raise ValueError(f"covariances must be of shape {m.shape} or {(*m.shape, m.shape[-1])}, got {shape}")
         if not np.isfinite(m).all() or not np.isfinite(c).all():
             raise ValueError("means and covariances must be finite")
         if m.ndim == 3 and weights is None:
@@ -369,8 +369,8 @@ class HiddenMarkovModel(Saved, Estimator):
         discrete = IntegerSequences.read(X, self.emission)
         reader = HiddenMarkovModel(emission=self.emission)
         reader.symbols_ = discrete.symbols() if discrete is not None and discrete.is_symbols else None
-        found = reader._read(X, discrete, FeatureIndex())
-        return Sequences(found.rows, found.offsets), (found.index, reader.symbols_)
+        sequences = reader._read(X, discrete, FeatureIndex())
+        return Sequences(sequences.rows, sequences.offsets), (sequences.index, reader.symbols_)
 
     def _position_weights(self, X: Sequences) -> np.ndarray | None:
         """The weight of the sequence of each position, while a weighted fit runs."""
@@ -566,14 +566,14 @@ class HiddenMarkovModel(Saved, Estimator):
                 np.zeros(n),
                 offsets,
             )
-            found = self._chain().marginals(theta).nodes.copy()
-            found = (1.0 - SOFTNESS) * found + SOFTNESS * random.dirichlet(np.ones(n), size=X.n_positions)
+            nodes = self._chain().marginals(theta).nodes.copy()
+            nodes = (1.0 - SOFTNESS) * nodes + SOFTNESS * random.dirichlet(np.ones(n), size=X.n_positions)
         else:
             clusters = self._emission.start(matrix, offsets, n, turn, random)
             if clusters is None:
                 clusters = random.dirichlet(np.ones(n), size=X.n_positions)
-            found = clusters[:, random.permutation(n)]
-        self._maximize_pairs(X, matrix, found, random)
+            nodes = clusters[:, random.permutation(n)]
+        self._maximize_pairs(X, matrix, nodes, random)
         self.start_, self.transitions_ = self._given.start.copy(), self._given.transitions.copy()
 
     def _begin_with_labels(
@@ -588,10 +588,10 @@ class HiddenMarkovModel(Saved, Estimator):
         responsibilities = np.zeros((X.n_positions, len(self._labels)))
         known = tags.labels >= 0
         responsibilities[known, tags.labels[known]] = 1.0
-        found = self._emission.start(matrix, offsets, len(missing), turn, random)
-        if found is None:
-            found = random.dirichlet(np.ones(len(missing)), size=X.n_positions)
-        responsibilities[np.ix_(~known, missing)] = found[~known]
+        drawn = self._emission.start(matrix, offsets, len(missing), turn, random)
+        if drawn is None:
+            drawn = random.dirichlet(np.ones(len(missing)), size=X.n_positions)
+        responsibilities[np.ix_(~known, missing)] = drawn[~known]
         self._maximize_pairs(X, matrix, responsibilities, random)
 
     def _parameters(self) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]:
@@ -727,7 +727,17 @@ class HiddenMarkovModel(Saved, Estimator):
     # ------------------------------------------------------------------ prediction
 
     def predict(self, X: Any) -> list[list[Any]]:
-        """Return the most probable state sequence (Viterbi)."""
+        """Return the most probable state sequence (Viterbi).
+
+        Parameters
+        ----------
+        X : sequences
+            As in :meth:`fit`.
+
+        Returns
+        -------
+        list of lists of labels, or of numbers of states
+        """
         sequences = self._fitted(X)
         labels, _ = self._chain().argmax(self._theta(sequences, self._matrix(sequences)))
         return self._labels.decode(labels, sequences.offsets)
@@ -753,19 +763,33 @@ class HiddenMarkovModel(Saved, Estimator):
         sequences = self._fitted(X)
         matrix = self._matrix(sequences)
         theta, chain, offsets = self._theta(sequences, matrix), self._chain(), sequences.offsets - sequences.offsets[0]
-        chains, nodes = [], np.zeros((sequences.n_positions, len(self._labels)))
-        for i, (a, b) in enumerate(pairwise(offsets.tolist())):
-            mu = chain.marginals(_some_sequences(theta, i, i + 1))
-            if not np.isfinite(mu.log_partition[0]):
-                raise ValueError(f"sequence {i} has probability 0: log p has no gradient there")
-            start = mu.start - mu.start.sum() * self.start_
-            change = mu.transitions - mu.transitions.sum(axis=1, keepdims=True) * self.transitions_
-            chains.append(np.concatenate([start, change.ravel()]))
-            nodes[a:b] = mu.nodes
-        n = len(self._labels)
-        return np.hstack(
-            [np.array(chains).reshape(len(chains), n * (n + 1)), self._emission.gradients(matrix, nodes, offsets)]
-        )
+        nodes, start, moves, log_p = chain.marginals_of_each(theta)
+        if not np.isfinite(log_p).all():
+            i = int(np.argmin(np.isfinite(log_p)))
+            raise ValueError(f"sequence {i} has probability 0: log p has no gradient there")
+        start -= start.sum(axis=1, keepdims=True) * self.start_
+        moves -= moves.sum(axis=2, keepdims=True) * self.transitions_
+        changes = self._emission.gradients(matrix, nodes, offsets)
+        return np.hstack([start, moves.reshape(len(moves), -1), changes])
+
+    def log_prob(self, X: Any) -> np.ndarray:
+        """Return log p(x) of each sequence: `log_likelihood`, by the name that generative models of kernels have.
+
+        Parameters
+        ----------
+        X : sequences
+
+        Returns
+        -------
+        array of shape (n_sequences,)
+        """
+        return self.log_likelihood(X)
+
+    @property
+    def parameters(self) -> np.ndarray:
+        """θ, the parameters that `scores` differentiates by, as one vector; a logit of 0 is −∞."""
+        self._check_fitted()
+        return np.concatenate([_log(self.start_), _log(self.transitions_).ravel(), self._emission.parameters()])
 
     def score(self, X: Any, y: Sequence[Sequence[Any]] | None = None) -> float:
         """Return the accuracy over positions with a known label; without y the mean log-likelihood of a sequence."""

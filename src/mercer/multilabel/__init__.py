@@ -9,6 +9,7 @@ from mercer.multilabel.homogeneity import HomogeneityAnalysis
 from mercer.multilabel.joint import JointSVM
 from mercer.multilabel.neighbors import NeighborLabels
 from mercer.multilabel.online import OnlineJointSVM
+from mercer.multilabel.separate import SeparateSVM
 from mercer.multilabel.views import KernelHomogeneityAnalysis
 
 __all__ = [
@@ -26,4 +27,5 @@ __all__ = [
     "OnlineJointSVM",
     "OutputKernel",
     "PolynomialOutput",
+    "SeparateSVM",
 ]

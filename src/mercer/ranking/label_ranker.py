@@ -250,7 +250,16 @@ class LabelRanker(LinearRanker):
         return np.asarray(X @ self.coef_.T) + self.intercept_
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the labels from best to worst, an array (n, n_labels); ties are in the order of the labels."""
+        """Return the labels from best to worst, an array (n, n_labels); ties are in the order of the labels.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        array of shape (n_samples, n_labels)
+        """
         order = np.argsort(-self.decision_function(X), axis=1, kind="stable")
         return self.classes_[order]
 
@@ -300,13 +309,13 @@ def _parts(decompose: Decomposition, graph: Graph, example: int) -> list[Graph]:
     edges = set(graph)
     if not all(parts):
         raise ValueError(f"the decomposition of y[{example}] has an empty part")
-    found = {edge for part in parts for edge in part}
-    if found - edges:
+    covered = {edge for part in parts for edge in part}
+    if covered - edges:
         raise ValueError(
-            f"the decomposition of y[{example}] holds {min(found - edges)!r}, which is no edge of the graph"
+            f"the decomposition of y[{example}] holds {min(covered - edges)!r}, which is no edge of the graph"
         )
-    if edges - found:
-        raise ValueError(f"the decomposition of y[{example}] leaves out the edge {min(edges - found)!r}")
+    if edges - covered:
+        raise ValueError(f"the decomposition of y[{example}] leaves out the edge {min(edges - covered)!r}")
     return parts
 
 

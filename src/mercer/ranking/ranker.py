@@ -278,7 +278,16 @@ class Ranker(LinearRanker):
         return np.asarray(X @ self.coef_) + self.intercept_
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the scores; for measure "f1" the labels."""
+        """Return the scores; for measure "f1" the labels.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        array of n_samples scores or labels
+        """
         scores = self.decision_function(X)
         return self.classes_[(scores > 0).astype(int)] if self.measure == "f1" else scores
 
@@ -368,9 +377,9 @@ def _read_grades(y: Any, n: int) -> np.ndarray:
 
 def _check_binary(classes: np.ndarray, measure: str) -> None:
     """Two classes, as 0 and 1, −1 and 1, or False and True."""
-    found = classes.astype(float).tolist()
-    if not (set(found) <= {0.0, 1.0} or set(found) <= {-1.0, 1.0}):
-        wrong = next((value for value in found if value not in (0.0, 1.0)), found[0])
+    values = classes.astype(float).tolist()
+    if not (set(values) <= {0.0, 1.0} or set(values) <= {-1.0, 1.0}):
+        wrong = next((value for value in values if value not in (0.0, 1.0)), values[0])
         raise ValueError(
             f"measure {measure!r} needs two classes (0 and 1, −1 and 1, or False and True), but y holds {wrong:g}; "
             "graded relevance is for measure='pairs'"

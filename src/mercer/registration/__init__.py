@@ -1,10 +1,11 @@
 """Point cloud registration: the motion that aligns one point cloud with another, with evidence."""
 
+from mercer.exceptions import UncertainPoseWarning
 from mercer.registration._clouds import estimate_normals
 from mercer.registration.icp import ICP
 from mercer.registration.kernel import KernelAlignment, KernelRegistration
 from mercer.registration.matching import FeatureMatching
-from mercer.registration.registering import UncertainPoseWarning, register
+from mercer.registration.registering import register
 from mercer.registration.result import RegistrationResult
 from mercer.registration.soft import CoherentPointDrift, MixtureRegistration, SoftAssign
 

@@ -12,6 +12,7 @@ O(d) memory and O(d log d) time, so codes of tens of thousands of bits are cheap
 - `HammingIndex`: k nearest codes, codes within a radius; ids, removal, filters, files.
 """
 
+from mercer.exceptions import IndexFileError
 from mercer.retrieval._codes import (
     angle_estimate,
     circulant_variance_bound,
@@ -22,7 +23,7 @@ from mercer.retrieval._codes import (
     unpack_codes,
 )
 from mercer.retrieval.circulant import CirculantEmbedding
-from mercer.retrieval.index import HammingIndex, IndexFileError
+from mercer.retrieval.index import HammingIndex
 from mercer.retrieval.projections import BilinearEmbedding, SignProjection
 from mercer.retrieval.quantization import IterativeQuantization, ShiftInvariantHashing, SpectralHashing
 

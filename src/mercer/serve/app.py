@@ -19,6 +19,7 @@ import secrets
 import time
 import traceback
 import urllib.parse
+import zlib
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -49,8 +50,8 @@ _PROTECTED: Headers = [
     (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
 ]
 _INLINE = 1 << 16  # bytes: larger bodies are read on a thread
-_PATIENCE = 0.05  # seconds after which a waiting request looks whether its caller is still there
-_LOOPBACK = ("localhost", "127.0.0.1", "[::1]", "::1")
+_PATIENCE = 0.25  # seconds after which a waiting request looks whether its caller is still there
+_CODINGS = {b"gzip": 31, b"x-gzip": 31, b"deflate": 15}  # content encoding → format of zlib
 
 
 @dataclass(frozen=True)
@@ -279,6 +280,13 @@ class App:
     # ------------------------------------------------------------------ predictions
 
     async def _body(self, headers: dict[bytes, bytes], receive: Receive) -> bytes:
+        body = await self._received(headers, receive)
+        coding = headers.get(b"content-encoding", b"identity").strip().lower()
+        if coding == b"identity":
+            return body
+        return await asyncio.to_thread(_inflated, body, coding, self.settings.limits.body)
+
+    async def _received(self, headers: dict[bytes, bytes], receive: Receive) -> bytes:
         most = self.settings.limits.body
         length = headers.get(b"content-length")
         if length is not None and length.isdigit() and int(length) > most:
@@ -328,7 +336,7 @@ class App:
             raise RequestError(404, f"the model {name!r} has the version {loaded.version}")
         batcher = self.batchers[name]
         if batcher.waiting >= batcher.max_queue:
-            raise self._full()
+            raise _full()
         body = await self._body(headers, receive)
         read = self._read_v2 if protocol2 else self._read_v1
         asked: Any
@@ -337,18 +345,24 @@ class App:
         else:
             key, X, n, asked = read(loaded, verb, headers, scope, body)
         trace["instances"] = n
-        found = await self._answer(batcher, (loaded, key), X, n, receive, trace)
+        fields = await self._answer(batcher, (loaded, key), X, n, receive, trace)
         write = self._write_v2 if protocol2 else self._write_v1
         long = n > 64 or len(body) > _INLINE or asked is not None
         if long:
-            content, kind = await asyncio.to_thread(write, loaded, found, asked, headers, n)
+            content, kind = await asyncio.to_thread(write, loaded, fields, asked, headers, n)
         else:
-            content, kind = write(loaded, found, asked, headers, n)
+            content, kind = write(loaded, fields, asked, headers, n)
         await _respond(send, 200, content, kind + cors if cors else kind)
         return 200
 
-    def _full(self) -> RequestError:
-        return RequestError(503, "the queue is full: try again later", headers=[(b"retry-after", b"1")])
+    def overloaded(self, url: bytes) -> str | None:
+        """The model of a path, if its queue is full and the refusal depends on nothing else in the request."""
+        if not url.startswith(b"/v1/models/") or self._token is not None or self.security.origins:
+            return None
+        name = url[len(b"/v1/models/") :].partition(b":")[0].decode("latin-1")
+        batcher = self.batchers.get(name)
+        full = batcher is not None and batcher.waiting >= batcher.max_queue
+        return name if full and not self.settings.log_requests else None
 
     def _read_v1(
         self, loaded: Loaded, verb: str, headers: dict[bytes, bytes], scope: Scope, body: bytes
@@ -398,7 +412,7 @@ class App:
         try:
             job = batcher.submit(key, X, n)
         except Full:
-            raise self._full() from None
+            raise _full() from None
         loop = asyncio.get_running_loop()
         future = job.future
         watch: list[asyncio.Task[None]] = []
@@ -439,24 +453,24 @@ class App:
                 task.cancel()
 
     def _write_v1(
-        self, loaded: Loaded, found: dict[str, Any], asked: Any, headers: dict[bytes, bytes], n: int
+        self, loaded: Loaded, fields: dict[str, Any], asked: Any, headers: dict[bytes, bytes], n: int
     ) -> tuple[bytes, Headers]:
         if asked is not None:
             from mercer.serve import pages
 
-            found = {"answer": found, "html": pages.draw(loaded.answers, asked, found)}
+            fields = {"answer": fields, "html": pages.draw(loaded.answers, asked, fields)}
         accept = headers.get(b"accept", b"")
         if b"application/x-npy" in accept:
-            return npy(found), [(b"content-type", b"application/x-npy")]
+            return npy(fields), [(b"content-type", b"application/x-npy")]
         if _ARROW in accept:
-            return arrow(found, n), [(b"content-type", _ARROW)]
-        body = {"model": loaded.name, "version": loaded.version, **found}
+            return arrow(fields, n), [(b"content-type", _ARROW)]
+        body = {"model": loaded.name, "version": loaded.version, **fields}
         return dumps(body), [_JSON]
 
     def _write_v2(
-        self, loaded: Loaded, found: dict[str, Any], asked: v2.Inference, headers: dict[bytes, bytes], n: int
+        self, loaded: Loaded, fields: dict[str, Any], asked: v2.Inference, headers: dict[bytes, bytes], n: int
     ) -> tuple[bytes, Headers]:
-        body, length = v2.write(loaded.name, loaded.version, found, asked)
+        body, length = v2.write(loaded.name, loaded.version, fields, asked)
         if length is None:
             return body, [_JSON]
         kind = (b"content-type", b"application/octet-stream")
@@ -565,13 +579,13 @@ class App:
 
     def _metadata(self, name: str) -> dict[str, Any]:
         loaded = self.store.get(name)
-        return v2.metadata(name, loaded.version, loaded.answers)
+        return v2.metadata(name, loaded.version, loaded.answers, v2.outputs_of(loaded.answers, loaded.sample))
 
     def _versioned(self, params: Mapping[str, str]) -> Any:
-        found = self._metadata(params["name"])
-        if params["version"] not in found["versions"]:
-            raise RequestError(404, f"the model has the version {found['versions'][0]}")
-        return self._json(found)
+        metadata = self._metadata(params["name"])
+        if params["version"] not in metadata["versions"]:
+            raise RequestError(404, f"the model has the version {metadata['versions'][0]}")
+        return self._json(metadata)
 
 
 _OPEN = frozenset(
@@ -579,10 +593,39 @@ _OPEN = frozenset(
 )  # without a token: they say nothing of the models
 
 
+def _full() -> RequestError:
+    return RequestError(503, "the queue is full: try again later", headers=[(b"retry-after", b"1")])
+
+
+def full_answer() -> bytes:
+    """The whole answer to a request that finds the queue full, for a server that gives it before the application."""
+    error = _full()
+    body = dumps({"error": {"status": error.status, "message": error.message}})
+    headers = [(b"content-length", str(len(body)).encode()), _JSON, *error.headers, *_PROTECTED]
+    lines = b"".join(name + b": " + value + b"\r\n" for name, value in headers)
+    return b"HTTP/1.1 503 Service Unavailable\r\n" + lines + b"\r\n" + body
+
+
 def _server_metadata() -> dict[str, Any]:
     from mercer import __version__
 
     return {"name": "mercer", "version": __version__, "extensions": ["binary_tensor_data"]}
+
+
+def _inflated(body: bytes, coding: bytes, most: int) -> bytes:
+    """A body that was compressed, read no further than to the limit."""
+    if coding not in _CODINGS:
+        raise RequestError(415, "the content encoding is not understood; send gzip, deflate or none")
+    reader = zlib.decompressobj(_CODINGS[coding])
+    try:
+        plain = reader.decompress(body, most + 1)
+    except zlib.error:
+        raise RequestError(400, "the body is not compressed as its content encoding says") from None
+    if len(plain) > most:
+        raise RequestError(413, f"the body is too long: at most {most:,} bytes are allowed")
+    if not reader.eof:
+        raise RequestError(400, "the compressed body is truncated")
+    return plain
 
 
 async def _respond(send: Send, status: int, body: bytes, headers: Headers) -> None:

@@ -1,8 +1,8 @@
 """Your own structures: write features, cost and argmax, and every loss and solver works."""
 
+from mercer.exceptions import OracleError
 from mercer.structured.discrimination import MaximumEntropyDiscrimination
 from mercer.structured.predictor import StructuredPredictor
 from mercer.structures.custom import CustomStructure
-from mercer.structures.joint import OracleError
 
 __all__ = ["CustomStructure", "MaximumEntropyDiscrimination", "OracleError", "StructuredPredictor"]

@@ -1,5 +1,6 @@
 """Output structures: inference (argmax, argmin, k_best, log_partition, marginals, sample, entropy, score) and costs."""
 
+from mercer.exceptions import OracleError
 from mercer.structures.base import Structure
 from mercer.structures.chain import Chain, ChainMarginals, ChainScores
 from mercer.structures.constraints import Constraints
@@ -15,9 +16,9 @@ from mercer.structures.costs import (
     resolve_cost,
 )
 from mercer.structures.enumerated import Enumerated
-from mercer.structures.graph import Graph, GraphMarginals, GraphScores
 from mercer.structures.graph_inputs import GraphInputs
-from mercer.structures.joint import Joint, OracleError
+from mercer.structures.graph_labels import GraphLabels, GraphMarginals, GraphScores
+from mercer.structures.joint import Joint
 from mercer.structures.label_sets import LabelSetMarginals, LabelSets, LabelSetScores, dependent_pairs
 from mercer.structures.labels import Labels
 from mercer.structures.relaxation import LPSolution, lp_inference
@@ -33,8 +34,8 @@ __all__ = [
     "Cost",
     "CostMatrix",
     "Enumerated",
-    "Graph",
     "GraphInputs",
+    "GraphLabels",
     "GraphMarginals",
     "GraphScores",
     "Hamming",
