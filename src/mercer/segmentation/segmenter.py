@@ -78,11 +78,12 @@ class Segmenter(StructuredEstimator):
 "relative-margin", "circle"} or Loss, default="auto"
         ``"log"`` is a semi-Markov conditional random field, ``"hinge"`` a structured support vector machine; see
         :mod:`mercer.learning`. ``"auto"``: hinge for dense features and for a feature pack, log for names and other
-        sparse features, where margins take several times as long; hinge as well where ``cost`` or a margin solver
-        is given, log with an ℓ1 penalty or a solver of smooth losses. The choice is kept as ``loss_``.
+        sparse features; hinge as well where ``cost`` or a margin solver is given, log with an ℓ1 penalty or a solver
+        of smooth losses. The choice is kept as ``loss_``.
     solver : {"auto", "bmrm", "bcfw", "cutting-plane", "subgradient", "marginal-dual", "lbfgs", "owlqn", "sgd", \
 "averaged-perceptron", "passive-aggressive"} or Solver, default="auto"
-        ``"auto"``: bmrm, but lbfgs for smooth losses (owlqn with an ℓ1 penalty) and cutting-plane for relative-margin.
+        ``"auto"``: bmrm for margins with dense features and for the hybrid, bcfw with sparse features, lbfgs for smooth
+        losses (owlqn with an ℓ1 penalty), cutting-plane for relative-margin.
     C : float or "auto", default="auto"
         Weight of the summed loss against the penalty: ``penalty(w) + C · Σ loss``. Smaller values regularise more.
         ``"auto"``: 1 for losses with a likelihood (log, softmax-margin, hybrid); for margin losses 2 / mean ‖x‖² over
