@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import cached_property
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -71,7 +72,28 @@ class BayesianNetwork(Displayed):
         }
         self.parents = self._check_parents(parents)
         self._order = _topological(self.parents)
-        self.tables = self._check_tables(tables)
+        self.tables = self._check_tables(tables, variables.cardinalities)
+
+    @classmethod
+    def _of_arrays(
+        cls,
+        names: list[Hashable],
+        states: list[tuple[Hashable, ...]],
+        parents: list[tuple[Hashable, ...]],
+        flat: np.ndarray,
+        starts: np.ndarray,
+    ) -> BayesianNetwork:
+        """A network of what was checked already: all tables end to end, and where each begins."""
+        made = cls.__new__(cls)
+        made.names = tuple(names)
+        made.states = dict(zip(names, states, strict=True))
+        made.parents = dict(zip(names, parents, strict=True))
+        made.tables = _tables(made, flat, starts.tolist())
+        return made
+
+    @cached_property
+    def _order(self) -> list[Hashable]:
+        return _topological(self.parents)
 
     def _check_parents(self, parents: Mapping[Any, Sequence[Hashable]]) -> dict[Hashable, tuple[Hashable, ...]]:
         unknown = [v for v in parents if v not in self.states]
@@ -93,36 +115,48 @@ class BayesianNetwork(Displayed):
             checked[name] = listed
         return checked
 
-    def _check_tables(self, tables: Mapping[Any, Any]) -> dict[Hashable, np.ndarray]:
+    def _check_tables(self, tables: Mapping[Any, Any], cardinalities: np.ndarray) -> dict[Hashable, np.ndarray]:
         unknown = [v for v in tables if v not in self.states]
         if unknown:
             raise ValueError(f"tables names variables that have no states: {_some(unknown)}")
-        checked = {}
+        arrays, sizes = [], []
         for name in self.names:
             if name not in tables:
                 raise ValueError(f"{name!r} has no table")
-            table = np.array(tables[name], np.float64)
-            family = (*self.parents[name], name)
-            shape = tuple(len(self.states[v]) for v in family)
+            table = np.asarray(tables[name], np.float64)
+            shape = self._shape(name)
             if table.shape != shape:
-                raise ValueError(
-                    f"the table of {name!r} must be of shape {shape}, for {', '.join(map(str, family))}, got "
-                    f"{table.shape}"
-                )
-            if not np.isfinite(table).all() or (table < 0).any():
-                raise ValueError(f"the table of {name!r} must hold probabilities: finite and at least 0")
-            sums = table.sum(axis=-1)
+                family = ", ".join(map(str, (*self.parents[name], name)))
+                raise ValueError(f"the table of {name!r} must be of shape {shape}, for {family}, got {table.shape}")
+            arrays.append(table.reshape(-1))
+            sizes.append(table.size)
+        if not arrays:
+            return {}
+        flat = np.concatenate(arrays)
+        lengths = np.repeat(cardinalities, np.array(sizes) // cardinalities)
+        sums = np.add.reduceat(flat, np.concatenate([[0], np.cumsum(lengths[:-1])]))
+        if not (np.isfinite(flat).all() and (flat >= 0).all() and (abs(sums - 1) <= _ROW_TOLERANCE).all()):
+            raise self._wrong_table(arrays)
+        flat /= np.repeat(sums, lengths)
+        return _tables(self, flat, np.concatenate([[0], np.cumsum(sizes[:-1])]).astype(np.int64).tolist())
+
+    def _shape(self, name: Hashable) -> tuple[int, ...]:
+        return tuple([len(self.states[v]) for v in (*self.parents[name], name)])
+
+    def _wrong_table(self, arrays: list[np.ndarray]) -> ValueError:
+        """The error for the first table whose rows are not probabilities."""
+        for name, values in zip(self.names, arrays, strict=True):
+            if not np.isfinite(values).all() or (values < 0).any():
+                return ValueError(f"the table of {name!r} must hold probabilities: finite and at least 0")
+            sums = values.reshape(self._shape(name)).sum(axis=-1)
             if (abs(sums - 1) > _ROW_TOLERANCE).any():
                 place = np.unravel_index(int(abs(sums - 1).argmax()), sums.shape)
                 at = ", ".join(f"{v}={self.states[v][k]}" for v, k in zip(self.parents[name], place, strict=True))
-                raise ValueError(
+                return ValueError(
                     f"the probabilities of {name!r}{f' given {at}' if at else ''} must sum to 1, they sum to "
                     f"{sums[place]:g}"
                 )
-            table = table / sums[..., None]
-            table.flags.writeable = False
-            checked[name] = table
-        return checked
+        return ValueError("the rows of the tables must sum to 1")  # by another order of summing
 
     def __repr__(self) -> str:
         arcs = sum(map(len, self.parents.values()))
@@ -138,7 +172,23 @@ class BayesianNetwork(Displayed):
     @cached_property
     def factor_graph(self) -> FactorGraph:
         """The network as a `FactorGraph`: log Z is 0, and with evidence log p(evidence)."""
-        return FactorGraph({name: list(states) for name, states in self.states.items()}, factors=self.factors)
+        place = dict(zip(self.names, range(len(self.names)), strict=True))
+        scopes: list[int] = []
+        scope_ends = []
+        for i, name in enumerate(self.names):
+            scopes += [place[v] for v in self.parents[name]]
+            scopes.append(i)
+            scope_ends.append(len(scopes))
+        arrays = [table.reshape(-1) for table in self.tables.values()]
+        ends = np.cumsum([len(array) for array in arrays], dtype=np.int64)
+        with np.errstate(divide="ignore"):
+            logs = np.log(np.concatenate(arrays)) if arrays else np.zeros(0)
+        return FactorGraph._of_arrays(
+            np.array([len(states) for states in self.states.values()], np.int32),
+            (np.array([0, *scope_ends]), np.array(scopes, np.int32), np.concatenate([[0], ends[:-1]]), logs),
+            self.names,
+            tuple(self.states.values()),
+        )
 
     def log_probability(self, assignment: Any) -> float:
         """Return log p(x) of one assignment, which gives every variable a state."""
@@ -326,6 +376,18 @@ class BayesianNetwork(Displayed):
         from mercer.inference.bif import write_bif
 
         write_bif(self, path)
+
+
+def _tables(network: BayesianNetwork, flat: np.ndarray, starts: list[int]) -> dict[Hashable, np.ndarray]:
+    """Read-only tables of a network that lie end to end."""
+    flat.flags.writeable = False
+    sizes = {name: len(states) for name, states in network.states.items()}
+    made: dict[Hashable, np.ndarray] = {}
+    for (name, parents), start in zip(network.parents.items(), starts, strict=True):
+        shape = [sizes[v] for v in parents]
+        shape.append(sizes[name])
+        made[name] = flat[start : start + prod(shape)].reshape(shape)
+    return made
 
 
 def _topological(parents: Mapping[Hashable, tuple[Hashable, ...]]) -> list[Hashable]:

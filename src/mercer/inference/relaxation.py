@@ -20,7 +20,7 @@ from mercer import _core
 from mercer._validation import check_count
 from mercer.inference.graph import CompiledGraph
 from mercer.inference.registry import _factor_graph, best_states, register, run_method
-from mercer.inference.result import Outcome, ZeroProbabilityError
+from mercer.inference.result import Outcome, ZeroProbabilityError, _Whole
 
 __all__ = ["relaxed_marginals"]
 
@@ -51,10 +51,7 @@ def relaxed_marginals(model: Any, *, evidence: Any = None) -> np.ndarray:
     >>> relaxed_marginals(graph)
     array([0.5, 0.5, 0.5, 0.5, 0.5, 0.5])
     """
-    graph = _factor_graph(model)
-    observed = graph.evidence(evidence)
-    reduced = graph.reduced(observed)[0] if (observed >= 0).any() else graph
-    return local_polytope(reduced.compiled)[0]
+    return local_polytope(_Whole.of(_factor_graph(model), evidence).compiled)[0]
 
 
 def local_polytope(graph: CompiledGraph) -> tuple[np.ndarray, np.ndarray, float]:
