@@ -305,8 +305,9 @@ void check_observed(const In1<int32_t>& observed, const int32_t* cards, int64_t 
 // Factors of any number of variables, at the evidence, as `FlatGraph` takes them: those that have one variable left
 // are added to `unary`, those with none to `constant`, the others sorted by shape. Whole tables stay shared.
 //   (cards, unary, constant, scope_starts, scopes, table_starts, tables, numbers of the factors that are left)
-nb::tuple gathered(In1<int32_t> cards, In1<double> unary, double constant, In1<int64_t> scope_starts,
-                   In1<int32_t> scopes, In1<int64_t> table_starts, In1<double> tables, In1<int32_t> observed) {
+nb::tuple gathered(In1<int32_t> cards, std::optional<In1<double>> given_unary, double constant,
+                   In1<int64_t> scope_starts, In1<int32_t> scopes, In1<int64_t> table_starts, In1<double> tables,
+                   std::optional<In1<int32_t>> given_observed) {
   const int64_t n = int64_t(cards.shape(0)), m = int64_t(table_starts.shape(0));
   const int64_t slots = int64_t(scopes.shape(0)), entries = int64_t(tables.shape(0));
   require(n < INT32_MAX && m < INT32_MAX, "there are too many variables or factors");
@@ -315,10 +316,14 @@ nb::tuple gathered(In1<int32_t> cards, In1<double> unary, double constant, In1<i
     require(cards.data()[v] >= 1, "every variable needs at least one state");
     starts[size_t(v) + 1] = starts[size_t(v)] + cards.data()[v];
   }
-  require(int64_t(unary.shape(0)) == starts[size_t(n)], "unary must hold a value for every state");
+  require(starts[size_t(n)] <= kMostEntries, "the variables have too many states together");
+  if (given_unary)
+    require(int64_t(given_unary->shape(0)) == starts[size_t(n)], "unary must hold a value for every state");
   require(require_offsets(scope_starts, slots, "scope_starts", "slots") == m,
           "scope_starts must be one more than factors");
-  check_observed(observed, cards.data(), n);
+  if (given_observed) check_observed(*given_observed, cards.data(), n);
+  const std::vector<int32_t> nothing(given_observed ? 0 : size_t(n), -1);
+  const int32_t* const observed = given_observed ? given_observed->data() : nothing.data();
   std::vector<int64_t> last_seen(size_t(n), -1);
   for (int64_t f = 0; f < m; ++f) {
     int64_t size = 1;
@@ -341,15 +346,16 @@ nb::tuple gathered(In1<int32_t> cards, In1<double> unary, double constant, In1<i
     nb::gil_scoped_release free;
     std::vector<int64_t> own(size_t(n), 0);  // where the states of a variable that is left begin
     for (int64_t v = 0; v < n; ++v) {
-      const double* x = unary.data() + starts[size_t(v)];
-      if (observed.data()[v] >= 0) {
-        constant += x[observed.data()[v]];
+      const double* x = given_unary ? given_unary->data() + starts[size_t(v)] : nullptr;
+      if (observed[v] >= 0) {
+        if (x) constant += x[observed[v]];
         continue;
       }
       place[size_t(v)] = int32_t(left_cards.size());
       own[size_t(v)] = int64_t(left_unary.size());
       left_cards.push_back(cards.data()[v]);
-      left_unary.insert(left_unary.end(), x, x + cards.data()[v]);
+      left_unary.resize(left_unary.size() + size_t(cards.data()[v]), 0.0);
+      if (x) std::copy(x, x + cards.data()[v], left_unary.end() - cards.data()[v]);
     }
     // Factors of each shape; short ones are done with at once.
     std::map<std::pair<size_t, std::vector<int32_t>>, std::vector<int64_t>> by_shape;
@@ -357,7 +363,7 @@ nb::tuple gathered(In1<int32_t> cards, In1<double> unary, double constant, In1<i
     Cut cut;
     auto set_cut = [&](int64_t f) {
       const int64_t a = scope_starts.data()[f], b = scope_starts.data()[f + 1];
-      cut.set(scopes.data() + a, b - a, cards.data(), observed.data());
+      cut.set(scopes.data() + a, b - a, cards.data(), observed);
     };
     for (int64_t f = 0; f < m; ++f) {
       set_cut(f);
@@ -440,8 +446,8 @@ nb::object widened_beliefs(const FlatGraph& graph, In1<int32_t> observed, In1<in
 }  // namespace
 
 void bind_factors(nb::module_& m) {
-  m.def("gathered", &gathered, "cards"_a, "unary"_a, "constant"_a, "scope_starts"_a, "scopes"_a, "table_starts"_a,
-        "tables"_a, "observed"_a);
+  m.def("gathered", &gathered, "cards"_a, "unary"_a.none(), "constant"_a, "scope_starts"_a, "scopes"_a,
+        "table_starts"_a, "tables"_a, "observed"_a.none());
   m.def("widened_beliefs", &widened_beliefs, "graph"_a, "observed"_a, "numbers"_a, "beliefs"_a, "marginals"_a);
   m.def("without_impossible_states", &without_impossible_states, "graph"_a);
   nb::class_<FlatGraph>(m, "FlatGraph")
@@ -453,6 +459,11 @@ void bind_factors(nb::module_& m) {
             return FlatGraph(graph.shared(), unary, constant, tables);
           },
           "unary"_a, "tables"_a, "constant"_a)
+      .def_prop_ro("state_starts",
+                   [](const FlatGraph& graph) {
+                     std::vector<int64_t> starts = graph.structure().state_starts;
+                     return to_numpy(std::move(starts));
+                   })
       .def_prop_ro("is_forest", [](const FlatGraph& graph) { return graph.structure().forest; });
 }
 

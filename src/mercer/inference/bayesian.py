@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import cached_property
+from itertools import accumulate
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import numpy as np
 from mercer._display import Displayed
 from mercer._validation import check_count
 from mercer.inference.factor import Factor
-from mercer.inference.graph import FactorGraph, _some
+from mercer.inference.graph import FactorGraph, _check_cardinalities, _check_states, _of_mapping, _some
 from mercer.inference.markov import MarkovNetwork
 
 __all__ = ["BayesianNetwork"]
@@ -63,16 +64,15 @@ class BayesianNetwork(Displayed):
     def __init__(
         self, states: Mapping[Any, Any], parents: Mapping[Any, Sequence[Hashable]], tables: Mapping[Any, Any]
     ) -> None:
-        variables = FactorGraph(dict(states))
-        assert variables.names is not None
-        self.names: tuple[Hashable, ...] = variables.names
-        self.states: dict[Hashable, tuple[Hashable, ...]] = {
-            name: tuple(range(int(card))) if variables.states is None else variables.states[i]
-            for i, (name, card) in enumerate(zip(self.names, variables.cardinalities, strict=True))
-        }
+        names, cards, listed = _of_mapping(states)
+        cardinalities = _check_cardinalities(cards)
+        checked = _check_states([range(n) for n in cards] if listed is None else listed, cardinalities)
+        assert checked is not None
+        self.names: tuple[Hashable, ...] = tuple(names)
+        self.states: dict[Hashable, tuple[Hashable, ...]] = dict(zip(names, checked, strict=True))
         self.parents = self._check_parents(parents)
         self._order = _topological(self.parents)
-        self.tables = self._check_tables(tables, variables.cardinalities)
+        self._lay_out(*self._check_tables(tables, cardinalities))
 
     @classmethod
     def _of_arrays(
@@ -88,8 +88,29 @@ class BayesianNetwork(Displayed):
         made.names = tuple(names)
         made.states = dict(zip(names, states, strict=True))
         made.parents = dict(zip(names, parents, strict=True))
-        made.tables = _tables(made, flat, starts.tolist())
+        made._lay_out(flat, starts)
         return made
+
+    def _lay_out(self, flat: np.ndarray, starts: np.ndarray) -> None:
+        """Make the tables, which are read-only and lie end to end."""
+        flat.flags.writeable = False
+        sizes = {name: len(states) for name, states in self.states.items()}
+        self.tables: dict[Hashable, np.ndarray] = {}
+        for (name, parents), start in zip(self.parents.items(), starts.tolist(), strict=True):
+            shape = [sizes[v] for v in parents]
+            shape.append(sizes[name])
+            self.tables[name] = flat[start : start + prod(shape)].reshape(shape)
+        self._flat = flat, starts
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_flat"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        starts = [0, *accumulate(table.size for table in self.tables.values())]
+        self._lay_out(
+            np.concatenate([np.zeros(0), *map(np.ravel, self.tables.values())]), np.array(starts[:-1], np.int64)
+        )
 
     @cached_property
     def _order(self) -> list[Hashable]:
@@ -115,7 +136,8 @@ class BayesianNetwork(Displayed):
             checked[name] = listed
         return checked
 
-    def _check_tables(self, tables: Mapping[Any, Any], cardinalities: np.ndarray) -> dict[Hashable, np.ndarray]:
+    def _check_tables(self, tables: Mapping[Any, Any], cardinalities: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """All tables end to end, and where each begins."""
         unknown = [v for v in tables if v not in self.states]
         if unknown:
             raise ValueError(f"tables names variables that have no states: {_some(unknown)}")
@@ -130,15 +152,16 @@ class BayesianNetwork(Displayed):
                 raise ValueError(f"the table of {name!r} must be of shape {shape}, for {family}, got {table.shape}")
             arrays.append(table.reshape(-1))
             sizes.append(table.size)
+        starts = np.array([0, *accumulate(sizes)][:-1], np.int64)
         if not arrays:
-            return {}
+            return np.zeros(0), starts
         flat = np.concatenate(arrays)
         lengths = np.repeat(cardinalities, np.array(sizes) // cardinalities)
-        sums = np.add.reduceat(flat, np.concatenate([[0], np.cumsum(lengths[:-1])]))
+        sums = np.add.reduceat(flat, lengths.cumsum() - lengths)
         if not (np.isfinite(flat).all() and (flat >= 0).all() and (abs(sums - 1) <= _ROW_TOLERANCE).all()):
             raise self._wrong_table(arrays)
         flat /= np.repeat(sums, lengths)
-        return _tables(self, flat, np.concatenate([[0], np.cumsum(sizes[:-1])]).astype(np.int64).tolist())
+        return flat, starts
 
     def _shape(self, name: Hashable) -> tuple[int, ...]:
         return tuple([len(self.states[v]) for v in (*self.parents[name], name)])
@@ -174,18 +197,17 @@ class BayesianNetwork(Displayed):
         """The network as a `FactorGraph`: log Z is 0, and with evidence log p(evidence)."""
         place = dict(zip(self.names, range(len(self.names)), strict=True))
         scopes: list[int] = []
-        scope_ends = []
+        scope_starts = [0]
         for i, name in enumerate(self.names):
             scopes += [place[v] for v in self.parents[name]]
             scopes.append(i)
-            scope_ends.append(len(scopes))
-        arrays = [table.reshape(-1) for table in self.tables.values()]
-        ends = np.cumsum([len(array) for array in arrays], dtype=np.int64)
+            scope_starts.append(len(scopes))
+        flat, starts = self._flat
         with np.errstate(divide="ignore"):
-            logs = np.log(np.concatenate(arrays)) if arrays else np.zeros(0)
+            logs = np.log(flat)
         return FactorGraph._of_arrays(
             np.array([len(states) for states in self.states.values()], np.int32),
-            (np.array([0, *scope_ends]), np.array(scopes, np.int32), np.concatenate([[0], ends[:-1]]), logs),
+            (np.array(scope_starts, np.int64), np.array(scopes, np.int32), starts, logs),
             self.names,
             tuple(self.states.values()),
         )
@@ -376,18 +398,6 @@ class BayesianNetwork(Displayed):
         from mercer.inference.bif import write_bif
 
         write_bif(self, path)
-
-
-def _tables(network: BayesianNetwork, flat: np.ndarray, starts: list[int]) -> dict[Hashable, np.ndarray]:
-    """Read-only tables of a network that lie end to end."""
-    flat.flags.writeable = False
-    sizes = {name: len(states) for name, states in network.states.items()}
-    made: dict[Hashable, np.ndarray] = {}
-    for (name, parents), start in zip(network.parents.items(), starts, strict=True):
-        shape = [sizes[v] for v in parents]
-        shape.append(sizes[name])
-        made[name] = flat[start : start + prod(shape)].reshape(shape)
-    return made
 
 
 def _topological(parents: Mapping[Hashable, tuple[Hashable, ...]]) -> list[Hashable]:

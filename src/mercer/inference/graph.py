@@ -356,7 +356,7 @@ class FactorGraph(Displayed):
         self.names = _check_names(names, len(self.cardinalities))
         self.states = _check_states(states, self.cardinalities)
         self._index = {name: i for i, name in enumerate(self.names)} if self.names is not None else None
-        self._integer_names = self.names is not None and any(isinstance(name, Integral) for name in self.names)
+        self._integer_names = self.names is not None and _some_integers(self.names)
         self._state_index: dict[int, dict[Hashable, int]] = {}
         self._listed: list[_Block] | None = []
         self._compiled: CompiledGraph | None = None
@@ -383,11 +383,11 @@ class FactorGraph(Displayed):
         states: tuple[tuple[Hashable, ...], ...] | None = None,
     ) -> FactorGraph:
         """A graph of what was checked already."""
-        made = cls(cardinalities)
-        made.names, made.states = names, states
+        made = cls(())
+        made.cardinalities, made.names, made.states = cardinalities, names, states
         if names is not None:
             made._index = dict(zip(names, range(len(names)), strict=True))
-            made._integer_names = any(isinstance(name, Integral) for name in names)
+            made._integer_names = _some_integers(names)
         made._arrays, made._listed = arrays, None
         return made
 
@@ -546,7 +546,7 @@ class FactorGraph(Displayed):
                 index = self._state_index[variable] = {s: i for i, s in enumerate(self.states[variable])}
             if state in index:
                 return index[state]
-            named = any(isinstance(name, Integral) for name in index)
+            named = _some_integers(index)
         card = int(self.cardinalities[variable])
         if not named and _is_number(state, card):
             return int(state)  # type: ignore[call-overload]
@@ -613,9 +613,7 @@ class FactorGraph(Displayed):
     def compiled(self) -> CompiledGraph:
         """The graph as flat arrays: made when first asked for, and kept until a factor is added."""
         if self._compiled is None and self._arrays is not None:
-            n_states = int(self.cardinalities.sum(dtype=np.int64))
-            none = np.full(self.n_variables, -1, np.int32)
-            self._compiled = _joined(self.cardinalities, np.zeros(n_states), 0.0, *self._arrays, none)
+            self._compiled = _joined(self.cardinalities, None, 0.0, *self._arrays, None)
         elif self._compiled is None:
             self._compiled = _compile(self.cardinalities, self._merged())
         return self._compiled
@@ -799,6 +797,10 @@ def _check_states(states: Any, cards: np.ndarray) -> tuple[tuple[Hashable, ...],
     return listed
 
 
+def _some_integers(names: Iterable[Hashable]) -> bool:
+    return any(type(name) is not str and isinstance(name, Integral) for name in names)
+
+
 def _is_number(thing: Any, below: int) -> bool:
     return isinstance(thing, Integral) and not isinstance(thing, bool) and 0 <= int(thing) < below
 
@@ -888,13 +890,11 @@ def _made(
     tables: np.ndarray,
     numbers: np.ndarray,
 ) -> CompiledGraph:
-    state_starts = np.zeros(len(cards) + 1, np.int64)
-    np.cumsum(cards, out=state_starts[1:])
     core = _core.inference.FlatGraph(cards, unary, constant, scope_starts, scopes, table_starts, tables)
     for array in (unary, tables, scopes, scope_starts, table_starts, numbers):
         array.flags.writeable = False
     return CompiledGraph(
-        cards, state_starts, unary, constant, scope_starts, scopes, table_starts, tables, numbers, core
+        cards, core.state_starts, unary, constant, scope_starts, scopes, table_starts, tables, numbers, core
     )  # fmt: skip
 
 

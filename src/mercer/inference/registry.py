@@ -114,11 +114,12 @@ def choose(graph: CompiledGraph, task: str, limits: Limits | None = None) -> tup
     ('tree', 'the graph has no cycles')
     """
     limits = Limits() if limits is None else limits
-    for method in sorted(METHODS.values(), key=lambda m: (m.rank, m.name)):
-        if task in method.tasks and method.suits is not None:
-            reason = method.suits(graph, task, limits)
-            if reason is not None:
-                return method, reason
+    able = [method for method in METHODS.values() if method.suits is not None and task in method.tasks]
+    for method in sorted(able, key=lambda m: (m.rank, m.name)):
+        assert method.suits is not None
+        reason = method.suits(graph, task, limits)
+        if reason is not None:
+            return method, reason
     raise ValueError(f"no method suits this graph for task={task!r}")
 
 
