@@ -14,7 +14,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from mercer import _core
 from mercer._validation import check_choice, check_count, check_positive
@@ -193,6 +192,8 @@ def _outcome(
     residual = float(residuals[-1]) if len(residuals) else 0.0
     if method is not None and not converged:
         other = "take method='mean-field'" if method == "trw" else "take method='trw' or 'mean-field', which settle"
+        from sklearn.exceptions import ConvergenceWarning  # heavy
+
         warnings.warn(
             f"{method} did not converge in {n_iter} sweeps: messages still change by {residual:.2g}. "
             f"Raise damping (0.5, 0.9), use schedule='residual', allow a larger max_iter, or {other}",

@@ -13,8 +13,6 @@ import warnings
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
-from scipy.optimize import linprog
 
 from mercer import _core
 from mercer._validation import check_count
@@ -59,6 +57,9 @@ def local_polytope(graph: CompiledGraph) -> tuple[np.ndarray, np.ndarray, float]
 
     They lie one after another, as in ``graph.unary`` and ``graph.belief_starts``.
     """
+    import scipy.sparse as sp  # heavy
+    from scipy.optimize import linprog
+
     n_states, n_joint = int(graph.state_starts[-1]), int(graph.belief_starts[-1])
     if n_states + n_joint > MAX_VARIABLES:
         raise ValueError(

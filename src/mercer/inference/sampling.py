@@ -21,7 +21,6 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from mercer import _core
 from mercer._validation import check_choice, check_count, check_positive, thread_count
@@ -217,6 +216,8 @@ def _warn_of_disagreement(extra: dict[str, Any], n_variables: int) -> None:
         )
     else:
         return
+    from sklearn.exceptions import ConvergenceWarning  # heavy
+
     warnings.warn(message, ConvergenceWarning, stacklevel=8)
 
 

@@ -12,7 +12,6 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from mercer import _core
 from mercer._validation import check_choice, check_count
@@ -96,6 +95,8 @@ def _outcome(graph: CompiledGraph, found: Any, method: str) -> Outcome:
         raise ZeroProbabilityError
     q, bounds, residuals, converged = found
     if not converged:
+        from sklearn.exceptions import ConvergenceWarning  # heavy
+
         warnings.warn(
             f"{method} did not converge in {len(bounds)} sweeps: probabilities still change by "
             f"{residuals[-1]:.2g}. Its bound holds "
