@@ -29,7 +29,7 @@ from sklearn.exceptions import ConvergenceWarning as SolverWarning
 from sklearn.model_selection import train_test_split
 
 from mercer.datasets import AdultData, load_adult
-from mercer.learning.solvers import ConvergenceWarning
+from mercer.exceptions import ConvergenceWarning
 from mercer.proportions import (
     BagCV,
     Bags,

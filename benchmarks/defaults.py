@@ -408,7 +408,7 @@ def texts(small: bool) -> None:
             lambda m=m, X=X, y=y, n=n: m.fit(X[:n], y[:n]).score(X[n:], y[n:])
             for m in (
                 DummyClassifier(),
-                HashedClassifier(passes=1),
+                HashedClassifier(max_iter=1),
                 HashedClassifier(),
                 make_pipeline(HashingVectorizer(n_features=sized(2**20, 2**10)), SGDClassifier(random_state=0)),
                 make_pipeline(HashingVectorizer(n_features=sized(2**18, 2**10)), LogisticRegression(max_iter=200)),
@@ -452,7 +452,7 @@ def columns(small: bool) -> None:
         line(name, [
             lambda m=m, X=X, y=y, n=n: m.fit(X[:n], y[:n]).score(X[n:], y[n:])
             for m in (
-                DummyClassifier(), HashedClassifier(passes=1), HashedClassifier(), LinearClassifier(),
+                DummyClassifier(), HashedClassifier(max_iter=1), HashedClassifier(), LinearClassifier(),
                 SGDClassifier(random_state=0), LinearSVC(), LogisticRegression(max_iter=500),
             )
         ])  # fmt: skip
@@ -461,7 +461,7 @@ def columns(small: bool) -> None:
     X, n = StandardScaler().fit_transform(X), 330
     line("diabetes", [
         lambda m=m: max(0.0, m.fit(X[:n], y[:n]).score(X[n:], y[n:]))
-        for m in (DummyRegressor(), HashedRegressor(passes=1), HashedRegressor(), LinearRegression())
+        for m in (DummyRegressor(), HashedRegressor(max_iter=1), HashedRegressor(), LinearRegression())
     ])  # fmt: skip
 
 

@@ -132,7 +132,7 @@ def documents_fit() -> Call:
 
     documents = words()
     y = ["ab"[len(text) % 2] for text in documents]
-    return lambda: HashedClassifier(n_bits=18, passes=1).fit(documents, y)
+    return lambda: HashedClassifier(n_bits=18, max_iter=1).fit(documents, y)
 
 
 def stream(kind: str) -> Call:

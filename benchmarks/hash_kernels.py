@@ -151,7 +151,7 @@ def own_bits(n_columns: int) -> int:
 
 def unhashed(n_columns: int, loss: str, passes: int) -> HashedClassifier:
     """The same learner with a weight for each column and class."""
-    return HashedClassifier(loss=loss, passes=passes, n_bits=own_bits(n_columns), label_hashing="separate")
+    return HashedClassifier(loss=loss, max_iter=passes, n_bits=own_bits(n_columns), label_hashing="separate")
 
 
 def choose(X: csr_matrix, y: np.ndarray) -> tuple[str, int, float]:
@@ -232,7 +232,7 @@ def _ours(
     if corpus.is_text:
         hasher = TextHasher(n_bits if n_classes == 2 else 24, weighting="log", norm="l2")
         X, X_test = hasher.transform(corpus.train), hasher.transform(corpus.test)
-    model = HashedClassifier(loss=loss, passes=passes, n_bits=n_bits).fit(X, corpus.y_train)
+    model = HashedClassifier(loss=loss, max_iter=passes, n_bits=n_bits).fit(X, corpus.y_train)
     return error(model, X_test, corpus.y_test)
 
 
@@ -251,7 +251,7 @@ def projections(sets: list[str], quick: bool) -> None:
     for name in [name for name in sets if name in ("reuters-earn", "zipf")] or ["zipf"]:
         corpus = SETS[name]()
         loss, passes, _ = choose(counts_of(corpus)[0], corpus.y_train)  # as in bits: the same cell has the same error
-        learner = HashedClassifier(loss=loss, passes=passes)
+        learner = HashedClassifier(loss=loss, max_iter=passes)
         print(f"\n{corpus.name}: preparation s / training and test s / error % / MB of training rows;")
         print(f"  chosen on training documents: {loss} with {passes} passes")
         for n_bits in (8, 10) if quick else (8, 9, 10):

@@ -35,7 +35,7 @@ from mercer.learning import Hybrid, Log, Risk
 from mercer.learning.training import train
 from mercer.metrics import mean_iou, token_accuracy
 from mercer.report import labelling_picture, write_png
-from mercer.structures import Graph
+from mercer.structures import GraphLabels
 
 SIZES = {"smallest": (10, 5), "small": (40, 60), "full": (108, 129)}
 REGION_SIZES = {"smallest": (8, 8), "small": (56, 200), "full": (56, 200)}
@@ -149,7 +149,7 @@ def _cross_validated(C: float, X: list, y: list, options: dict) -> float:
 
 
 def recovery(args: argparse.Namespace) -> None:
-    structure, edges, random = Graph(2, 2, edge_weights="potts"), grid_edges((4, 4)), np.random.default_rng(0)
+    structure, edges, random = GraphLabels(2, 2, edge_weights="potts"), grid_edges((4, 4)), np.random.default_rng(0)
     truth = np.array([0.5, -0.5, -0.3, 0.3, 0.8])
     print("labels drawn from a field on grids of 4 x 4 nodes: largest error of a weight, training time")
     print(f"{'grids':>6}  {'log':>18}{'pseudo-likelihood':>20}{'piecewise':>18}")

@@ -55,7 +55,7 @@ def speed() -> None:
 
 def selected(kernel: str, quick: bool) -> BagCV:
     """The grid of the source, and the number of rounds."""
-    grid: dict[str, list[object]] = {"C": [1.0] if quick else [0.1, 1.0, 10.0], "max_rounds": [1, 10]}
+    grid: dict[str, list[object]] = {"C": [1.0] if quick else [0.1, 1.0, 10.0], "max_iter": [1, 10]}
     grid["epsilon"] = [0.0] if quick else [0.0, 0.01, 0.1]
     if kernel == "gaussian":
         grid["kernel"] = [Gaussian(gamma) for gamma in ((0.1,) if quick else (0.01, 0.1, 1.0))]

@@ -306,7 +306,7 @@ def hashed_task(megabytes: int, piece: int) -> None:
         for when, (rate, memory) in (("beginning", first), ("end", last)):
             print(f"hashed: at the {when} {rate:.1f} MB/s, memory +{memory:.0f} MB")
         loss = model.progressive_loss_
-        again = HashedClassifier(n_bits=20, passes=1).fit(store)
+        again = HashedClassifier(n_bits=20, max_iter=1).fit(store)
         print(f"hashed: progressive loss {loss:.6f}, by fit(store) {again.progressive_loss_:.6f}")
         record("scaling", "hashed learner from a store", ours=float(np.median([m for m, _ in marks])), unit="MB/s")
 

@@ -65,6 +65,7 @@ from mercer.multilabel import (
     MultiLabelCRF,
     NeighborLabels,
     OnlineJointSVM,
+    SeparateSVM,
 )
 from mercer.online import HashedClassifier, HashedRegressor
 from mercer.proportions import (
@@ -233,7 +234,7 @@ def texts() -> None:
             data = load()
             n = sized(3000, 200)
             X, X_test, y, y_test = train_test_split(data.texts, data.labels, test_size=0.5, random_state=7)
-            grid = {"passes": [1, 4], "learning_rate": [0.5, 2.5], "counts": ["sqrt", "linear"]}
+            grid = {"max_iter": [1, 4], "learning_rate": [0.5, 2.5], "counts": ["sqrt", "linear"]}
             search(
                 "HashedClassifier", name, HashedClassifier(random_state=0), grid, (X[:n], y[:n], X_test[:n], y_test[:n])
             )
@@ -276,7 +277,7 @@ def machines() -> None:
         "KernelNuSVC": (KernelNuSVC(), {"nu": [0.05, 0.1, 0.2, 0.5]}),
         "LinearProgramSVC": (LinearProgramSVC(), {"C": [0.1, 1.0, 10.0]}),
         "RelativeMarginSVC": (RelativeMarginSVC(), {"C": [1.0, 10.0], "B": [1.5, 2.0, 4.0]}),
-        "OnlineKernelClassifier": (OnlineKernelClassifier(random_state=0), {"n_epochs": [3, 10, 30]}),
+        "OnlineKernelClassifier": (OnlineKernelClassifier(random_state=0), {"max_iter": [3, 10, 30]}),
         "CompactClassifier": (CompactClassifier(random_state=0), {"n_components": [16, 32, 64]}),
     }
     for name, split in columns():
@@ -348,7 +349,7 @@ def numbers() -> None:
         d = split[0].shape[1]
         widths = [Gaussian(factor / d) for factor in (0.1, 0.3, 1.0)]
         for title, model, grid in (
-            ("HashedRegressor", HashedRegressor(), {"learning_rate": [0.3, 1.0, 2.5], "passes": [8, 32]}),
+            ("HashedRegressor", HashedRegressor(), {"learning_rate": [0.3, 1.0, 2.5], "max_iter": [8, 32]}),
             ("KernelRidge", KernelRidge(), {"alpha": [0.1, 1.0, 10.0], "kernel": widths}),
             ("KernelSVR", KernelSVR(), {"C": [0.1, 1.0, 10.0], "kernel": widths}),
         ):
@@ -414,12 +415,13 @@ def labels() -> None:
     """Label sets: micro-F1."""
     models: dict[str, tuple[Any, dict[str, list[Any]]]] = {
         "OnlineJointSVM": (OnlineJointSVM(random_state=0), {"margin": [1.0, 5.0, 20.0]}),
+        "SeparateSVM": (SeparateSVM(), {"C": [0.001, 0.01, 0.1, 1.0]}),
         "CompressedLabels": (CompressedLabels(random_state=0), {"alpha": [0.1, 1.0, 10.0]}),
         "MultiLabelCRF": (MultiLabelCRF(random_state=0), {"C": [0.001, 0.01, 0.1]}),
         "KernelHomogeneityAnalysis": (KernelHomogeneityAnalysis(), {"ridge": [0.01, 0.1, 1.0]}),
         "JointSVM": (JointSVM(), {"C": [0.1, 1.0, 10.0]}),
         "NeighborLabels": (NeighborLabels(), {"n_neighbors": [5, 10, 20]}),
-        "HashedLabelSets": (HashedLabelSets(random_state=0), {"rate": [0.2, 0.5, 1.0], "n_epochs": [3, 10]}),
+        "HashedLabelSets": (HashedLabelSets(random_state=0), {"learning_rate": [0.2, 0.5, 1.0], "max_iter": [3, 10]}),
     }
     home = Path(os.environ.get("MERCER_DATA", ".")) / "multilabel"
     for name in ("emotions", "flags", "birds"):

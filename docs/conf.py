@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+import re
 import warnings
 
 import mercer
@@ -37,8 +38,8 @@ warnings.filterwarnings("ignore", message=".*non-interactive.*")  # plt.show() i
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",
-    # without PyTorch the page on networks has no figures
-    "filename_pattern": r"plot_" if importlib.util.find_spec("torch") else r"plot_(?!circulant_networks)",
+    # without PyTorch the pages on networks have no figures
+    "filename_pattern": r"plot_" if importlib.util.find_spec("torch") else r"plot_(?!circulant_networks|neural_)",
     "within_subsection_order": "FileNameSortKey",
     "download_all_examples": False,
     "show_memory": False,
@@ -66,7 +67,9 @@ html_theme_options = {
 if os.environ.get("MERCER_DOCS_VERSIONS"):  # the address of versions.json, where several versions are published
     html_theme_options["switcher"] = {"json_url": os.environ["MERCER_DOCS_VERSIONS"], "version_match": version}
     html_theme_options["navbar_start"] = ["navbar-logo", "version-switcher"]
-html_sidebars = {"index": [], "api/generated/*": []}
+# pages without pages below them have no sidebar
+_alone = ("index", "start", "choose", "moving", "search", "genindex", "api/generated/*")
+html_sidebars = {name: [] for name in _alone}
 
 
 def _skip(app, what, name, obj, skip, options):
@@ -74,6 +77,12 @@ def _skip(app, what, name, obj, skip, options):
     return True if name.startswith("set_") and name.endswith("_request") else None
 
 
+def _without_foreign_labels(app, what, name, obj, options, lines):
+    """Docstrings that estimators inherit refer to pages of scikit-learn's guide, which are not here."""
+    lines[:] = [re.sub(r":ref:`([^`<]+) <(?:accuracy_score|r2_score)>`", r"\1", line) for line in lines]
+
+
 def setup(app):
     """Connect the handlers."""
     app.connect("autodoc-skip-member", _skip)
+    app.connect("autodoc-process-docstring", _without_foreign_labels)

@@ -58,6 +58,6 @@ figure.tight_layout()
 
 table = {name: np.where(Y[:, t] > 0, "yes", "no") for t, name in enumerate(names)}
 analysis = HomogeneityAnalysis(2).fit(table)
-axis = analysis.biplot()
+axis = analysis.plot()
 axis.set_title("Scenes and their labels in one plane")
 plt.show()

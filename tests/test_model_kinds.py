@@ -21,8 +21,9 @@ import mercer
 from mercer import ModelFileError
 from mercer._state import container
 from mercer._state.container import read_file, write_file
-from mercer._state.limits import LEAST_BUDGET, TooLargeError, budget, reserve
+from mercer._state.limits import LEAST_BUDGET, budget, reserve
 from mercer._state.registry import MODELS
+from mercer.exceptions import TooLargeError
 from mercer.online import HashedClassifier
 from reference.model_zoo import TEXT_LABELS, TEXTS, ZOO
 

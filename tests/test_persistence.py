@@ -20,9 +20,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mercer._state import container
-from mercer._state.container import ModelFileError, read_file, write_atomically, write_file
+from mercer._state.container import read_file, write_atomically, write_file
 from mercer._state.registry import MODELS, load, save
 from mercer._state.values import pack_strings, unpack_strings
+from mercer.exceptions import ModelFileError
 
 DTYPES = [
     "float32",

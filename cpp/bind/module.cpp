@@ -34,7 +34,7 @@ Binder bind_circulant, bind_hamming, bind_fastmaps, bind_signed_hash;
 // solvers
 Binder bind_chain_online, bind_blocks, bind_multiclass, bind_machines, bind_relative, bind_assignment;
 Binder bind_labellings, bind_ranking, bind_learner, bind_sparse_codes, bind_joint_dual, bind_joint_online,
-    bind_label_tree;
+    bind_label_machines, bind_label_tree;
 // registration
 Binder bind_neighbours, bind_icp, bind_matching;
 
@@ -74,8 +74,8 @@ const std::vector<Submodule>& submodules() {
       {"multiclass", "Dual ascent for single labels.", {bind_multiclass}},
       {"machines", "Support vector machines.", {bind_machines, bind_relative}},
       {"joint",
-       "Label sets: joint machines and trees of labels.",
-       {bind_joint_dual, bind_joint_online, bind_label_tree}},
+       "Label sets: joint machines, linear machines, trees of labels.",
+       {bind_joint_dual, bind_joint_online, bind_label_machines, bind_label_tree}},
       {"bags", "Labels of instances from shares of bags.", {bind_assignment, bind_labellings}},
       {"ranking", "Losses over pairs and rankings.", {bind_ranking}},
       {"sparse_codes", "Sparse codes of signals over a dictionary.", {bind_sparse_codes}},

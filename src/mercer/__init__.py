@@ -15,9 +15,9 @@ import importlib  # noqa: E402
 import pkgutil  # noqa: E402
 from typing import Any  # noqa: E402
 
-from mercer._state.container import ModelFileError  # noqa: E402
 from mercer._state.registry import MODELS, load, save  # noqa: E402
 from mercer._versions import show_versions  # noqa: E402
+from mercer.exceptions import ModelFileError  # noqa: E402
 
 __version__ = "0.1.0"
 

@@ -28,6 +28,8 @@ def objective(w, b, X, t, C, power):
 def test_squared_hinge_reaches_the_optimum_of_a_general_solver(intercept, C):
     X, A, labels = problem()
     found = fit_machines(X, A, labels, C=C, fit_intercept=intercept, tol=1e-8)
+    sparse = fit_machines(sp.csr_matrix(X), A, labels, C=C, fit_intercept=intercept, tol=1e-8)
+    assert sparse.objective == pytest.approx(found.objective, rel=1e-6)
     for j in range(A.shape[1]):
         t = A[labels, j]
 
@@ -36,7 +38,9 @@ def test_squared_hinge_reaches_the_optimum_of_a_general_solver(intercept, C):
 
         best = minimize(value, np.zeros(X.shape[1] + 1), method="BFGS", options={"gtol": 1e-9, "maxiter": 5000}).fun
         assert found.objective[j] == pytest.approx(best, rel=1e-5)
-        assert objective(found.coef[j], found.intercept[j], X, t, C, 2) == pytest.approx(found.objective[j], rel=1e-9)
+        for machines in (found, sparse):
+            value_of = objective(machines.coef[j], machines.intercept[j], X, t, C, 2)
+            assert value_of == pytest.approx(machines.objective[j], rel=1e-9)
 
 
 @pytest.mark.parametrize("C", [0.05, 1.0, 20.0])
@@ -93,8 +97,27 @@ def test_more_features_than_rows():
     assert found.coef[0] == pytest.approx(monolithic.coef[0], abs=1e-4)
 
 
-def test_labels_of_one_sign_give_a_constant():
-    X = np.random.default_rng(0).normal(size=(10, 3))
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_matrix])
+def test_a_start_at_the_optimum_is_kept(kind):
+    rng = np.random.default_rng(0)
+    X, t = rng.normal(size=(40, 9)), rng.uniform(-1, 1, (40, 11))  # a whole block of machines, and three
+    best = fit_machines(kind(X), t, tol=1e-12)
+    again = fit_machines(kind(X), t, tol=1e-9, start=(best.coef, best.intercept), threads=2)
+    assert again.n_iter == 0
+    assert again.coef == pytest.approx(best.coef, abs=1e-12)
+    assert again.intercept == pytest.approx(best.intercept, abs=1e-12)
+
+
+def test_the_core_refuses_a_start_that_does_not_fit():
+    X, t = sp.csr_matrix(np.eye(4)), np.ones((4, 2))
+    for start in ((np.zeros((2, 3)), np.zeros(2)), (np.full((2, 4), np.nan), np.zeros(2))):
+        with pytest.raises(ValueError, match=r"wrong shape|start must be finite"):
+            fit_machines(X, t, start=start)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_matrix])
+def test_labels_of_one_sign_give_a_constant(kind):
+    X = kind(np.random.default_rng(0).normal(size=(10, 3)))
     found = fit_machines(X, np.ones((10, 1)))
     assert np.abs(found.coef).max() < 1e-6
     assert found.intercept[0] == pytest.approx(1.0, abs=1e-3)

@@ -55,7 +55,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     rows = [f"{3 * (i % 5) + (i % 2)},{i % 5},{'ab'[i % 2]}" for i in range(200)]
     (folder / "prices.csv").write_text("price,rooms,town\n" + "\n".join(rows) + "\n")
     assert main(["train", "classifier", out["train"], "--model", out["model"], "--n-bits", "14", "--quiet"]) == 0
-    arguments = ["--model", out["regressor"], "--label", "price", "--n-bits", "10", "--passes", "20", "-q"]
+    arguments = ["--model", out["regressor"], "--label", "price", "--n-bits", "10", "--max-iter", "20", "-q"]
     assert main(["train", "regressor", out["prices"], *arguments]) == 0
     return out
 
@@ -111,10 +111,10 @@ def test_options_about_features_are_those_of_the_estimators(mercer, made, tmp_pa
 @pytest.mark.parametrize(
     ("name", "content", "options"),
     [
-        ("a.vw.gz", gzip.compress(b"ham | agenda\nspam | cheap pills\n" * 20), ["--optimizer", "ftrl", "--l1", "0.01"]),
+        ("a.vw.gz", gzip.compress(b"ham | agenda\nspam | cheap pills\n" * 20), ["--solver", "ftrl", "--l1", "0.01"]),
         ("a.svm", b"1 1:1 3:1\n-1 2:1\n" * 20, ["--loss", "hinge"]),
         ("a.csv", b"id,y,title\n1,x,one\n2,z,three\n", ["--label", "y", "--text", "title", "--text", "id"]),
-        ("a.tsv", b"y\tsize\ttown\nx\t1\tparis\nz\t2\trome\n", ["--categorical", "size", "--passes", "2"]),
+        ("a.tsv", b"y\tsize\ttown\nx\t1\tparis\nz\t2\trome\n", ["--categorical", "size", "--max-iter", "2"]),
         ("a.jsonl", b'{"y": 1, "a": {"b": "one"}}\n{"y": 2, "a": {"b": "two"}}\n', ["--label", "y", "--text", "a.b"]),
         ("a.txt", b"one two;x\nthree;y\n", ["--label", "last", "--separator", ";", "--analyzer", "char_wb"]),
         ("a.dat", b"x | a\ny | b\nz | c\n" * 5, ["--format", "vw", "--label-hashing", "two-stage", "--limit", "6"]),
@@ -198,12 +198,12 @@ def test_inspect_shows_a_hashed_model(mercer, made):
     ("n_classes", "settings"),
     [
         (2, {}),
-        (2, {"optimizer": "ftrl", "l1": 0.1}),
-        (2, {"optimizer": "sgd"}),
+        (2, {"solver": "ftrl", "l1": 0.1}),
+        (2, {"solver": "sgd"}),
         (5, {}),
-        (5, {"optimizer": "ftrl"}),
+        (5, {"solver": "ftrl"}),
         (5, {"label_hashing": "separate"}),
-        (5, {"optimizer": "sgd", "label_hashing": "two-stage"}),
+        (5, {"solver": "sgd", "label_hashing": "two-stage"}),
     ],
 )
 def test_inspect_shows_how_large_the_weights_are(mercer, tmp_path, n_classes, settings):
@@ -270,8 +270,8 @@ def test_choices_are_those_of_the_estimators():
     assert {str(x) for x in command.LabelHashingName} == set(LABEL_HASHINGS)
     for name in command.CountsName:
         HashedRegressor(counts=str(name))._check_parameters()
-    for name in command.OptimizerName:
-        HashedRegressor(optimizer=str(name))._check_parameters()
+    for name in command.SolverName:
+        HashedRegressor(solver=str(name))._check_parameters()
 
 
 def test_guesses_about_columns_are_said_before_training_and_kept(mercer, tmp_path):

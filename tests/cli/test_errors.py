@@ -45,7 +45,7 @@ def test_progress_is_for_whoever_sees_standard_error(out: bool, err: bool, monke
     [
         (ValueError("C must be positive"), "C must be positive", False, 2),
         (ValueError(), "unexpected ValueError", True, 1),  # of no use to a person: a bug of ours
-        (errors.Mistake("no such column", "--label"), "no such column", True, 2),
+        (errors.UsageError("no such column", "--label"), "no such column", True, 2),
         (KeyError("x"), "unexpected KeyError: 'x'", True, 1),
         (MemoryError(), "not enough memory", True, 1),
         (FileNotFoundError(errno.ENOENT, "No such file", "a.csv"), "a.csv: no such file", False, 2),

@@ -80,11 +80,11 @@ def test_zst_is_read_and_its_damage_is_named(tmp_path):
     path = tmp_path / "a.txt.zst"
     packed = pa.compress(SMS * 50, codec="zstd", asbytes=True)
     path.write_bytes(packed)
-    model = HashedClassifier(n_bits=10, passes=1).fit_file(path)
+    model = HashedClassifier(n_bits=10, max_iter=1).fit_file(path)
     assert model.progress_.examples == 24 * 50
     path.write_bytes(packed[: len(packed) // 2])
     with pytest.raises(DataFileError, match="damaged or cut short"):
-        HashedClassifier(n_bits=10, passes=1).fit_file(path)
+        HashedClassifier(n_bits=10, max_iter=1).fit_file(path)
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from mercer.data import Graphs, Partitions, Sequences, Store, StoreError, Templa
 from mercer.data.bags import Bags
 from mercer.data.features import FeatureIndex, as_sequences
 from mercer.data.labels import LabelIndex
+from mercer.data.store import _write_manifest
 from mercer.data.trees import Tree
 
 WORDS = [[{"w": "the"}, {"w": "dog", "n": 2.5}], [{"w": "a"}, {"w": "cat"}, {"w": "sat"}]]
@@ -155,10 +156,33 @@ def test_a_damaged_manifest_is_refused(store):
         text[:-20],
         "[]",
         text.replace('"format": 1', '"format": 9'),
+        "null",
+        "[" * 100_000,
+        "\udcff\udcfe",
     ):
-        file.write_text(broken)
+        file.write_bytes(broken.encode("utf-8", "surrogateescape"))
         with pytest.raises(StoreError, match=r"manifest|format"):
             Store(store.path)
+    for change in (
+        {"pieces": {}},
+        {"pieces": ["abc"]},
+        {"pieces": [{**store.pieces[0], "bytes": "x"}]},
+        {"pieces": [{**store.pieces[0], "file": "../a"}]},
+        {"pieces": [{"file": "a"}]},
+        {"kind": "tables"},
+        {"settings": None},
+    ):
+        _write_manifest(store.path, {**store._manifest, **change})
+        with pytest.raises(StoreError, match="manifest"):
+            Store(store.path)
+
+
+def test_a_manifest_that_is_no_file_is_refused_and_not_waited_for(store):
+    file = store.path / "manifest.json"
+    file.unlink()
+    os.mkfifo(file)
+    with pytest.raises(StoreError, match="is no file"):
+        Store(store.path)
 
 
 def test_what_is_no_store_is_refused(tmp_path):
@@ -231,8 +255,32 @@ def test_pieces_of_another_form_are_refused(tmp_path, X, y, match):
 def test_lengths_must_agree(tmp_path):
     with pytest.raises(ValueError, match="X has 2 examples and y 3"):
         Store(tmp_path / "r").append(np.ones((2, 2)), [0, 1, 1])
+    with pytest.raises(ValueError, match="sequence 1 has 1 positions and 2 labels"):
+        Store(tmp_path / "r").append([[{"w": "a"}], [{"w": "a"}]], [["X"], ["X", "Y"]])
+    with pytest.raises(ValueError, match="sample_weight must hold finite numbers"):
+        Store(tmp_path / "r").append(np.ones((2, 2)), [0, 1], [1.0, np.nan])
+    with pytest.raises(TypeError, match="X must be examples, got NoneType"):
+        Store(tmp_path / "r").append(None)
+    with pytest.raises(TypeError, match="template must be a Template, got str"):
+        Store(tmp_path / "r").append([[["a"]]], [["X"]], template="words")
     with pytest.raises(ValueError, match="kind must be"):
         Store(tmp_path / "r").append(np.ones((2, 2)), [0, 1], kind="tables")
+
+
+def test_the_matrix_of_the_caller_is_not_changed(tmp_path):
+    given = csr_matrix((np.ones(3), [2, 0, 0], [0, 3]), shape=(1, 3))
+    store = Store(tmp_path / "r")
+    store.append(given, [1])
+    assert given.indices.tolist() == [2, 0, 0]
+    assert store[0].X.toarray().tolist() == [[2.0, 0.0, 1.0]]
+
+
+def test_pieces_are_named_by_integers(store):
+    for wrong in ("a", slice(0, 1), 0.5):
+        with pytest.raises(TypeError, match="number of a piece must be an integer"):
+            store[wrong]
+    with pytest.raises(IndexError, match="piece 5 of 2"):
+        store[5]
 
 
 def test_pages_are_given_back(tmp_path):
@@ -287,5 +335,7 @@ def test_partitions_are_cut_evenly():
     assert [len(part.X) for part in parts] == [3, 3, 4]
     with pytest.raises(ValueError, match="n must be"):
         Partitions.split([1], [1], n=0)
+    with pytest.raises(ValueError, match="X has 3 examples and y 5"):
+        Partitions.split(np.arange(3), np.arange(5), n=2)
     with pytest.raises(TypeError, match="partition 0"):
         Partitions([[1, 2]])

@@ -101,6 +101,7 @@ from mercer.multilabel import (
     MultiLabelCRF,
     NeighborLabels,
     OnlineJointSVM,
+    SeparateSVM,
 )
 from mercer.online import HashedClassifier, HashedRegressor
 from mercer.parsing import Parser, read_trees
@@ -612,6 +613,7 @@ CASES = [
     Case(lambda: KernelPCA(Gaussian(0.5), 3), unlabelled, arrays=True, same=DISTANCES | REPEATED),
     # Rows are scaled to unit length, which a constant column changes.
     Case(lambda: OnlineJointSVM(random_state=0), label_sets, arrays=True, agreement=0.8),
+    Case(lambda: SeparateSVM(), label_sets, arrays=True),
     Case(lambda: CompressedLabels(3, random_state=0), label_sets, arrays=True),
     Case(lambda: HashedLabelSets(10, random_state=0), label_sets),
     Case(lambda: NeighborLabels(5), label_sets, arrays=True, same=DISTANCES),

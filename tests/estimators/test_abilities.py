@@ -39,7 +39,7 @@ PROPORTIONS = (
 )  # fmt: skip
 LABEL_SETS = (
     "CompressedLabels", "HashedLabelSets", "JointSVM", "KernelHomogeneityAnalysis", "MultiLabelCRF", "NeighborLabels",
-    "OnlineJointSVM",
+    "OnlineJointSVM", "SeparateSVM",
 )  # fmt: skip
 MAPS = (
     "AdditiveMap", "CirculantProjection", "FourierFeatures", "FourierMap", "GraphletHasher", "PolynomialSketch",

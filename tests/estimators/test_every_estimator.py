@@ -28,7 +28,7 @@ import mercer
 from estimators.cases import ABSTRACT, CASES, Case, public_estimators
 from estimators.outputs import equal, fit, fitted, outputs, verbs_of
 from mercer._state.registry import MODELS
-from mercer.structures.joint import OracleError
+from mercer.exceptions import OracleError
 
 every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.cls.__name__)
 SAVED = [case for case in CASES if case.not_saved is None]

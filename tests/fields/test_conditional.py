@@ -12,8 +12,8 @@ from mercer.learning.solvers import Sampled
 from mercer.learning.solvers.sampled import SAMPLED, LabelField
 from mercer.multilabel import MultiLabelCRF
 from mercer.multilabel.crf import _LabelSpins
-from mercer.structures.graph import Graph
 from mercer.structures.graph_inputs import GraphInputs
+from mercer.structures.graph_labels import GraphLabels
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +23,7 @@ def graphs():
         (random.normal(size=(3, 2)), [(0, 1), (1, 2)]),
         (random.normal(size=(4, 2)), [(0, 1), (1, 2), (2, 3), (3, 0)]),
     ]
-    structure = Graph(n_labels=3, n_features=2)
+    structure = GraphLabels(n_labels=3, n_features=2)
     return structure, GraphInputs.from_list(inputs), random.normal(size=structure.n_weights)
 
 

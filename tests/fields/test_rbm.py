@@ -7,9 +7,8 @@ import pytest
 import scipy.sparse as sp
 
 import mercer
+from mercer.exceptions import ConvergenceWarning, DivergedError
 from mercer.fields import RBM, BoltzmannMachine, learners, log_partition
-from mercer.fields.training import DivergedError
-from mercer.learning.solvers import ConvergenceWarning
 
 
 @pytest.fixture(scope="module")

@@ -207,6 +207,17 @@ def test_graphs_are_the_zeros_of_the_precision():
         (lambda: GaussianNetwork([[1.0]]).given({0: 0.0}), "nothing is left"),
         (lambda: random_model().log_density([1.0]), "x must hold 5 numbers"),
         (lambda: random_model().gibbs("spiral"), "scan must be one of"),
+        (lambda: random_model().log_density([0.0, 0.0, np.nan, 0.0, 0.0]), "x must be finite"),
+        (lambda: random_model().marginal([0.7, 1.2]), "variables must be integers"),
+        (lambda: random_model().given({0.7: 1.0}), "variables must be integers"),
+        (lambda: random_model().marginal(["x"]), "variables must be integers"),
+        (lambda: GaussianNetwork(np.eye(2) + 0j), "real numbers, found complex128"),
+        (lambda: GaussianNetwork([["a"]]), "real numbers"),
+        (lambda: GaussianNetwork(1e-300 * np.eye(1), [1e10]), "beyond the largest number"),
+        (lambda: GaussianNetwork.from_moments([0.0], [[np.inf]]), "covariance must be finite"),
+        (lambda: GaussianNetwork.from_moments([np.nan], [[1.0]]), "mean must hold 1 finite"),
+        (lambda: GaussianNetwork.from_moments([0, 0], [[1e-9, 5e-10], [-5e-10, 1e-9]]), "symmetric"),
+        (lambda: GaussianNetwork.from_edges(2.0, [], []), "diagonal must hold"),
     ],
 )
 def test_wrong_models_are_named(make, message):

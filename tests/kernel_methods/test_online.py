@@ -39,7 +39,7 @@ def separable(seed: int, classes: int = 2) -> tuple[np.ndarray, np.ndarray]:
 @pytest.mark.parametrize("eta", [0.1, 1.0, 7.0])
 def test_perceptron_makes_at_most_as_many_mistakes_as_the_margin_allows(seed, eta):
     X, y = separable(seed)
-    model = OnlineKernelClassifier(eta=eta, n_epochs=500, random_state=seed).fit(X, y)
+    model = OnlineKernelClassifier(eta=eta, max_iter=500, random_state=seed).fit(X, y)
     w = weights(model)[0]
     assert np.any(w != 0)
     assert model.converged_
@@ -55,7 +55,7 @@ def test_perceptron_makes_at_most_as_many_mistakes_as_the_margin_allows(seed, et
 @pytest.mark.parametrize("seed", range(5))
 def test_perceptron_for_classes_keeps_its_mistake_bound(seed):
     X, y = separable(seed, classes=4)
-    model = OnlineKernelClassifier(n_epochs=2000, random_state=seed).fit(X, y)
+    model = OnlineKernelClassifier(max_iter=2000, random_state=seed).fit(X, y)
     assert model.converged_
     W = weights(model)
     scores = X @ W.T
@@ -69,7 +69,7 @@ def test_perceptron_for_classes_keeps_its_mistake_bound(seed):
 @pytest.mark.parametrize("eta", [0.5, 3.0])
 def test_kernel_perceptron_is_the_perceptron_on_vectors(eta):
     X, y = blobs(3, n=50, apart=1.0, d=3)
-    model = OnlineKernelClassifier(eta=eta, n_epochs=7, shuffle=False).fit(X, y)
+    model = OnlineKernelClassifier(eta=eta, max_iter=7, shuffle=False).fit(X, y)
     w, mistakes, _ = perceptron(X, np.where(y == 1, 1.0, -1.0), eta, 7)
     np.testing.assert_allclose(weights(model)[0], w, atol=1e-9)
     assert model.n_mistakes_ == mistakes == model.n_updates_
@@ -77,7 +77,7 @@ def test_kernel_perceptron_is_the_perceptron_on_vectors(eta):
 
 def test_kernel_perceptron_for_classes_is_the_one_on_vectors():
     X, y = blobs(3, n=50, apart=1.0, classes=4, d=3)
-    model = OnlineKernelClassifier(eta=0.7, n_epochs=5, shuffle=False).fit(X, y)
+    model = OnlineKernelClassifier(eta=0.7, max_iter=5, shuffle=False).fit(X, y)
     W, mistakes = multiclass_perceptron(X, y, 4, 0.7, 5)
     np.testing.assert_allclose(weights(model), W, atol=1e-9)
     assert model.n_mistakes_ == mistakes
@@ -113,7 +113,7 @@ def test_norma_takes_the_steps_of_its_definition(loss, schedule):
     many = loss.task == "multiclass"
     X, y = blobs(6, n=30, apart=1.0, classes=3 if many else 2, d=3)
     model = OnlineKernelClassifier(
-        algorithm="norma", loss=loss, lam=0.1, eta=0.5, schedule=schedule, n_epochs=3, shuffle=False, average=True
+        algorithm="norma", loss=loss, lam=0.1, eta=0.5, schedule=schedule, max_iter=3, shuffle=False, average=True
     ).fit(X, y)
     W, total, t = np.zeros((3 if many else 1, 3)), 0.0, 0
     for _ in range(3):
@@ -133,7 +133,7 @@ def test_norma_comes_near_the_batch_optimum():
     X, y = blobs(7, n=200, apart=1.0)
     lam, kernel = 0.1, Bump(0.5)
     model = OnlineKernelClassifier(
-        kernel, "norma", loss="hinge", lam=lam, eta=1.0, n_epochs=40, average=True, random_state=0
+        kernel, "norma", loss="hinge", lam=lam, eta=1.0, max_iter=40, average=True, random_state=0
     ).fit(X, y)
     signs, K = np.where(y == 1, 1.0, -1.0), kernel(X)
 
@@ -183,7 +183,7 @@ def test_stream_in_any_pieces_gives_the_same_function():
 
 def test_decay_to_nothing_does_not_lose_precision():
     X, y = blobs(10, n=60, apart=1.0)
-    model = OnlineKernelClassifier(Bump(), "norma", lam=0.9, eta=1.0, schedule="constant", n_epochs=30, random_state=0)
+    model = OnlineKernelClassifier(Bump(), "norma", lam=0.9, eta=1.0, schedule="constant", max_iter=30, random_state=0)
     f = model.fit(X, y).decision_function(X)
     assert np.isfinite(f).all()
     assert np.abs(f).max() > 1e-3
@@ -238,7 +238,7 @@ def test_streams_of_objects_of_any_kind(kind):
     model = OnlineKernelClassifier(kernel)
     for start in range(0, 60, 20):
         model.partial_fit(rows(start, start + 20), y[start : start + 20], classes=[False, True])
-    fitted = OnlineKernelClassifier(kernel, shuffle=False, n_epochs=1).fit(X, y)
+    fitted = OnlineKernelClassifier(kernel, shuffle=False, max_iter=1).fit(X, y)
     np.testing.assert_allclose(model.decision_function(X), fitted.decision_function(X))
 
 
@@ -264,7 +264,7 @@ def test_precomputed_matrix_gives_the_same_as_the_kernel():
         ({"budget": 0}, "budget must be"),
         ({"budget_policy": "random"}, "budget_policy must be"),
         ({"schedule": "linear"}, "schedule must be"),
-        ({"n_epochs": 0}, "n_epochs must be"),
+        ({"max_iter": 0}, "max_iter must be"),
         ({"kernel": Minus()}, "needs a positive definite kernel"),
     ],
 )

@@ -13,7 +13,7 @@ from mercer.data.labels import TagSequences
 from mercer.datasets import make_regions
 from mercer.labeling import ApproximateInferenceWarning, GraphInputs, GraphLabeler, Piecewise, PseudoLikelihood
 from mercer.learning import Risk
-from mercer.structures import Graph
+from mercer.structures import GraphLabels
 
 REGIONS = make_regions(76, n_regions=(5, 10))
 TRAIN, TEST = slice(0, 56), slice(56, 76)
@@ -77,7 +77,7 @@ def test_gradients_of_baselines_equal_finite_differences(loss):
     X = GraphInputs.from_list(task.X)
     random = np.random.default_rng(0)
     y = TagSequences(random.integers(-1, 7, size=X.nodes.shape[0]).astype(np.int32), X.offsets)
-    structure = Graph(7, X.n_features)
+    structure = GraphLabels(7, X.n_features)
     risk = Risk(structure, loss, X, y)
     w = random.normal(size=structure.n_weights)
     _, gradient = risk.value_and_gradient(w)
@@ -322,7 +322,7 @@ def test_pseudo_likelihood_finds_the_weights_that_labels_were_drawn_with():
     from mercer.learning.training import train
 
     random = np.random.default_rng(0)
-    edges, structure = grid_edges((4, 4)), Graph(2, 2, edge_weights="potts")
+    edges, structure = grid_edges((4, 4)), GraphLabels(2, 2, edge_weights="potts")
     truth = np.array([0.5, -0.5, -0.3, 0.3, 0.8])
     X = GraphInputs.from_list([(random.normal(size=(16, 2)), edges) for _ in range(1000)])
     y = TagSequences(structure.sample(structure.scores(truth, X), 1, random)[0], X.offsets)

@@ -16,7 +16,7 @@ from mercer.learning import Risk
 from mercer.learning.checkpoint import Checkpoint
 from mercer.learning.losses import Hybrid
 from mercer.learning.solvers.bundle import BMRM
-from mercer.structures import Graph
+from mercer.structures import GraphLabels
 
 EDGES = [(0, 1), (1, 2), (2, 3), (3, 0), (0, 2)]
 KINDS = {(0, 0): 0, (0, 1): 1, (1, 0): 1, (1, 1): 2}
@@ -65,7 +65,7 @@ def test_mistake_driven_passes_equal_enumeration(rule):
     order = np.array([3, 0, 5, 1, 2, 4, 0, 1])
     w, extra, state = np.zeros(7), np.zeros(7), _core.chain.OnlineState()
     # Every labelling ties at w = 0: begin where both have made a first step.
-    Graph(2, 2).online(rule, X, y, order, w, extra, state, aggressiveness=0.3)
+    GraphLabels(2, 2).online(rule, X, y, order, w, extra, state, aggressiveness=0.3)
     expected, mean = enumerated_pass(rule, graphs, y.labels, order, 0.3)
     np.testing.assert_allclose(w, expected, atol=1e-12)
     np.testing.assert_allclose(w - extra / (state.step + 1.0), mean, atol=1e-12)
@@ -79,7 +79,7 @@ def test_a_pass_of_gradient_descent_equals_enumeration(hidden):
         y = TagSequences(y.labels, X.offsets)
     order, rate, decay, l2 = np.array([2, 0, 1, 4]), 0.2, 0.1, 0.05
     w, state = np.zeros(7), _core.chain.OnlineState()
-    loss, _ = Graph(2, 2).online(0, X, y, order, w, np.zeros(0), state, rate=rate, decay=decay, l2=l2)
+    loss, _ = GraphLabels(2, 2).online(0, X, y, order, w, np.zeros(0), state, rate=rate, decay=decay, l2=l2)
     v, total = np.zeros(7), 0.0
     for t, i in enumerate(order):
         phi = np.array([features(graphs[i], z) for z in OUTPUTS])
@@ -98,10 +98,10 @@ def test_the_penalty_of_gradient_descent_leaves_zeros():
     _, X, y = small_task(20)
     w, paid, state = np.zeros(7), np.zeros(7), _core.chain.OnlineState()
     for _ in range(5):
-        Graph(2, 2).online(0, X, y, np.arange(20), w, paid, state, rate=0.05, l1=5.0)
+        GraphLabels(2, 2).online(0, X, y, np.arange(20), w, paid, state, rate=0.05, l1=5.0)
     assert (w == 0).sum() >= 5
     again, lean = np.zeros(7), _core.chain.OnlineState()
-    Graph(2, 2).online(0, X, y, np.arange(20), again, np.zeros(0), lean, rate=0.05)
+    GraphLabels(2, 2).online(0, X, y, np.arange(20), again, np.zeros(0), lean, rate=0.05)
     assert (again != 0).all()
 
 
@@ -163,7 +163,7 @@ def test_a_warm_start_at_the_optimum_is_done_at_once(edge_weights):
 @pytest.mark.parametrize("edge_weights", ["symmetric", "directed"])
 def test_weights_keep_their_meaning_when_labels_come_in_between(edge_weights):
     random = np.random.default_rng(0)
-    old, new = (Graph(n, 2, edge_weights=edge_weights, n_edge_features=2, n_types=t) for n, t in ((2, 1), (3, 2)))
+    old, new = (GraphLabels(n, 2, edge_weights=edge_weights, n_edge_features=2, n_types=t) for n, t in ((2, 1), (3, 2)))
     w = random.normal(size=old.n_weights)
     carried = new.carry_over(w, old, np.array([0, 2]))  # the new label is the second of three
     graph = (random.normal(size=(4, 2)), EDGES, random.normal(size=(5, 2)))
@@ -260,7 +260,7 @@ def test_messages_that_begin_where_others_ended_settle_in_the_same_place():
     edges = grid_edges((8, 9))
     for n_labels in (2, 3):
         X = GraphInputs.from_list([(random.normal(size=(72, 2)), edges)])
-        structure = Graph(n_labels, 2, inference="trw")
+        structure = GraphLabels(n_labels, 2, inference="trw")
         w = random.normal(size=structure.n_weights)
         fresh = structure.marginals(structure.scores(1.05 * w, X))
         with structure.remembering():

@@ -94,6 +94,17 @@ def test_images_of_any_size_get_maps_of_their_size(connectivity, tmp_path):
     assert model.predict([]) == []
 
 
+@pytest.mark.parametrize("channels", [1, 3])
+def test_one_image_is_a_batch_of_one(channels):
+    images, masks = make_blobs(4)
+    pixels = [image[:, :, :channels] if channels > 1 else image[:, :, 0] for image in images]
+    model = GridLabeler(block=8, C=0.1).fit(pixels, masks)
+    np.testing.assert_array_equal(model.predict(pixels[0]), model.predict(pixels[:1])[0])
+    np.testing.assert_array_equal(model.predict_marginals(pixels[0]), model.predict_marginals(pixels[:1])[0])
+    if channels == 1:  # three dimensions are a stack of such images
+        assert len(model.predict(np.stack(pixels))) == len(pixels)
+
+
 def test_pixels_that_are_not_known_do_not_count():
     images, masks = make_blobs(3, seed=2)
     hidden = [np.where(np.random.default_rng(i).random(m.shape) < 0.3, 255, m) for i, m in enumerate(masks)]

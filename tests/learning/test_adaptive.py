@@ -18,7 +18,7 @@ from mercer.learning.losses import loss_from_json
 from mercer.learning.risk import AdaptiveRisk, WeightedRisk
 from mercer.learning.training import train
 from mercer.parsing import Grammar, TreeStructure
-from mercer.structures import Constraints, Graph, GraphInputs, Labels, LabelSets
+from mercer.structures import Constraints, GraphInputs, GraphLabels, Labels, LabelSets
 from mercer.structures.alignment_batch import Coded
 from mercer.structures.alignment_joint import AlignmentJoint
 from mercer.structures.joint import Examples
@@ -55,7 +55,7 @@ def graphs():
     rng = np.random.default_rng(1)
     square = [(0, 1), (1, 2), (2, 3), (3, 0)]
     X = GraphInputs.from_list([(rng.normal(size=(4, 2)), square), (rng.normal(size=(2, 2)), [(0, 1)])])
-    return Graph(3, 2), X, TagSequences(rng.integers(0, 3, 6).astype(np.int32), np.array([0, 4, 6]))
+    return GraphLabels(3, 2), X, TagSequences(rng.integers(0, 3, 6).astype(np.int32), np.array([0, 4, 6]))
 
 
 def trees():

@@ -165,7 +165,7 @@ def test_a_store_maps_and_the_hashed_learner(cluster, parts, reference, tmp_path
 
     X = bag.from_sequence(texts, npartitions=3)
     y = [dask.delayed(labels[8 * i : 8 * i + 8]) for i in range(3)]
-    model = HashedClassifier(n_bits=10, passes=3).fit(X, y)
+    model = HashedClassifier(n_bits=10, max_iter=3).fit(X, y)
     assert model.score(texts, labels) == 1.0
     assert TextHasher(n_bits=6).fit(X).transform(X).compute()[0].shape == (1, 64)
     rows = [dask.delayed(np.eye(3)), dask.delayed(np.ones((2, 3)))]

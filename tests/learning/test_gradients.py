@@ -7,8 +7,8 @@ import pytest
 from scipy.sparse import csr_matrix
 
 from mercer.data import Sequences
+from mercer.exceptions import InfeasibleError
 from mercer.learning import Log, Risk
-from mercer.learning.risk import InfeasibleError
 from mercer.structures import Constraints, Enumerated, Labels
 from reference.problems import make_problem
 

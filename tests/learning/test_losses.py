@@ -10,6 +10,7 @@ import warnings
 import numpy as np
 import pytest
 
+from mercer.exceptions import InfeasibleError
 from mercer.learning import (
     LOSSES,
     Hinge,
@@ -22,7 +23,6 @@ from mercer.learning import (
     resolve_loss,
 )
 from mercer.learning.losses import PlaneLoss, loss_from_json
-from mercer.learning.risk import InfeasibleError
 from mercer.structures import Constraints
 from mercer.structures.costs import Hamming, ZeroOne
 from reference.margin import COSTS, PROBLEMS, chain, enumerated, labels

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from mercer.data import Sequences
+from mercer.exceptions import InfeasibleError
 from mercer.learning import (
     ConvergenceWarning,
     Hinge,
@@ -21,7 +22,6 @@ from mercer.learning import (
     SquaredHinge,
 )
 from mercer.learning.qp.simplex import simplex_qp
-from mercer.learning.risk import InfeasibleError
 from mercer.learning.solvers import BCFW, BMRM, CuttingPlane, MarginalDual, Subgradient
 from mercer.learning.training import train
 from mercer.structures import Constraints, Enumerated, Labels

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from mercer import _core
+from mercer.exceptions import InfeasibleError
 from mercer.learning import SOLVERS, Hinge, Log, Penalty, Risk, resolve_solver
 from mercer.learning.monitor import Monitor
-from mercer.learning.risk import InfeasibleError
 from mercer.learning.solvers import LBFGS
 from mercer.learning.solvers.lbfgs import _Memory, _Objective
 from mercer.learning.solvers.online import Epochs

@@ -64,6 +64,8 @@ def test_weights_are_repeats():
         ({"priors": [1.0]}, WORDS, KINDS, "2 probabilities"),
         ({}, [], [], "nothing to learn"),
         ({}, ["ab", ""], ["x", "y"], "class 'y' have no positions"),
+        ({}, ["ab", "ba"], ["x", None], "that of sequence 1 is missing"),
+        ({}, ["ab", "ba"], [np.nan, 1.0], "that of sequence 0 is missing"),
     ],
 )
 def test_wrong_input_is_named(options, X, y, message):

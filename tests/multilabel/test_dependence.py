@@ -14,6 +14,7 @@ from mercer.multilabel import (
     NeighborLabels,
     OnlineJointSVM,
     PolynomialOutput,
+    SeparateSVM,
 )
 from mercer.multilabel.joint import dependence_order
 from mercer.online import HashedClassifier
@@ -24,6 +25,7 @@ MODELS = [
     MultiLabelCRF(),
     NeighborLabels(),
     OnlineJointSVM(random_state=0),
+    SeparateSVM(),
     OnlineJointSVM(kernel=Gaussian(0.5), random_state=0),
 ]
 

@@ -82,7 +82,7 @@ def test_files_are_learned_like_what_they_hold(form, tmp_path):
     header = "label,text\n" if form == "csv" else ""
     path.write_text(header + "\n".join(lines) + "\n")
     options = {"svm": {"format": "svmlight"}, "txt": {"format": "text"}}.get(form, {"label": "label", "text": ["text"]})
-    model = HashedLabelSets(14, n_epochs=5).fit_file(path, **options)
+    model = HashedLabelSets(14, max_iter=5).fit_file(path, **options)
     assert set(model.classes_) == {*words, "none"}
     found = model.predict_file(path, **options)
     truth = [line.split(" ")[0].split("\t")[0] for line in lines] if form in ("svm", "txt") else None
@@ -94,7 +94,7 @@ def test_files_are_learned_like_what_they_hold(form, tmp_path):
 def test_texts_and_model_files(tmp_path):
     texts = ["blue sky over the sea", "the sea at night", "a clear sky", "rain in town"] * 10
     labels = [["sea", "sky"], ["sea"], ["sky"], []] * 10
-    model = HashedLabelSets(14, n_epochs=5, random_state=0).fit(texts, labels)
+    model = HashedLabelSets(14, max_iter=5, random_state=0).fit(texts, labels)
     assert model.predict(texts[:4]) == labels[:4]
     mercer.save(model, tmp_path / "m.mercer")
     loaded = mercer.load(tmp_path / "m.mercer")
@@ -119,8 +119,8 @@ def test_work_does_not_grow_with_the_number_of_labels():
     [
         ({"n_bits": 3}, "n_bits"),
         ({"n_bits": 40}, "at most 32"),
-        ({"n_epochs": 0}, "n_epochs"),
-        ({"rate": 0}, "rate"),
+        ({"max_iter": 0}, "max_iter"),
+        ({"learning_rate": 0}, "learning_rate"),
         ({"threshold": 2}, "probability"),
         ({"threshold": "best"}, "threshold"),
     ],

@@ -167,11 +167,11 @@ def test_wrong_weights_are_named(weights):
 def test_the_biplot_names_every_category():
     plt = pytest.importorskip("matplotlib.pyplot")
     model = HomogeneityAnalysis(2).fit({"a": ["x", "y", "x", "y"], "b": ["u", "u", "v", "v"]})
-    ax = model.biplot()
+    ax = model.plot()
     assert {text.get_text() for text in ax.texts} == {"a=x", "a=y", "b=u", "b=v"}
     plt.close(ax.figure)
     with pytest.raises(ValueError, match="components"):
-        model.biplot((0, 2))
+        model.plot((0, 2))
 
 
 # ------------------------------------------------------------------------------------------------------- dependencies

@@ -13,7 +13,7 @@ from mercer.data import Segmentations  # noqa: E402
 from mercer.data.labels import TagSequences  # noqa: E402
 from mercer.learning.losses import resolve_loss  # noqa: E402
 from mercer.nn import StructuredLoss  # noqa: E402
-from mercer.structures import Chain, Graph, GraphInputs, Labels, Segments  # noqa: E402
+from mercer.structures import Chain, GraphInputs, GraphLabels, Labels, Segments  # noqa: E402
 from mercer.structures.chain import ChainScores  # noqa: E402
 from mercer.structures.segment_parts import SegmentScores  # noqa: E402
 
@@ -29,7 +29,7 @@ def cases():
     segments = SegmentScores(random(2, 3), random(3, 3), random(3), random(3), offsets, frames=random(4, 3))
     yield Segments(3, 0, max_length=2), segments, Segmentations([2, 1, 1], [0, 2, 1], [0, 2, 3], offsets)
     graphs = GraphInputs.from_list([(np.eye(3), [(0, 1), (1, 2)])])
-    graph = Graph(n_labels=2, n_features=3)
+    graph = GraphLabels(n_labels=2, n_features=3)
     theta = graph.scores(random(graph.n_weights), graphs)
     yield graph, theta, TagSequences(np.array([0, 1, 1], np.int32), np.array([0, 3]))
     yield Labels(3, 0), random(4, 3), np.array([0, 2, 1, 1])

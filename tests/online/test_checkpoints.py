@@ -52,11 +52,11 @@ def small_blocks(monkeypatch):
 
 
 MODELS = {
-    "classes": (lambda: HashedClassifier(n_bits=8, passes=3), (X, LABELS)),
-    "ftrl": (lambda: HashedClassifier(n_bits=8, passes=2, optimizer="ftrl", label_hashing="separate"), (X, LABELS)),
-    "texts": (lambda: HashedClassifier(n_bits=10, passes=2, hasher=TextHasher(ngrams=(1, 2))), (TEXTS, LABELS)),
-    "numbers": (lambda: HashedRegressor(n_bits=8, passes=3), (X, X[:, 0])),
-    "in order": (lambda: HashedClassifier(n_bits=8, passes=2, shuffle=False, optimizer="sgd"), (X, LABELS == "low")),
+    "classes": (lambda: HashedClassifier(n_bits=8, max_iter=3), (X, LABELS)),
+    "ftrl": (lambda: HashedClassifier(n_bits=8, max_iter=2, solver="ftrl", label_hashing="separate"), (X, LABELS)),
+    "texts": (lambda: HashedClassifier(n_bits=10, max_iter=2, hasher=TextHasher(ngrams=(1, 2))), (TEXTS, LABELS)),
+    "numbers": (lambda: HashedRegressor(n_bits=8, max_iter=3), (X, X[:, 0])),
+    "in order": (lambda: HashedClassifier(n_bits=8, max_iter=2, shuffle=False, solver="sgd"), (X, LABELS == "low")),
 }
 
 
@@ -78,7 +78,7 @@ def test_a_fit_that_was_killed_goes_on_to_the_same_model(kind, after, tmp_path):
 
 def test_a_generator_goes_on_as_well(tmp_path):
     path = tmp_path / "run.checkpoint"
-    make = lambda: HashedClassifier(n_bits=8, passes=3, random_state=np.random.RandomState(5))  # noqa: E731
+    make = lambda: HashedClassifier(n_bits=8, max_iter=3, random_state=np.random.RandomState(5))  # noqa: E731
     killed(make(), "fit", X, LABELS, after=14, checkpoint=Checkpoint(path, every=0))
     again, whole = make(), make()
     np.testing.assert_array_equal(
@@ -116,10 +116,10 @@ def test_an_interrupted_fit_keeps_its_checkpoint(tmp_path, monkeypatch):
 
     with monkeypatch.context() as patch:
         patch.setattr(HashedClassifier, "_learn_block", strikes)
-        model = HashedClassifier(n_bits=8, passes=2).fit(X, LABELS, checkpoint=Checkpoint(path, every=0))
+        model = HashedClassifier(n_bits=8, max_iter=2).fit(X, LABELS, checkpoint=Checkpoint(path, every=0))
     assert model.interrupted_
-    again = HashedClassifier(n_bits=8, passes=2).fit(X, LABELS, checkpoint=path)
-    whole = HashedClassifier(n_bits=8, passes=2).fit(X, LABELS)
+    again = HashedClassifier(n_bits=8, max_iter=2).fit(X, LABELS, checkpoint=path)
+    whole = HashedClassifier(n_bits=8, max_iter=2).fit(X, LABELS)
     np.testing.assert_array_equal(again.decision_function(X), whole.decision_function(X))
     assert not path.exists()
 
@@ -159,7 +159,7 @@ def write_file_of(kind, path):
 @pytest.mark.parametrize("kind", ["text", "packed", "svmlight"])
 def test_a_file_that_was_half_learnt_goes_on_to_the_same_model(kind, after, n_jobs, tmp_path):
     data, path = write_file_of(kind, tmp_path), tmp_path / "run.checkpoint"
-    make = lambda: HashedClassifier(n_bits=8, passes=3, n_jobs=n_jobs)  # noqa: E731
+    make = lambda: HashedClassifier(n_bits=8, max_iter=3, n_jobs=n_jobs)  # noqa: E731
     killed(make(), "fit_file", data, after=after, checkpoint=Checkpoint(path, every=0))
     again = make().fit_file(data, checkpoint=path)
     assert bytes_of(again, tmp_path / "a") == bytes_of(make().fit_file(data), tmp_path / "b")
@@ -171,7 +171,7 @@ def test_labels_that_come_late_survive_a_kill(tmp_path):
     data, path = tmp_path / "a.txt", tmp_path / "run.checkpoint"
     early = "".join(f"{i % 3}\t{text}\n" for i, text in enumerate(TEXTS))
     data.write_text(early + "".join(f"{i % 5 + 3}\t{text}\n" for i, text in enumerate(TEXTS)))
-    make = lambda: HashedClassifier(n_bits=8, passes=2)  # noqa: E731
+    make = lambda: HashedClassifier(n_bits=8, max_iter=2)  # noqa: E731
     for after in (3, 15, 25, 45):
         killed(make(), "fit_file", data, after=after, checkpoint=Checkpoint(path, every=0))
         again = make().fit_file(data, checkpoint=path)
@@ -206,7 +206,7 @@ def test_a_regressor_of_a_file_goes_on(tmp_path):
     data, path = tmp_path / "a.csv", tmp_path / "run.checkpoint"
     rows = "".join(f"{row[0]},{row[1]},{row[2]}\n" for row in X)
     data.write_text("a,b,price\n" + rows)
-    make = lambda: HashedRegressor(n_bits=8, passes=2)  # noqa: E731
+    make = lambda: HashedRegressor(n_bits=8, max_iter=2)  # noqa: E731
     killed(make(), "fit_file", data, after=9, label="price", checkpoint=Checkpoint(path, every=0))
     again = make().fit_file(data, label="price", checkpoint=path)
     assert bytes_of(again, tmp_path / "m") == bytes_of(make().fit_file(data, label="price"), tmp_path / "n")

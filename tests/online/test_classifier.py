@@ -22,7 +22,7 @@ from reference.contract import contract
 from reference.histories import without_seconds
 
 LOSSES = ("log", "hinge", "hybrid", "squared-hinge")
-OPTIMIZERS = ("adagrad", "ftrl", "sgd")
+SOLVERS = ("adagrad", "ftrl", "sgd")
 ONLINE = "the order of examples matters to an online learner, and weights are steps of another length"
 EXPECTED = {
     "check_sample_weight_equivalence_on_dense_data": ONLINE,
@@ -34,7 +34,7 @@ EXPECTED = {
     [
         HashedClassifier(),
         HashedClassifier("hinge"),
-        HashedClassifier(optimizer="ftrl"),
+        HashedClassifier(solver="ftrl"),
         HashedClassifier(label_hashing="separate", n_bits=10),
     ],
     expected_failed_checks=lambda _: EXPECTED,
@@ -65,9 +65,9 @@ def topics(n, n_classes, seed=0, length=30, own=10, vocabulary=6000, share=0.35)
 def test_joint_hashing_of_hundreds_of_classes_is_as_good_as_a_weight_for_each_pair(loss, passes):
     X, y = topics(3600, 300, share=0.5)
     test, truth = topics(600, 300, seed=1, share=0.5)
-    unhashed = HashedClassifier(loss, 13, "separate", passes=passes).fit(X, y)  # nothing is shared
-    joint = HashedClassifier(loss, 22, passes=passes).fit(X, y)
-    two_stage = HashedClassifier(loss, 22, "two-stage", passes=passes).fit(X, y)
+    unhashed = HashedClassifier(loss, 13, "separate", max_iter=passes).fit(X, y)  # nothing is shared
+    joint = HashedClassifier(loss, 22, max_iter=passes).fit(X, y)
+    two_stage = HashedClassifier(loss, 22, "two-stage", max_iter=passes).fit(X, y)
     best = unhashed.score(test, truth)
     assert best > 0.9
     assert joint.score(test, truth) >= best - 0.01
@@ -110,20 +110,20 @@ def test_sgd_comes_within_one_percent_of_the_exact_support_vector_machine(interc
     else:
         machine = LinearSVC(loss="hinge", C=1 / (500 * lam), fit_intercept=False, tol=1e-8, max_iter=10**6).fit(X, y)
     exact = objective(machine.coef_[0], machine.intercept_)
-    model = HashedClassifier("hinge", 5, optimizer="sgd", l2=lam, passes=300, fit_intercept=intercept).fit(X, y)
+    model = HashedClassifier("hinge", 5, solver="sgd", l2=lam, max_iter=300, fit_intercept=intercept).fit(X, y)
     assert objective(model.coef_[0], model.intercept_[0]) <= 1.01 * exact
 
 
 # ------------------------------------------------------------------------------------------- learning
 
 
-@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+@pytest.mark.parametrize("optimizer", SOLVERS)
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("n_classes", [2, 10])
 def test_every_loss_and_optimizer_learns(loss, optimizer, n_classes):
     X, y = load_digits(return_X_y=True)
     X, y = X[y < n_classes] / 16, y[y < n_classes]
-    model = HashedClassifier(loss, 12, optimizer=optimizer, passes=3, l2=1e-3 if optimizer == "sgd" else None).fit(X, y)
+    model = HashedClassifier(loss, 12, solver=optimizer, max_iter=3, l2=1e-3 if optimizer == "sgd" else None).fit(X, y)
     assert model.score(X, y) > (0.98 if n_classes == 2 else 0.9)
     history = model.history_
     assert history["loss_since_last"][-1] < 0.6 * history["loss_since_last"][0]
@@ -217,7 +217,7 @@ def test_a_hasher_says_which_features_documents_have():
 )
 def test_the_weights_of_documents_stand_where_the_hasher_puts_their_features(settings):
     texts, labels = ["Not good, naïve", "good NOT", "very bad"] * 10, [0, 1, 1] * 10
-    model = HashedClassifier(n_bits=12, optimizer="sgd", hasher=TextHasher(**settings)).fit(texts, labels)
+    model = HashedClassifier(n_bits=12, solver="sgd", hasher=TextHasher(**settings)).fit(texts, labels)
     columns = np.unique(TextHasher(12, signed=False, **settings).transform(texts).indices)
     used = np.flatnonzero(model.model_.state()["table"])
     assert set(used) <= set(columns)
@@ -249,11 +249,11 @@ def test_the_parameters_of_a_hasher_are_those_of_the_learner():
 
 
 @pytest.mark.parametrize("n_classes", [2, 7])
-@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+@pytest.mark.parametrize("optimizer", SOLVERS)
 def test_partial_fit_in_chunks_equals_fit(n_classes, optimizer):
     X, y = topics(300, n_classes)
-    whole = HashedClassifier(n_bits=12, shuffle=False, passes=1, optimizer=optimizer).fit(X, y)
-    parts = HashedClassifier(n_bits=12, optimizer=optimizer)
+    whole = HashedClassifier(n_bits=12, shuffle=False, max_iter=1, solver=optimizer).fit(X, y)
+    parts = HashedClassifier(n_bits=12, solver=optimizer)
     for begin in range(0, 300, 70):
         parts.partial_fit(X[begin : begin + 70], y[begin : begin + 70], classes=range(n_classes))
     np.testing.assert_array_equal(parts.decision_function(X), whole.decision_function(X))
@@ -286,19 +286,19 @@ def test_weights_stand_for_repeats():
     X, y = topics(300, 2, seed=4)
     weights = np.where(np.arange(300) % 3 == 0, 2.0, 1.0)
     repeated = np.repeat(np.arange(300), weights.astype(int))
-    once = HashedClassifier(n_bits=13, shuffle=False, passes=1).fit(X, y, weights).decision_function(X)
-    twice = HashedClassifier(n_bits=13, shuffle=False, passes=1).fit(X[repeated], y[repeated]).decision_function(X)
-    plain = HashedClassifier(n_bits=13, shuffle=False, passes=1).fit(X, y).decision_function(X)
+    once = HashedClassifier(n_bits=13, shuffle=False, max_iter=1).fit(X, y, weights).decision_function(X)
+    twice = HashedClassifier(n_bits=13, shuffle=False, max_iter=1).fit(X[repeated], y[repeated]).decision_function(X)
+    plain = HashedClassifier(n_bits=13, shuffle=False, max_iter=1).fit(X, y).decision_function(X)
     assert np.abs(once - twice).mean() < 0.5 * np.abs(plain - twice).mean()
-    same = HashedClassifier(n_bits=13, shuffle=False, passes=1, class_weight={0: 1.0, 1: 3.0}).fit(X, y)
-    given = HashedClassifier(n_bits=13, shuffle=False, passes=1).fit(X, y, np.where(y == 1, 3.0, 1.0))
+    same = HashedClassifier(n_bits=13, shuffle=False, max_iter=1, class_weight={0: 1.0, 1: 3.0}).fit(X, y)
+    given = HashedClassifier(n_bits=13, shuffle=False, max_iter=1).fit(X, y, np.where(y == 1, 3.0, 1.0))
     np.testing.assert_array_equal(same.decision_function(X), given.decision_function(X))
 
 
 def test_balanced_weights_help_a_rare_class():
     X, y = make_classification(2000, 10, weights=[0.95], class_sep=0.6, random_state=0)
-    plain = HashedClassifier(n_bits=8, passes=1).fit(X, y)
-    balanced = HashedClassifier(n_bits=8, passes=1, class_weight="balanced").fit(X, y)
+    plain = HashedClassifier(n_bits=8, max_iter=1).fit(X, y)
+    balanced = HashedClassifier(n_bits=8, max_iter=1, class_weight="balanced").fit(X, y)
     assert balanced.predict(X)[y == 1].mean() > plain.predict(X)[y == 1].mean() + 0.1
     with pytest.raises(ValueError, match="balanced"):
         HashedClassifier(class_weight="balanced").partial_fit(X, y)
@@ -318,8 +318,8 @@ def test_the_progressive_loss_is_that_of_examples_not_yet_seen():
 
 def test_l1_of_ftrl_makes_sparse_weights():
     X, y = topics(600, 2)
-    dense = HashedClassifier(n_bits=13, optimizer="ftrl").fit(X, y)
-    sparse = HashedClassifier(n_bits=13, optimizer="ftrl", l1=1.0).fit(X, y)
+    dense = HashedClassifier(n_bits=13, solver="ftrl").fit(X, y)
+    sparse = HashedClassifier(n_bits=13, solver="ftrl", l1=1.0).fit(X, y)
     assert (sparse.coef_ != 0).sum() < 0.2 * (dense.coef_ != 0).sum()
     assert sparse.score(X, y) > 0.9
 
@@ -363,10 +363,10 @@ def test_probabilities_come_with_log_and_hybrid_only():
 
 
 @pytest.mark.parametrize("hashing", ["joint", "separate", "two-stage"])
-@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+@pytest.mark.parametrize("optimizer", SOLVERS)
 def test_a_saved_model_goes_on_learning_bit_for_bit(tmp_path, hashing, optimizer):
     X, y = topics(300, 6)
-    model = HashedClassifier(n_bits=10, label_hashing=hashing, optimizer=optimizer, class_weight={2: 3.0}).fit(X, y)
+    model = HashedClassifier(n_bits=10, label_hashing=hashing, solver=optimizer, class_weight={2: 3.0}).fit(X, y)
     mercer.save(model, tmp_path / "m.mercer")
     again, copied = mercer.load(tmp_path / "m.mercer"), pickle.loads(pickle.dumps(model))
     assert again.get_params()["class_weight"][2] == 3.0
@@ -394,7 +394,7 @@ def test_a_model_of_documents_comes_back_with_its_hasher(tmp_path):
 
 def test_ctrl_c_keeps_the_model_so_far(monkeypatch):
     X, y = topics(300, 2)
-    model = HashedClassifier(n_bits=12, passes=50)
+    model = HashedClassifier(n_bits=12, max_iter=50)
     calls = []
     outputs = HashedClassifier._outputs
 
@@ -424,7 +424,7 @@ def test_ctrl_c_keeps_the_model_so_far(monkeypatch):
     [
         ({"loss": "squared"}, "loss must be one of"),
         ({"label_hashing": "none"}, "label_hashing must be one of"),
-        ({"optimizer": "adam"}, "optimizer must be one of"),
+        ({"solver": "adam"}, "solver must be one of"),
         ({"counts": "cubed"}, "counts must be one of"),
         ({"n_bits": 0}, "n_bits"),
         ({"n_bits": 33}, "32 GiB"),
@@ -432,9 +432,9 @@ def test_ctrl_c_keeps_the_model_so_far(monkeypatch):
         ({"n_bits": 3}, "at least 4"),
         ({"l1": -1}, "l1 must be"),
         ({"l2": np.inf}, "l2 must be"),
-        ({"optimizer": "sgd", "l2": 0.0}, "needs l2 > 0"),
+        ({"solver": "sgd", "l2": 0.0}, "needs l2 > 0"),
         ({"learning_rate": 0}, "learning_rate must be"),
-        ({"passes": 0}, "passes must be"),
+        ({"max_iter": 0}, "max_iter must be"),
         ({"alpha": 1.5}, "alpha must"),
         ({"n_jobs": 0}, "n_jobs"),
         ({"class_weight": {0: -1.0}}, "class_weight must not be negative"),
@@ -497,8 +497,8 @@ def test_series_of_objects_and_of_lone_surrogates_are_read_as_lists_are():
 def test_few_rows_are_passed_over_more_often_by_default():
     X, y = load_digits(return_X_y=True)
     X, y = X / 16.0, y
-    once, often = (HashedClassifier(n_bits=16, **given).fit(X[:300], y[:300]) for given in ({"passes": 1}, {}))
-    assert (once.passes_, often.passes_) == (1, 16)
+    once, often = (HashedClassifier(n_bits=16, **given).fit(X[:300], y[:300]) for given in ({"max_iter": 1}, {}))
+    assert (once.n_iter_, often.n_iter_) == (1, 16)
     assert often.score(X[300:], y[300:]) > once.score(X[300:], y[300:]) + 0.01
     assert often.progressive_loss_ == once.progressive_loss_  # that of the first pass
 
@@ -506,40 +506,40 @@ def test_few_rows_are_passed_over_more_often_by_default():
 @pytest.mark.parametrize(("rows", "passes"), [(2, 16), (6250, 16), (10_000, 10), (60_000, 2), (100_000, 1), (10**6, 1)])
 def test_the_passes_visit_about_a_hundred_thousand_rows(rows, passes):
     X = np.arange(2.0)[np.arange(rows) % 2][:, None]
-    assert HashedClassifier(n_bits=2).fit(X, X[:, 0] > 0).passes_ == passes
-    assert HashedClassifier(n_bits=2, passes=1).fit(X, X[:, 0] > 0).passes_ == 1
+    assert HashedClassifier(n_bits=2).fit(X, X[:, 0] > 0).n_iter_ == passes
+    assert HashedClassifier(n_bits=2, max_iter=1).fit(X, X[:, 0] > 0).n_iter_ == 1
 
 
 @pytest.mark.parametrize(("documents", "passes"), [(300, 16), (1000, 6), (2000, 3), (3000, 2), (6000, 1)])
 def test_the_passes_visit_about_six_thousand_documents(documents, passes):
     labels = ["a", "b"] * (documents // 2)
-    assert HashedClassifier(n_bits=4).fit(labels, labels).passes_ == passes
+    assert HashedClassifier(n_bits=4).fit(labels, labels).n_iter_ == passes
 
 
 def test_small_files_are_learnt_as_arrays_and_streams_in_one_pass(tmp_path):
     texts, labels = ["a b", "c d", "a d", "b c"] * 5, ["x", "y", "x", "y"] * 5
     path = tmp_path / "lines.txt"
     path.write_text("".join(f"{label}\t{text}\n" for label, text in zip(labels, texts, strict=True)))
-    once = HashedClassifier(n_bits=8, shuffle=False, passes=1).fit(texts, labels)
+    once = HashedClassifier(n_bits=8, shuffle=False, max_iter=1).fit(texts, labels)
     for model in (
-        HashedClassifier(n_bits=8, passes=1).fit_file(path),
+        HashedClassifier(n_bits=8, max_iter=1).fit_file(path),
         HashedClassifier(n_bits=8).partial_fit_file(path),
         HashedClassifier(n_bits=8).partial_fit(texts, labels),
     ):
         np.testing.assert_array_equal(model.decision_function(texts), once.decision_function(texts))
     small, array = HashedClassifier(n_bits=8).fit_file(path), HashedClassifier(n_bits=8).fit(texts, labels)
-    assert small.passes_ == array.passes_ == 16
+    assert small.n_iter_ == array.n_iter_ == 16
     np.testing.assert_array_equal(small.decision_function(texts), array.decision_function(texts))
 
 
 @pytest.mark.parametrize("passes", [0, -1, 1.5, "many", None, True])
 def test_other_passes_are_refused(passes):
-    with pytest.raises(ValueError, match="passes must be 'auto' or an integer"):
-        HashedClassifier(passes=passes).fit([[0.0], [1.0]], [0, 1])
+    with pytest.raises(ValueError, match="max_iter must be 'auto' or an integer"):
+        HashedClassifier(max_iter=passes).fit([[0.0], [1.0]], [0, 1])
 
 
 def test_the_number_of_passes_is_saved(tmp_path):
     model = HashedClassifier(n_bits=8).fit([[0.0], [1.0]], [0, 1])
     mercer.save(model, tmp_path / "model")
     loaded = mercer.load(tmp_path / "model")
-    assert (loaded.passes, loaded.passes_) == ("auto", 16)
+    assert (loaded.max_iter, loaded.n_iter_) == ("auto", 16)

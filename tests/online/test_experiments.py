@@ -46,7 +46,7 @@ def test_sgd_reaches_the_exact_optimum_of_the_support_vector_machine() -> None:
     exact = LinearClassifier("hinge", C=1 / (2 * l2 * 500), fit_intercept=False, tol=1e-6, random_state=0).fit(X, y)
     best = objective(exact.coef_[0])
     assert minimize(objective, exact.coef_[0], method="Powell").fun >= best - 1e-4 * best
-    model = HashedClassifier("hinge", n_bits=10, optimizer="sgd", l2=l2, passes=100, fit_intercept=False).fit(X, y)
+    model = HashedClassifier("hinge", n_bits=10, solver="sgd", l2=l2, max_iter=100, fit_intercept=False).fit(X, y)
     assert objective(model.coef_[0]) <= 1.01 * best
 
 
@@ -62,13 +62,13 @@ def test_errors_with_few_bits_are_those_without_hashing(news) -> None:
     """S18: 2^18 and 2^16 buckets cost at most half a point."""
     X_train, X_test, y_train, y_test = news
     words = CountVectorizer().fit(X_train)
-    own = HashedClassifier(n_bits=16, passes=2).fit(scaled(words.transform(X_train)), y_train)
+    own = HashedClassifier(n_bits=16, max_iter=2).fit(scaled(words.transform(X_train)), y_train)
     assert len(words.vocabulary_) <= 2**16  # every word has its own weight
     without = error(own, scaled(words.transform(X_test)), y_test)
     assert 0.0 < without < 0.1
     for n_bits in (18, 16):
         hasher = TextHasher(n_bits, weighting="log", norm="l2")
-        model = HashedClassifier(n_bits=n_bits, passes=2).fit(hasher.transform(X_train), y_train)
+        model = HashedClassifier(n_bits=n_bits, max_iter=2).fit(hasher.transform(X_train), y_train)
         assert abs(error(model, hasher.transform(X_test), y_test) - without) <= 0.005
 
 
@@ -153,7 +153,7 @@ def error_without_hashing(X, X_test, y, y_test, loss="hinge") -> float:
     words = CountVectorizer().fit(X)
     counts, counts_test = (words.transform(texts).astype(np.float32) for texts in (X, X_test))
     bits = int(counts.shape[1] - 1).bit_length()
-    model = HashedClassifier(loss, n_bits=bits, label_hashing="separate", passes=1).fit(counts, y)
+    model = HashedClassifier(loss, n_bits=bits, label_hashing="separate", max_iter=1).fit(counts, y)
     assert model.model_bytes_ >= 8 * counts.shape[1] * len(model.classes_)
     return error(model, counts_test, y_test)
 

@@ -75,7 +75,7 @@ def small_chunks(monkeypatch):
 def test_a_text_file_gives_the_model_of_its_documents(tmp_path, n_classes, passes, optimizer):
     texts, labels = documents(400, n_classes)
     path = write_text(tmp_path / "a.txt", texts, labels)
-    settings = {"n_bits": 12, "passes": passes, "optimizer": optimizer, "shuffle": False}
+    settings = {"n_bits": 12, "max_iter": passes, "solver": optimizer, "shuffle": False}
     memory = HashedClassifier(**settings).fit(texts, labels)
     for n_jobs in (1, 2, None):
         model = HashedClassifier(n_jobs=n_jobs, **settings).fit_file(path)
@@ -95,7 +95,7 @@ def test_an_svmlight_file_gives_the_model_of_its_matrix(tmp_path, n_bits, classe
     path = tmp_path / "a.svm"
     dump_svmlight_file(X, y, str(path), zero_based=False)
     X, y = load_svmlight_file(str(path), n_features=200)
-    memory = HashedClassifier(n_bits=n_bits, shuffle=False, passes=1).fit(X, y.astype(int))
+    memory = HashedClassifier(n_bits=n_bits, shuffle=False, max_iter=1).fit(X, y.astype(int))
     model = HashedClassifier(n_bits=n_bits).fit_file(path)
     same_model(model, memory)
     assert model.classes_.tolist() == classes
@@ -110,8 +110,8 @@ def test_an_svmlight_file_gives_the_model_of_its_matrix(tmp_path, n_bits, classe
 def test_a_model_of_floats_goes_on_with_a_file_of_integers(tmp_path):
     X, y = random_sparse(50, 20, density=0.3, random_state=0, format="csr"), np.tile([-1.0, 1.0], 25)
     dump_svmlight_file(X, y, str(tmp_path / "a.svm"), zero_based=False)
-    memory = HashedClassifier(n_bits=8, shuffle=False, passes=2).fit(X, y)
-    model = HashedClassifier(n_bits=8, shuffle=False, passes=1).fit(X, y)
+    memory = HashedClassifier(n_bits=8, shuffle=False, max_iter=2).fit(X, y)
+    model = HashedClassifier(n_bits=8, shuffle=False, max_iter=1).fit(X, y)
     model.partial_fit_file(tmp_path / "a.svm")
     assert model.classes_.tolist() == [-1.0, 1.0]
     np.testing.assert_allclose(model.coef_, memory.coef_, rtol=1e-6)
@@ -131,7 +131,7 @@ def test_the_same_texts_in_any_format_give_one_model(tmp_path, format):
         lines = [f"id{sep}label{sep}text", *(f'{i}{sep}{y}{sep}"{x}"' for i, (y, x) in enumerate(rows))]
     path.write_text("\n".join(lines))
     counts = "linear" if format == "vw" else "sqrt"  # what is no text has no counts of words
-    memory = HashedClassifier(n_bits=12, shuffle=False, passes=1, counts=counts).fit(texts, labels)
+    memory = HashedClassifier(n_bits=12, shuffle=False, max_iter=1, counts=counts).fit(texts, labels)
     model = HashedClassifier(n_bits=12).fit_file(path)
     same_model(model, memory)
     assert model.score_file(path) == memory.score(texts, labels)
@@ -142,7 +142,7 @@ def test_the_features_of_a_text_are_those_of_the_hasher(tmp_path):
     path = write_text(tmp_path / "a.txt", texts, labels)
     hasher = TextHasher(ngrams=(1, 2), lowercase=False, seed=7)
     model = HashedClassifier(n_bits=12, hasher=hasher).fit_file(path)
-    same_model(model, HashedClassifier(n_bits=12, hasher=hasher, shuffle=False, passes=1).fit(texts, labels))
+    same_model(model, HashedClassifier(n_bits=12, hasher=hasher, shuffle=False, max_iter=1).fit(texts, labels))
     mercer.save(model, tmp_path / "m.mercer")
     loaded = mercer.load(tmp_path / "m.mercer")
     assert loaded.hasher.get_params() == hasher.get_params()
@@ -219,8 +219,8 @@ def test_a_regressor_learns_from_files(tmp_path):
     path = tmp_path / "a.svm"
     dump_svmlight_file(X, y, str(path), zero_based=False)
     X, y = load_svmlight_file(str(path), n_features=30)
-    memory = HashedRegressor(n_bits=10, shuffle=False, passes=5).fit(X, y)
-    model = HashedRegressor(n_bits=10, passes=5).fit_file(path)
+    memory = HashedRegressor(n_bits=10, shuffle=False, max_iter=5).fit(X, y)
+    model = HashedRegressor(n_bits=10, max_iter=5).fit_file(path)
     same_model(model, memory)
     np.testing.assert_array_equal(model.predict_file(path), memory.predict(X))
     assert model.score_file(path) == pytest.approx(r2_score(y, memory.predict(X)))
@@ -236,7 +236,7 @@ def test_importance_and_class_weights_count(tmp_path):
     path = tmp_path / "a.vw"
     path.write_text("".join(f"{y} {w} | {x.lower()}\n" for x, y, w in zip(texts, labels, importance, strict=True)))
     class_weight = {"class0": 3.0, "class1": 0.5}
-    memory = HashedClassifier(n_bits=12, shuffle=False, passes=1, class_weight=class_weight, counts="linear")
+    memory = HashedClassifier(n_bits=12, shuffle=False, max_iter=1, class_weight=class_weight, counts="linear")
     memory.fit(texts, labels, sample_weight=importance)
     model = HashedClassifier(n_bits=12, class_weight=class_weight).fit_file(path)
     same_model(model, memory)
@@ -265,8 +265,8 @@ def test_packed_files_are_unpacked_and_their_damage_is_named(tmp_path, suffix, p
     plain = write_text(tmp_path / "a.txt", texts, labels)
     packed = tmp_path / f"a.txt{suffix}"
     packed.write_bytes(pack(plain.read_bytes()))
-    whole = HashedClassifier(n_bits=12, passes=2).fit_file(packed)
-    same_model(whole, HashedClassifier(n_bits=12, passes=2).fit_file(plain))
+    whole = HashedClassifier(n_bits=12, max_iter=2).fit_file(packed)
+    same_model(whole, HashedClassifier(n_bits=12, max_iter=2).fit_file(plain))
     packed.write_bytes(packed.read_bytes()[:-200])
     model = HashedClassifier(n_bits=12)
     with pytest.raises(DataFileError, match="damaged or cut short") as caught:
@@ -289,7 +289,7 @@ def test_open_files_and_pipes_are_read(tmp_path, monkeypatch):
         assert not file.closed
     with path.open("rb") as file:  # two passes from where the file stood
         file.readline()
-        twice = HashedClassifier(n_bits=12, passes=2).fit_file(file)
+        twice = HashedClassifier(n_bits=12, max_iter=2).fit_file(file)
         assert twice.progress_.examples == 299
     out, into = os.pipe()
     threading.Thread(target=lambda: (os.write(into, data), os.close(into))).start()
@@ -301,8 +301,8 @@ def test_open_files_and_pipes_are_read(tmp_path, monkeypatch):
 
 def test_a_stream_is_read_only_once(monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"a\tb\n")))
-    with pytest.raises(ValueError, match="<stdin> can be read only once: passes must be 1, got 2"):
-        HashedClassifier(passes=2).fit_file("-", "text")
+    with pytest.raises(ValueError, match="<stdin> can be read only once: max_iter must be 1, got 2"):
+        HashedClassifier(max_iter=2).fit_file("-", "text")
 
 
 def test_wrong_paths_and_arguments_are_named(tmp_path):
@@ -340,7 +340,7 @@ def test_a_third_label_late_in_a_file_begins_again(tmp_path):
     texts, labels = [texts[i] for i in order], [labels[i] for i in order]
     path = write_text(tmp_path / "a.txt", texts, labels)
     model = HashedClassifier(n_bits=12).fit_file(path)
-    same_model(model, HashedClassifier(n_bits=12, shuffle=False, passes=1).fit(texts, labels))
+    same_model(model, HashedClassifier(n_bits=12, shuffle=False, max_iter=1).fit(texts, labels))
     assert model.progress_.examples == 600
     stream = io.BytesIO(path.read_bytes())
     stream.seekable = lambda: False
@@ -401,10 +401,10 @@ def test_a_malformed_line_is_named_and_what_was_learnt_before_is_kept(tmp_path, 
     with pytest.raises(DataFileError, match=r"a\.txt:250: expected a label, a tab and a text") as caught:
         model.fit_file(path)
     assert caught.value.__notes__ == ["the model has learnt what comes before this line: 249 examples"]
-    same_model(model, HashedClassifier(n_bits=12, shuffle=False, passes=1).fit(texts[:249], labels[:249]))
+    same_model(model, HashedClassifier(n_bits=12, shuffle=False, max_iter=1).fit(texts[:249], labels[:249]))
     skipped = HashedClassifier(n_bits=12, n_jobs=n_jobs).fit_file(path, on_error="skip")
     del texts[249], labels[249]
-    same_model(skipped, HashedClassifier(n_bits=12, shuffle=False, passes=1).fit(texts, labels))
+    same_model(skipped, HashedClassifier(n_bits=12, shuffle=False, max_iter=1).fit(texts, labels))
     assert skipped.skipped_.n_skipped == 1
     assert skipped.skipped_.skipped[0][0] == 250
     assert skipped.skipped_.examples == 299
@@ -523,7 +523,7 @@ def test_history_and_table_are_at_powers_of_two(tmp_path, capsys):
     for name in ("examples", "loss", "loss_since_last", "error"):
         assert quiet.history_[name] == model.history_[name]
     assert capsys.readouterr().err == ""
-    HashedRegressor(n_bits=8, verbose=1, passes=1).fit_file(io.BytesIO(b"1.5 | a\n2.5 | b\n"), "vw")
+    HashedRegressor(n_bits=8, verbose=1, max_iter=1).fit_file(io.BytesIO(b"1.5 | a\n2.5 | b\n"), "vw")
     assert "2.5000" in capsys.readouterr().err
 
 
@@ -542,8 +542,8 @@ def test_a_limit_is_kept(tmp_path):
     texts, labels = documents(300)
     path = write_text(tmp_path / "a.txt", texts, labels)
     same_model(
-        HashedClassifier(n_bits=12, passes=2).fit_file(path, limit=100),
-        HashedClassifier(n_bits=12, passes=2, shuffle=False).fit(texts[:100], labels[:100]),
+        HashedClassifier(n_bits=12, max_iter=2).fit_file(path, limit=100),
+        HashedClassifier(n_bits=12, max_iter=2, shuffle=False).fit(texts[:100], labels[:100]),
     )
 
 

@@ -12,7 +12,7 @@ from mercer.online import HashedRegressor
 from reference.contract import contract
 
 LOSSES = ("squared", "quantile", "huber", "poisson")
-OPTIMIZERS = ("adagrad", "ftrl", "sgd")
+SOLVERS = ("adagrad", "ftrl", "sgd")
 ONLINE = "the order of examples matters to an online learner, and weights are steps of another length"
 EXPECTED = {
     "check_sample_weight_equivalence_on_dense_data": ONLINE,
@@ -21,7 +21,7 @@ EXPECTED = {
 
 
 @contract(
-    [HashedRegressor(), HashedRegressor(optimizer="ftrl"), HashedRegressor("huber", optimizer="sgd")],
+    [HashedRegressor(), HashedRegressor(solver="ftrl"), HashedRegressor("huber", solver="sgd")],
     expected_failed_checks=lambda _: EXPECTED,
 )
 def test_every_check_of_scikit_learn_passes(checks):
@@ -34,7 +34,7 @@ def problem(n=3000, noise=0.5, seed=0):
     return X, 2 + X @ [1.0, -2.0, 0.5, 0.0, 1.5] + noise * random.normal(size=n)
 
 
-@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+@pytest.mark.parametrize("optimizer", SOLVERS)
 @pytest.mark.parametrize("loss", LOSSES)
 def test_every_loss_and_optimizer_learns(loss, optimizer):
     X, y = problem()
@@ -42,7 +42,7 @@ def test_every_loss_and_optimizer_learns(loss, optimizer):
         y = np.random.default_rng(1).poisson(np.exp(0.3 * y)).astype(float)
     rate = 0.02 if (loss, optimizer) == ("poisson", "sgd") else None  # exp(s) has no bounded curvature
     l2 = 1e-4 if optimizer == "sgd" else None
-    model = HashedRegressor(loss, 8, optimizer, passes=3, l2=l2, learning_rate=rate).fit(X, y)
+    model = HashedRegressor(loss, 8, optimizer, max_iter=3, l2=l2, learning_rate=rate).fit(X, y)
     history = model.history_
     # half of the way from the first predictions to what noise allows, at the least
     assert history["loss_since_last"][-1] < history["loss_since_last"][2]
@@ -53,7 +53,7 @@ def test_every_loss_and_optimizer_learns(loss, optimizer):
 def test_squared_loss_comes_to_least_squares():
     X, y = problem()
     exact = LinearRegression().fit(X, y)
-    model = HashedRegressor(n_bits=8, passes=20, learning_rate=0.3).fit(X, y)
+    model = HashedRegressor(n_bits=8, max_iter=20, learning_rate=0.3).fit(X, y)
     np.testing.assert_allclose(model.coef_, exact.coef_, atol=0.05)
     assert model.intercept_ == pytest.approx(exact.intercept_, abs=0.05)
 
@@ -61,14 +61,16 @@ def test_squared_loss_comes_to_least_squares():
 @pytest.mark.parametrize("quantile", [0.1, 0.5, 0.9])
 def test_the_share_of_targets_below_a_quantile_is_the_quantile(quantile):
     X, y = problem(6000, noise=1.0)
-    model = HashedRegressor("quantile", 8, passes=10, quantile=quantile, learning_rate=0.3).fit(X, y)
+    model = HashedRegressor("quantile", 8, max_iter=10, quantile=quantile, learning_rate=0.3).fit(X, y)
     assert (y < model.predict(X)).mean() == pytest.approx(quantile, abs=0.04)
 
 
 def test_huber_is_not_moved_by_outliers():
     X, y = problem()
     y[::20] += 200
-    robust, plain = (HashedRegressor(loss, 8, passes=10, learning_rate=0.1).fit(X, y) for loss in ("huber", "squared"))
+    robust, plain = (
+        HashedRegressor(loss, 8, max_iter=10, learning_rate=0.1).fit(X, y) for loss in ("huber", "squared")
+    )
     assert abs(robust.intercept_ - 2) < 0.3
     assert abs(plain.intercept_ - 2) > 3
 
@@ -78,7 +80,7 @@ def test_poisson_comes_to_the_maximum_likelihood():
     X = random.normal(size=(4000, 3))
     y = random.poisson(np.exp(0.5 + X @ [0.4, -0.3, 0.0])).astype(float)
     exact = PoissonRegressor(alpha=0).fit(X, y)
-    model = HashedRegressor("poisson", 8, passes=20).fit(X, y)
+    model = HashedRegressor("poisson", 8, max_iter=20).fit(X, y)
     np.testing.assert_allclose(model.coef_, exact.coef_, atol=0.05)
     assert model.predict(X).mean() == pytest.approx(y.mean(), rel=0.05)
     assert (model.predict(X) > 0).all()
@@ -103,7 +105,7 @@ def test_the_units_of_features_and_targets_do_not_matter(loss):
 
 def test_partial_fit_in_chunks_equals_fit():
     X, y = problem(500)
-    whole = HashedRegressor(n_bits=8, shuffle=False, passes=1).fit(X, y)
+    whole = HashedRegressor(n_bits=8, shuffle=False, max_iter=1).fit(X, y)
     parts = HashedRegressor(n_bits=8)
     for begin in range(0, 500, 130):
         parts.partial_fit(X[begin : begin + 130], y[begin : begin + 130])
@@ -113,11 +115,11 @@ def test_partial_fit_in_chunks_equals_fit():
 def test_documents_have_values():
     texts = ["good film", "bad film", "good good film", "bad bad bad film"] * 50
     stars = np.array([4.0, 2.0, 5.0, 1.0] * 50)
-    model = HashedRegressor(n_bits=12, passes=10).fit(texts, stars)
+    model = HashedRegressor(n_bits=12, max_iter=10).fit(texts, stars)
     assert model.score(texts, stars) > 0.9
 
 
-@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+@pytest.mark.parametrize("optimizer", SOLVERS)
 def test_a_saved_model_goes_on_learning_bit_for_bit(tmp_path, optimizer):
     X, y = problem(500)
     model = HashedRegressor("huber", 10, optimizer, epsilon=0.3).fit(X, y)
@@ -157,6 +159,6 @@ def test_the_score_of_a_file_is_r2(tmp_path):
     y = 3 * x + random.normal(size=80)
     path = tmp_path / "p.csv"
     path.write_text("x,y\n" + "".join(f"{a:.6f},{b:.6f}\n" for a, b in zip(x, y, strict=True)))
-    model = HashedRegressor(passes=20).fit_file(path, label="y")
+    model = HashedRegressor(max_iter=20).fit_file(path, label="y")
     predicted = np.array(list(model.predict_file(path)), float)
     assert model.score_file(path) == pytest.approx(r2_score(y, predicted), rel=1e-4)

@@ -193,7 +193,7 @@ def test_wrong_parameters_are_named(parameters, message):
 
 
 def test_a_limit_on_steps_warns():
-    from mercer.learning.solvers import ConvergenceWarning
+    from mercer.exceptions import ConvergenceWarning
 
     X, y = blobs()
     with pytest.warns(ConvergenceWarning, match="stopped after 3 steps"):
@@ -201,7 +201,7 @@ def test_a_limit_on_steps_warns():
 
 
 def test_a_warning_of_rounding_does_not_ask_for_more_steps():
-    from mercer.learning.solvers import ConvergenceWarning
+    from mercer.exceptions import ConvergenceWarning
 
     rng = np.random.default_rng(0)
     y = np.arange(400) % 2

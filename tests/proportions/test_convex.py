@@ -222,7 +222,7 @@ def test_cutting_planes_end_between_the_relaxed_and_the_integer_optimum(seed: in
     X, problem, every = small(seed)
     space = Space(features=X) if kernel is None else Space(gram=kernel(X))
     vectors = _Vectors(space, "center")
-    model = ConvexProportionSVM(tol=1e-6, variance=1.0, max_rounds=100)
+    model = ConvexProportionSVM(tol=1e-6, variance=1.0, max_iter=100)
     hull = model._hull(vectors, _Choices.of(problem, 0.0), np.ones(len(X)))
     assert relaxed_value(vectors.K, every, 1.0) * (1 - _GAP) <= hull.value
     assert hull.value <= integer_value(vectors.K, every, 1.0) * (1 + _GAP)
@@ -764,7 +764,7 @@ def test_threads_do_not_change_the_result() -> None:
 
 def test_rounds_are_shown_and_their_limit_is_kept(capsys) -> None:
     X, y = two_classes(9, 60, apart=1.0)
-    model = ConvexProportionSVM(max_rounds=2, verbose=True).fit(X, bags=make_bags(y, 10, random_state=0))
+    model = ConvexProportionSVM(max_iter=2, verbose=True).fit(X, bags=make_bags(y, 10, random_state=0))
     assert len(model.objective_history_) == 2
     assert not model.converged_
     assert capsys.readouterr().err.count("objective") == 2
@@ -779,7 +779,7 @@ def test_rounds_are_shown_and_their_limit_is_kept(capsys) -> None:
         ({"epsilon": "a"}, "epsilon must be"),
         ({"intercept": "none"}, "intercept must be one of"),
         ({"variance": 0.0}, "variance must be"),
-        ({"max_rounds": 0}, "max_rounds must be"),
+        ({"max_iter": 0}, "max_iter must be"),
         ({"tol": 0.0}, "tol must be"),
         ({"n_jobs": 0}, "n_jobs must be"),
     ],

@@ -15,8 +15,8 @@ from sklearn.preprocessing import FunctionTransformer
 
 import mercer
 import mercer.proportions
+from mercer.exceptions import ConvergenceWarning
 from mercer.kernels import Gaussian
-from mercer.learning.solvers import ConvergenceWarning
 from mercer.maps import FourierFeatures
 from mercer.proportions import Bags, IllPosedWarning, ProportionClassifier, bag_proportions, make_bags
 from mercer.proportions._scorers import Linear, Network

@@ -248,7 +248,7 @@ def test_wrong_parameters_are_named(parameters, message):
 
 
 def test_a_limit_on_steps_warns():
-    from mercer.learning.solvers import ConvergenceWarning
+    from mercer.exceptions import ConvergenceWarning
 
     X, _, bags = drawn()
     with pytest.warns(ConvergenceWarning, match="stopped after 1 steps"):

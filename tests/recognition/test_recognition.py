@@ -14,7 +14,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import mercer
 from mercer.datasets import make_faces
-from mercer.learning.solvers import ConvergenceWarning
+from mercer.exceptions import ConvergenceWarning
 from mercer.maps import CirculantProjection, RandomProjection, SignedHashProjection
 from mercer.recognition import CodeClassifier, SparseCoder, SparseRepresentationClassifier
 
@@ -94,6 +94,14 @@ def test_images_and_rows_of_pixels_give_the_same(faces):
     assert np.array_equal(SparseRepresentationClassifier().fit(list(A), names).residuals(list(X)), flat)
     colour = np.stack([A, A], axis=3)
     assert SparseRepresentationClassifier().fit(colour, names).n_features_in_ == 2 * A[0].size
+
+
+def test_one_image_is_a_batch_of_one(faces):
+    A, names, X, _ = faces
+    model = SparseRepresentationClassifier().fit(A, names)
+    assert model.predict(X[0]).tolist() == model.predict(X[:1]).tolist()
+    colour = SparseRepresentationClassifier().fit(np.stack([A, A], axis=3), names)
+    assert colour.predict(np.stack([X[0], X[0]], axis=2)).shape == (1,)
 
 
 def test_people_who_are_not_in_the_gallery_have_spread_codes(faces):

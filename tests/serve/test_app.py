@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import gzip
 import io
 import json
 import re
 import struct
 import threading
+import zlib
 from typing import Any
 
 import numpy as np
@@ -450,6 +452,54 @@ def test_the_inference_protocol_with_binary_tensors(served: Any, rows: LinearCla
         refused = ask(served, "POST", "/v2/models/rows/infer", body, headers)
         assert refused.status == 400, body
         assert isinstance(refused.json["error"], str)
+
+
+def test_regular_tensors_get_regular_answers_and_the_metadata_say_which(served: Any, tagger: Tagger) -> None:
+    words = [sentence[:2] for sentence in SENTENCES]
+    tensor = {"name": "x", "shape": [len(words), 2], "datatype": "BYTES", "data": words}
+    [output] = ask(served, "POST", "/v2/models/tagger/infer", {"inputs": [tensor]}).json["outputs"]
+    assert (output["datatype"], output["shape"]) == ("BYTES", [len(words), 2])
+    assert output["data"] == [label for labels in tagger.predict(words) for label in labels]
+    refused = ask(served, "POST", "/v2/models/rows/infer", {"inputs": [tensor]})
+    assert refused.status == 400
+    assert "BYTES must have the shape [n]" in refused.json["error"]
+    X = np.repeat(np.arange(4.0), 3)[:, None]
+    numbered = app({"numbers": LinearClassifier().fit(X, X[:, 0].astype(int))}, reload_seconds=0)
+    try:
+        said = ask(numbered, "GET", "/v2/models/numbers").json["outputs"][0]
+        tensor = {"name": "x", "shape": [4, 1], "datatype": "FP64", "data": [0.0, 1.0, 2.0, 3.0]}
+        [output] = ask(numbered, "POST", "/v2/models/numbers/infer", {"inputs": [tensor]}).json["outputs"]
+        assert (said["datatype"], said["shape"]) == (output["datatype"], [-1]) == ("INT64", [-1])
+    finally:
+        numbered.end()
+
+
+def test_maps_of_images_of_one_size_are_one_tensor(served: Any) -> None:
+    images = np.where(np.arange(8) < 4, 0.0, 200.0)[None, None].repeat(2, 0).repeat(8, 1)
+    tensor = {"name": "x", "shape": [2, 8, 8], "datatype": "FP32", "data": images.ravel().tolist()}
+    [output] = ask(served, "POST", "/v2/models/grid/infer", {"inputs": [tensor]}).json["outputs"]
+    assert (output["datatype"], output["shape"]) == ("INT64", [2, 8, 8])
+    model = served.store.entries["grid"].current.answers.model
+    assert output["data"] == np.stack(model.predict(list(images))).ravel().tolist()
+
+
+def test_compressed_bodies_are_read_up_to_the_limit(tagger: Tagger) -> None:
+    body = json.dumps({"instances": SENTENCES}).encode()
+    limited = app({"tagger": tagger}, limits=Limits(body=10_000), reload_seconds=0)
+
+    def status(sent: bytes, coding: str) -> int:
+        return ask(limited, "POST", "/v1/models/tagger:predict", sent, {"content-encoding": coding}).status
+
+    try:
+        said = ask(limited, "POST", "/v1/models/tagger:predict", gzip.compress(body), {"content-encoding": "gzip"})
+        assert said.json["predictions"] == tagger.predict(SENTENCES)
+        assert status(zlib.compress(body), "deflate") == 200
+        assert status(gzip.compress(b" " * 5_000_000), "gzip") == 413
+        assert status(gzip.compress(body)[:-9], "gzip") == 400
+        assert status(body, "gzip") == 400
+        assert status(body, "br") == 415
+    finally:
+        limited.end()
 
 
 def test_arguments_of_app_are_checked(tagger: Tagger) -> None:

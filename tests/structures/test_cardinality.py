@@ -12,7 +12,17 @@ from mercer.alignment import AlignmentStructure
 from mercer.data import Sequences
 from mercer.parsing import Grammar, TreeStructure
 from mercer.structured import CustomStructure
-from mercer.structures import Chain, Enumerated, Graph, GraphInputs, Joint, Labels, LabelSets, OracleError, Segments
+from mercer.structures import (
+    Chain,
+    Enumerated,
+    GraphInputs,
+    GraphLabels,
+    Joint,
+    Labels,
+    LabelSets,
+    OracleError,
+    Segments,
+)
 from mercer.structures.alignment_batch import Coded
 from mercer.structures.alignment_joint import AlignmentJoint
 from mercer.structures.joint import Examples
@@ -124,7 +134,7 @@ def test_labels_sets_graphs_and_outputs_written_out():
     assert LabelSets(5, 2).log_cardinality(rows_of([1])) == pytest.approx(math.log(2**5))
     graphs = GraphInputs.from_list([(np.ones((4, 1)), [(0, 1), (1, 2), (2, 3), (3, 0)]), (np.ones((2, 1)), [(0, 1)])])
     for inference in ("auto", "bp", "mean-field"):  # the count is exact where sums are not
-        assert Graph(3, 1, inference=inference).log_cardinality(graphs) == pytest.approx(logs([3**4, 3**2]))
+        assert GraphLabels(3, 1, inference=inference).log_cardinality(graphs) == pytest.approx(logs([3**4, 3**2]))
     outputs = Enumerated(lambda x: list(range(x)), lambda x, y: np.array([float(y)]), 1)
     assert outputs.log_cardinality([1, 5]) == pytest.approx(logs([1, 5]))
 

@@ -17,9 +17,9 @@ from scipy.stats import chisquare
 from mercer import _core
 from mercer.data import Segmentations, Sequences, SpanSequences
 from mercer.data.labels import TagSequences
+from mercer.exceptions import InfeasibleError
 from mercer.learning import Risk
 from mercer.learning.losses import resolve_loss
-from mercer.learning.risk import InfeasibleError
 from mercer.structures import Chain, ChainScores, Segments, SegmentScores, length_basis
 from reference.chains import log_sum_exp
 from reference.once import once

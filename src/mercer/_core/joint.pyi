@@ -1,5 +1,5 @@
 # Made from the compiled module by "make stubs" (nanobind 3.1.0); not to be edited.
-"""Label sets: joint machines and trees of labels."""
+"""Label sets: joint machines, linear machines, trees of labels."""
 
 from typing import Annotated, overload
 
@@ -52,6 +52,27 @@ def joint_kernel_pass(
     gradient: bool,
 ) -> int:
     """One pass over a product of kernel matrices; the number of updates."""
+
+def newton_machines(
+    indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)],
+    indices: Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)],
+    values: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)],
+    n_columns: int,
+    targets: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu", writable=False)],
+    C: float,
+    intercept: bool,
+    tol: float,
+    max_iter: int,
+    weights: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu")],
+    shifts: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    objective: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    gap: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    converged: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", device="cpu")],
+    threads: int,
+) -> int:
+    """
+    Train a linear machine with the squared hinge for each column of targets, from a start: Newton steps taken.
+    """
 
 def learn_label_sets(
     examples: mercer._core.examples.Examples,

@@ -39,12 +39,12 @@ except ImportError:  # pragma: no cover - Windows
     fcntl = None  # type: ignore[assignment]
 
 from mercer._state.limits import DIMENSIONS, HEADER_BYTES, NESTING, reserve
+from mercer.exceptions import ModelFileError
 
 __all__ = [
     "FORMAT_VERSION",
     "MappedFile",
     "ModelFile",
-    "ModelFileError",
     "checksum_of",
     "map_file",
     "read_file",
@@ -77,10 +77,6 @@ _NO_CHECKSUM = "0" * 64
 _MAPPED_BYTES = 2**20  # from here on a file is mapped by `map_file`
 
 Path = str | os.PathLike[str]
-
-
-class ModelFileError(ValueError):
-    """A model file cannot be loaded: corrupted, not a model file, of another kind, or from another version."""
 
 
 @dataclass(frozen=True)
@@ -638,8 +634,8 @@ class _Reader:
     def _check_checksum(self, header: bytes, raw: Iterable[memoryview]) -> None:
         start, end = len(_CHECKSUM_START), len(_CHECKSUM_START) + len(_NO_CHECKSUM)
         blank = header[:start] + _NO_CHECKSUM.encode() + header[end:]
-        found = _blake2b([len(header).to_bytes(8, "little"), blank, *raw])
-        if not header.startswith(_CHECKSUM_START) or header[start:end] != found.encode():
+        checksum = _blake2b([len(header).to_bytes(8, "little"), blank, *raw])
+        if not header.startswith(_CHECKSUM_START) or header[start:end] != checksum.encode():
             self._fail("is damaged, or was changed after mercer wrote it: its checksum does not match")
 
 

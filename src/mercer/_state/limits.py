@@ -12,7 +12,9 @@ from collections.abc import Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass
 
-__all__ = ["TooLargeError", "budget", "default_budget", "reserve"]
+from mercer.exceptions import TooLargeError
+
+__all__ = ["budget", "default_budget", "reserve"]
 
 HEADER_BYTES = 8 * 2**20
 """JSON of this size makes some hundreds of MB of Python objects at worst; what is large belongs in arrays."""
@@ -32,10 +34,6 @@ array."""
 
 LEAST_BUDGET = 256 * 2**20
 FILE_FACTOR = 16
-
-
-class TooLargeError(ValueError):
-    """What a model file describes takes more memory than it may."""
 
 
 @dataclass

@@ -8,7 +8,8 @@ import os
 from pathlib import Path
 from typing import IO
 
-from mercer._state.container import ModelFileError, fcntl
+from mercer._state.container import fcntl
+from mercer.exceptions import ModelFileError
 
 __all__ = ["FileLock"]
 

@@ -15,8 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from mercer._state.container import ModelFileError, Path, read_file, write_file
-from mercer._state.limits import TooLargeError, budget, default_budget
+from mercer._state.container import Path, read_file, write_file
+from mercer._state.limits import budget, default_budget
+from mercer.exceptions import ModelFileError, TooLargeError
 
 __all__ = ["CODECS", "MODELS", "RUN_SETTINGS", "class_of", "kind_of", "load", "save"]
 
@@ -91,6 +92,7 @@ MODELS: dict[str, str] = {
     "RepresenterEstimator": "mercer.kernel_methods:RepresenterEstimator",
     "JointSVM": "mercer.multilabel:JointSVM",
     "OnlineJointSVM": "mercer.multilabel:OnlineJointSVM",
+    "SeparateSVM": "mercer.multilabel:SeparateSVM",
     "CompressedLabels": "mercer.multilabel:CompressedLabels",
     "HashedLabelSets": "mercer.multilabel:HashedLabelSets",
     "NeighborLabels": "mercer.multilabel:NeighborLabels",

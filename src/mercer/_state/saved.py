@@ -237,8 +237,8 @@ class _Array(Kind):
 
     def check(self, name: str, value: Any, model: Any) -> None:
         if not isinstance(value, np.ndarray) or value.dtype.kind not in self.dtypes:
-            found = value.dtype if isinstance(value, np.ndarray) else type(value).__name__
-            raise ValueError(f"{name} must be an array of {self.numbers}, found {found}")
+            given = value.dtype if isinstance(value, np.ndarray) else type(value).__name__
+            raise ValueError(f"{name} must be an array of {self.numbers}, found {given}")
         _check_shape(name, value.shape, self.shape, model)
 
 
@@ -514,13 +514,13 @@ def _size(size: Size, model: Any) -> int:
     return len(value) if hasattr(value, "__len__") else operator.index(value)
 
 
-def _check_shape(name: str, found: tuple[int, ...], shape: tuple[Size, ...], model: Any) -> None:
+def _check_shape(name: str, given: tuple[int, ...], shape: tuple[Size, ...], model: Any) -> None:
     if not shape:
         return
     expected = tuple(None if size is None else _size(size, model) for size in shape)
-    if len(found) != len(expected) or any(n is not None and n != m for n, m in zip(expected, found, strict=True)):
+    if len(given) != len(expected) or any(n is not None and n != m for n, m in zip(expected, given, strict=True)):
         shown = ", ".join("any" if n is None else str(n) for n in expected) + ("," if len(expected) == 1 else "")
-        raise ValueError(f"{name} must have the shape ({shown}), found {found}")
+        raise ValueError(f"{name} must have the shape ({shown}), found {given}")
 
 
 def _check_length(name: str, value: Any, size: Size, model: Any) -> None:

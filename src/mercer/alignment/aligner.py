@@ -275,7 +275,7 @@ class Aligner(StructuredEstimator):
 
     def _quality(self, w: np.ndarray, X: Examples, y: Examples) -> float:
         batch = compile_batch(X, self.structure_.scores_of(w), self.structure_.local)
-        predicted = [found[0].pairs for found in k_best(batch, 1, thread_count(self.n_jobs))]
+        predicted = [alignments[0].pairs for alignments in k_best(batch, 1, thread_count(self.n_jobs))]
         right = sum(shared_pairs(truth, z) for truth, z in zip(y, predicted, strict=True))
         total = sum(map(len, y)) + sum(map(len, predicted))
         return 2 * right / total if total else 1.0
@@ -303,7 +303,7 @@ class Aligner(StructuredEstimator):
 
     def predict(self, X: Any) -> list[Alignment]:
         """Return the best alignment of each pair."""
-        return [found[0] for found in self._alignments(X, 1)]
+        return [alignments[0] for alignments in self._alignments(X, 1)]
 
     def k_best(self, X: Any, k: int) -> list[list[Alignment]]:
         """Return the k best alignments of each pair, best first; fewer if there are fewer."""
@@ -358,11 +358,11 @@ class Aligner(StructuredEstimator):
 
     def _alignments(self, X: Any, k: int) -> list[list[Alignment]]:
         batch, _, sequences = self._batch(X)
-        found = k_best(batch, k, thread_count(self.n_jobs))
+        alignments = k_best(batch, k, thread_count(self.n_jobs))
         local = self.structure_.local
         return [
             [Alignment(s, t, one.pairs, one.score, local) for one in best]
-            for (s, t), best in zip(sequences, found, strict=True)
+            for (s, t), best in zip(sequences, alignments, strict=True)
         ]
 
     def _batch(self, X: Any) -> tuple[_core.alignment.AlignmentBatch, list[Coded], list[tuple[Any, Any]]]:
@@ -395,15 +395,15 @@ def _encode(encoder: Encoder, sequences: Sequence[tuple[Any, Any]]) -> list[Code
 def _observed(sequences: Sequence[tuple[Any, Any]]) -> list[Any]:
     """The symbols of all sequences, sorted."""
     try:
-        found = {symbol for pair in sequences for sequence in pair for symbol in sequence}
+        symbols = {symbol for pair in sequences for sequence in pair for symbol in sequence}
     except TypeError as err:
         raise TypeError(f"X must hold strings or hashable tokens: {err}") from err
-    if not found:
+    if not symbols:
         raise ValueError("X must hold at least one symbol to learn from")
     try:
-        return sorted(found)
+        return sorted(symbols)
     except TypeError:
-        return sorted(found, key=lambda symbol: (type(symbol).__name__, str(symbol)))
+        return sorted(symbols, key=lambda symbol: (type(symbol).__name__, str(symbol)))
 
 
 def _read_alignments(alignments: Sequence[Any], sequences: Sequence[tuple[Any, Any]]) -> list[np.ndarray]:

@@ -60,7 +60,7 @@ class AttributeReport(Displayed):
 
     def rows(self) -> list[tuple[str, str]]:
         """Return names and values, as text."""
-        found = [
+        rows = [
             ("classes", f"{self.n_classes}"),
             ("attributes", f"{self.n_attributes}"),
             ("smallest separation ρ", f"{self.separation:.3f}"),
@@ -68,12 +68,12 @@ class AttributeReport(Displayed):
             ("redundancy r", f"{self.redundancy:.3f}"),
         ]
         if self.encoding_error is not None and self.error_bound is not None and self.error is not None:
-            found += [
+            rows += [
                 ("encoding error ε", f"{self.encoding_error:.3f}"),
                 ("bound 2ε/ρ on the error", f"{self.error_bound:.3f}"),
                 ("error of decoding by distance", f"{self.error:.3f}"),
             ]
-        return found
+        return rows
 
     def __repr__(self) -> str:
         return "\n".join(f"{name:<32}{value:>8}" for name, value in self.rows())

@@ -301,20 +301,20 @@ class AttributeRetriever(Saved, Estimator):
     def _by_classifiers(self, units: np.ndarray, labels: np.ndarray, queries: list[list[int]]) -> np.ndarray:
         """Weights from a classifier for each attribute: their sum, or structured margins over their scores."""
         targets = np.where(labels > 0, 1.0, -1.0)
-        found = fit_machines(units, targets, C=self.C / len(units))
+        machines = fit_machines(units, targets, C=self.C / len(units))
         if self.method == "sum":
-            return np.hstack([found.coef, found.intercept[:, None]])
+            return np.hstack([machines.coef, machines.intercept[:, None]])
         scores = np.empty(targets.shape)
         turn = np.random.default_rng(self.random_state).permutation(len(units)) % min(self.folds, len(units))
         for part in np.unique(turn):
             out = turn == part
-            inner = found if out.all() else fit_machines(units[~out], targets[~out], C=self.C / len(units))
+            inner = machines if out.all() else fit_machines(units[~out], targets[~out], C=self.C / len(units))
             scores[out] = units[out] @ inner.coef.T + inner.intercept
         mean, spread = scores.mean(axis=0), scores.std(axis=0)
         spread = np.where(spread > 0, spread, 1.0)
         w = self._structured((scores - mean) / spread, labels, queries, None)
         own = w[:, :-1] / spread
-        return np.hstack([own @ found.coef, (w[:, -1] + own @ (found.intercept - mean))[:, None]])
+        return np.hstack([own @ machines.coef, (w[:, -1] + own @ (machines.intercept - mean))[:, None]])
 
     # ------------------------------------------------------------------ selection
 
@@ -558,13 +558,13 @@ class AttributeRetriever(Saved, Estimator):
         if len(labels) != len(rows):
             raise ValueError(f"Z has {len(rows)} rows and Y {len(labels)}: they must be of one length")
         usable = np.flatnonzero((self.counts_ > 0) & (labels.sum(axis=0) > 0)).tolist()
-        found = {}
+        areas_by_size = {}
         for size in sizes:
             queries = [q for q in itertools.combinations(usable, size) if labels[:, q].all(axis=1).any()]
             order = np.random.default_rng(0).permutation(len(queries))[:max_queries]
             areas = [self._auc(rows, labels[:, queries[i]].all(axis=1), list(queries[i])) for i in order]
-            found[int(size)] = float(np.nanmean(areas)) if len(areas) else float("nan")
-        return found
+            areas_by_size[int(size)] = float(np.nanmean(areas)) if len(areas) else float("nan")
+        return areas_by_size
 
     def _auc(self, rows: np.ndarray, truth: np.ndarray, query: list[int]) -> float:
         scores = linear_scores(rows, self._weights(query)[0])

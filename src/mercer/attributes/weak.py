@@ -238,10 +238,10 @@ class WeakAttributes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Encoder)
     def _machines(self, X: Any, targets: np.ndarray, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray, int]:
         if not targets.shape[1]:
             return np.zeros((0, X.shape[1])), np.zeros(0), 0
-        found = fit_machines(
+        machines = fit_machines(
             X, targets, weights=weights, C=self.C, loss=self.loss, tol=self.tol, max_iter=self.max_iter
         )
-        return found.coef, found.intercept, int(found.n_iter)
+        return machines.coef, machines.intercept, int(machines.n_iter)
 
     def _raw(self, X: Any, scores: np.ndarray) -> np.ndarray:
         """All attributes but the hidden ones, before scaling."""

@@ -248,20 +248,20 @@ class LinearClassifier(ClassifierMixin, ScoreModel, StructuredEstimator):
             reset=last is None or self.warm_start,
         )
         check_classification_targets(y)
-        found = np.unique(y)
+        label_values = np.unique(y)
         if classes is not None:
-            unknown = np.setdiff1d(found, classes)
+            unknown = np.setdiff1d(label_values, classes)
             if len(unknown):
-                raise ValueError(f"y holds the label {unknown[0]!r}, which is not in classes")
-            found = np.unique(classes)
+                raise ValueError(f"y holds the label {unknown.tolist()[0]!r}, which is not in classes")
+            label_values = np.unique(classes)
         if last is not None:
-            found = np.union1d(found, last.classes_)
-        if len(found) < 2:
-            raise ValueError(f"need at least two classes to learn from, found one class: {found[0]!r}")
-        self.classes_ = found
+            label_values = np.union1d(label_values, last.classes_)
+        if len(label_values) < 2:
+            raise ValueError(f"need at least two classes to learn from, found one class: {label_values.tolist()[0]!r}")
+        self.classes_ = label_values
         inputs = self._with_constant(X)
-        labels = np.searchsorted(found, y).astype(np.int32)
-        return Risk(self._structure(), loss.for_labels(found.tolist()), inputs, labels)
+        labels = np.searchsorted(label_values, y).astype(np.int32)
+        return Risk(self._structure(), loss.for_labels(label_values.tolist()), inputs, labels)
 
     # ------------------------------------------------------------------ examples in parts
 
@@ -297,21 +297,23 @@ class LinearClassifier(ClassifierMixin, ScoreModel, StructuredEstimator):
         return {**left, "classes": classes, "counts": counts}
 
     def _settle(self, survey: dict[str, Any], last: Any) -> None:
-        found = survey["classes"]
+        classes_seen = survey["classes"]
         if last is not None:
-            found = np.union1d(found, last.classes_)
-        if len(found) < 2:
-            raise ValueError(f"need at least two classes to learn from, found one class: {found[0]!r}")
-        self.classes_, self.n_features_in_ = found, survey["n_features"]
+            classes_seen = np.union1d(classes_seen, last.classes_)
+        if len(classes_seen) < 2:
+            raise ValueError(f"need at least two classes to learn from, found one class: {classes_seen.tolist()[0]!r}")
+        self.classes_, self.n_features_in_ = classes_seen, survey["n_features"]
         if survey["names"] is not None:
             self.feature_names_in_ = np.array(survey["names"], dtype=object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
         self._class_factors = None
         if self.class_weight is not None:
-            counts = np.zeros(len(found))
-            counts[np.searchsorted(found, survey["classes"])] = survey["counts"]
-            self._class_factors = compute_class_weight(self.class_weight, classes=found, y=found, sample_weight=counts)
+            counts = np.zeros(len(classes_seen))
+            counts[np.searchsorted(classes_seen, survey["classes"])] = survey["counts"]
+            self._class_factors = compute_class_weight(
+                self.class_weight, classes=classes_seen, y=classes_seen, sample_weight=counts
+            )
 
     def _local(self, X: Any, y: Any, loss: Loss) -> Risk:
         labels = np.searchsorted(self.classes_, column_or_1d(y)).astype(np.int32)
@@ -370,7 +372,7 @@ class LinearClassifier(ClassifierMixin, ScoreModel, StructuredEstimator):
         y = column_or_1d(y)
         unknown = np.setdiff1d(y, self.classes_)
         if len(unknown):
-            raise ValueError(f"y holds the label {unknown[0]!r}, which the model does not know")
+            raise ValueError(f"y holds the label {unknown.tolist()[0]!r}, which the model does not know")
         return inputs, labels
 
     def _read_to_compare(self, X: Any, y: Any) -> tuple[Sequences, np.ndarray]:

@@ -32,8 +32,8 @@ from mercer._progress import say
 from mercer._state.saved import Fields, Flag, Floats, History, Ints, LabelValues, Number, Objects, Saved
 from mercer._threads import each
 from mercer._validation import check_choice, check_count, check_positive, check_sparse, check_weights, thread_count
+from mercer.exceptions import ConvergenceWarning
 from mercer.learning.qp.interior_point import fit_relative_margin
-from mercer.learning.solvers import ConvergenceWarning
 
 try:
     from sklearn.utils.validation import validate_data

@@ -7,7 +7,7 @@ from typing import Any
 
 from mercer.cli import terminal
 from mercer.cli.columns import shown
-from mercer.cli.errors import Mistake
+from mercer.cli.errors import UsageError
 from mercer.cli.proportions import read_table
 
 __all__ = ["evaluate", "is_attributes"]
@@ -22,21 +22,21 @@ def evaluate(model: Any, file: str, label: str | None, separator: str | None, as
     """Accuracy, and that of each class."""
     rows = read_table(file, separator)
     if label is None:
-        raise Mistake("say which column holds the classes (--label)", f"the columns: {', '.join(rows)}")
+        raise UsageError("say which column holds the classes (--label)", f"the columns: {', '.join(rows)}")
     if label not in rows:
-        raise Mistake(f"{shown(file)}: no column {label!r}", f"its columns: {', '.join(rows)}")
+        raise UsageError(f"{shown(file)}: no column {label!r}", f"its columns: {', '.join(rows)}")
     X = _numbers(model, rows, label, file)
     truth = [str(cell) for cell in rows[label]]
     classes = [str(name) for name in model.classes_.tolist()]
     strange = sorted(set(truth) - set(classes))
     if strange:
-        raise Mistake(
+        raise UsageError(
             f"{shown(file)}: {strange[0]!r} is none of the classes that this model predicts",
             f"they are {', '.join(classes)}",
         )
     predicted = [str(value) for value in model.predict(X).tolist()]
     right = [a == b for a, b in zip(truth, predicted, strict=True)]
-    found = {
+    figures = {
         "rows": len(right),
         "accuracy": sum(right) / len(right),
         "classes": {
@@ -46,11 +46,11 @@ def evaluate(model: Any, file: str, label: str | None, separator: str | None, as
         },
     }
     if as_json:
-        print(json.dumps(found, indent=2))
+        print(json.dumps(figures, indent=2))
         return
-    terminal.figures([("rows", f"{found['rows']:,}"), ("accuracy", f"{found['accuracy']:.4f}")])
+    terminal.figures([("rows", f"{figures['rows']:,}"), ("accuracy", f"{figures['accuracy']:.4f}")])
     print()
-    lines = [[name, f"{truth.count(name):,}", f"{share:.4f}"] for name, share in found["classes"].items()]  # type: ignore[attr-defined]
+    lines = [[name, f"{truth.count(name):,}", f"{share:.4f}"] for name, share in figures["classes"].items()]  # type: ignore[attr-defined]
     terminal.table(["class", "rows", "right"], lines, "lrr")
 
 
@@ -61,9 +61,9 @@ def _numbers(model: Any, rows: dict[str, Any], label: str, file: str) -> Any:
     names = [str(name) for name in getattr(model, "feature_names_in_", [name for name in rows if name != label])]
     missing = [name for name in names if name not in rows]
     if missing:
-        raise Mistake(f"{shown(file)}: no column {missing[0]!r}, which the model was trained with")
+        raise UsageError(f"{shown(file)}: no column {missing[0]!r}, which the model was trained with")
     if len(names) != model.n_features_in_:
-        raise Mistake(
+        raise UsageError(
             f"{shown(file)} has {len(names)} columns beside {label!r}, and the model was trained with "
             f"{model.n_features_in_} features"
         )
@@ -72,5 +72,5 @@ def _numbers(model: Any, rows: dict[str, Any], label: str, file: str) -> Any:
         try:
             columns.append(np.array([float(cell) for cell in rows[name]]))
         except (TypeError, ValueError):
-            raise Mistake(f"{shown(file)}: the column {name!r} holds something that is no number") from None
+            raise UsageError(f"{shown(file)}: the column {name!r} holds something that is no number") from None
     return np.stack(columns, axis=1)

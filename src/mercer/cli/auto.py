@@ -91,7 +91,7 @@ def _what(task: Task) -> str:
 
 def _learnt(task: Task, estimator: Any) -> str:
     if isinstance(task, HashedTask):
-        passes = estimator.passes_
+        passes = estimator.n_iter_
         return f"{estimator.progress_.examples:,} rows in {passes} pass{'es' if passes > 1 else ''}"
     return terminal.count(round(task.n * (1 - HELD_OUT)), "sentence" if task.kind == "tagger" else "passage")
 

@@ -14,7 +14,7 @@ import typer
 
 from mercer.cli import terminal
 from mercer.cli.columns import check_writable, shown
-from mercer.cli.errors import Mistake, Stopped, as_options
+from mercer.cli.errors import Stopped, UsageError, as_options
 
 if TYPE_CHECKING:
     from mercer.online.files import ReadReport
@@ -65,7 +65,7 @@ class LabelHashingName(StrEnum):
     two_stage = "two-stage"
 
 
-class OptimizerName(StrEnum):
+class SolverName(StrEnum):
     """Rules of learning."""
 
     adagrad = "adagrad"
@@ -226,8 +226,8 @@ Counts = Annotated[
     CountsName,
     typer.Option(help="The value of a word that occurs c times in a text: √c, or c itself.", rich_help_panel=_FEATURES),
 ]
-Optimizer = Annotated[
-    OptimizerName,
+Solver = Annotated[
+    SolverName,
     typer.Option(
         help="adagrad: a rate for each weight. ftrl: the same with exact zeros under --l1. sgd: plain steps.",
         rich_help_panel=_LEARNING,
@@ -248,12 +248,12 @@ Rate = Annotated[
     typer.Option(
         "--learning-rate",
         metavar="X",
-        help="Default: the optimizer's.",
+        help="Default: the solver's.",
         rich_help_panel=_LEARNING,
         show_default=False,
     ),
 ]
-Passes = Annotated[
+MaxIter = Annotated[
     int | None,
     typer.Option(
         metavar="N",
@@ -326,11 +326,11 @@ def train_classifier(
             rich_help_panel=_LEARNING,
         ),
     ] = False,
-    optimizer: Optimizer = OptimizerName.adagrad,
+    solver: Solver = SolverName.adagrad,
     l1: L1 = 0.0,
     l2: L2 = None,
     learning_rate: Rate = None,
-    passes: Passes = None,
+    max_iter: MaxIter = None,
     checkpoint: CheckpointPath = None,
     jobs: Jobs = -1,
     quiet: Quiet = False,
@@ -344,7 +344,7 @@ def train_classifier(
     [bold]Examples[/bold]
       mercer train classifier mail.txt --model spam.mercer
       mercer train classifier news.csv --text title --text body --label topic --model news.mercer --ngrams 1-2
-      mercer train classifier clicks.vw.gz --model clicks.mercer --passes 3 --dev held-out.vw
+      mercer train classifier clicks.vw.gz --model clicks.mercer --max-iter 3 --dev held-out.vw
       mercer train classifier visits.jsonl --columns rest --label paid --model visits.mercer
       mercer train classifier tagged.txt --multilabel --model tags.mercer
       zcat huge.txt.gz | mercer train classifier - --format text --model m.mercer --on-error skip
@@ -354,13 +354,13 @@ def train_classifier(
     if multilabel:
         others = {
             "--loss": loss is not ClassifierLoss.log, "--label-hashing": label_hashing is not LabelHashingName.joint,
-            "--optimizer": optimizer is not OptimizerName.adagrad, "--l1": l1 != 0.0, "--l2": l2 is not None,
+            "--solver": solver is not SolverName.adagrad, "--l1": l1 != 0.0, "--l2": l2 is not None,
             "--dev": dev is not None, "--checkpoint": checkpoint is not None, "--on-error": on_error != "raise",
         }  # fmt: skip
         _train_label_sets(file, model, others, given, limit, quiet, {
-            "n_bits": n_bits, "n_epochs": 3 if passes is None else passes,
-            "rate": 0.5 if learning_rate is None else learning_rate, "hasher": _hasher(analyzer, ngrams, keep_case),
-            "n_jobs": jobs,
+            "n_bits": n_bits, "max_iter": 3 if max_iter is None else max_iter,
+            "learning_rate": 0.5 if learning_rate is None else learning_rate,
+            "hasher": _hasher(analyzer, ngrams, keep_case), "n_jobs": jobs,
         })  # fmt: skip
         return
     from mercer.online import HashedClassifier
@@ -369,11 +369,11 @@ def train_classifier(
         loss=loss.value,
         n_bits=n_bits,
         label_hashing=label_hashing.value,
-        optimizer=optimizer.value,
+        solver=solver.value,
         l1=l1,
         l2=l2,
         learning_rate=learning_rate,
-        passes="auto" if passes is None else passes,
+        max_iter="auto" if max_iter is None else max_iter,
         hasher=_hasher(analyzer, ngrams, keep_case),
         counts=counts.value,
         n_jobs=jobs,
@@ -394,9 +394,9 @@ def _train_label_sets(
     """Label sets from a file: the tree of labels has no other losses and rules of learning."""
     wrong = [option for option, was_given in others.items() if was_given]
     if wrong:
-        raise Mistake(f"{wrong[0]} has no meaning with --multilabel", "leave it out")
+        raise UsageError(f"{wrong[0]} has no meaning with --multilabel", "leave it out")
     if file == "-":
-        raise Mistake("--multilabel reads the file several times: standard input will not do")
+        raise UsageError("--multilabel reads the file several times: standard input will not do")
     import time
 
     import mercer
@@ -411,7 +411,7 @@ def _train_label_sets(
         return
     terminal.figures(
         [
-            ("examples", f"{estimator.n_examples_ // settings['n_epochs']:,}, {settings['n_epochs']} times"),
+            ("examples", f"{estimator.n_examples_ // settings['max_iter']:,}, {settings['max_iter']} times"),
             ("labels", f"{len(estimator.classes_):,}"),
             ("seconds", f"{time.perf_counter() - start:.2f}"),
             ("model", f"{model} (HashedLabelSets)"),
@@ -450,11 +450,11 @@ def train_regressor(
     quantile: Annotated[
         float, typer.Option(metavar="X", help="Which quantile, between 0 and 1.", rich_help_panel=_LEARNING)
     ] = 0.5,
-    optimizer: Optimizer = OptimizerName.adagrad,
+    solver: Solver = SolverName.adagrad,
     l1: L1 = 0.0,
     l2: L2 = None,
     learning_rate: Rate = None,
-    passes: Passes = None,
+    max_iter: MaxIter = None,
     checkpoint: CheckpointPath = None,
     jobs: Jobs = -1,
     quiet: Quiet = False,
@@ -474,11 +474,11 @@ def train_regressor(
         loss=loss.value,
         quantile=quantile,
         n_bits=n_bits,
-        optimizer=optimizer.value,
+        solver=solver.value,
         l1=l1,
         l2=l2,
         learning_rate=learning_rate,
-        passes="auto" if passes is None else passes,
+        max_iter="auto" if max_iter is None else max_iter,
         hasher=_hasher(analyzer, ngrams, keep_case),
         counts=counts.value,
         n_jobs=jobs,
@@ -493,7 +493,7 @@ def _hasher(analyzer: AnalyzerName, ngrams: str, keep_case: bool) -> Any:
 
     least, dash, most = ngrams.partition("-")
     if not least.isdecimal() or (dash and not most.isdecimal()) or not 1 <= int(least) <= int(most or least) <= 64:
-        raise Mistake(f"--ngrams must be a number or two, such as 2 or 1-2, got {ngrams!r}")
+        raise UsageError(f"--ngrams must be a number or two, such as 2 or 1-2, got {ngrams!r}")
     return TextHasher(analyzer=analyzer.value, ngrams=(int(least), int(most or least)), lowercase=not keep_case)
 
 
@@ -528,13 +528,13 @@ def given_options(
 
 def _given_roles(roles: list[str] | None) -> dict[str, str] | None:
     """``a=text`` and ``b=id,c=date`` as a dict."""
-    found = {}
+    roles_of = {}
     for pair in (pair for given in roles or () for pair in given.split(",")):
         name, equals, role = pair.rpartition("=")
         if not equals or not name or role not in _ROLES:
-            raise Mistake(f"--roles must be FIELD=ROLE, got {pair!r}", f"the roles are {', '.join(_ROLES)}")
-        found[name] = role
-    return found or None
+            raise UsageError(f"--roles must be FIELD=ROLE, got {pair!r}", f"the roles are {', '.join(_ROLES)}")
+        roles_of[name] = role
+    return roles_of or None
 
 
 def _train(
@@ -549,9 +549,9 @@ def _train(
     checkpoint: str | None,
 ) -> None:
     if dev == "-" == file:
-        raise Mistake("FILE and --dev cannot both be standard input")
+        raise UsageError("FILE and --dev cannot both be standard input")
     if dev not in (None, "-") and not os.path.exists(dev):
-        raise Mistake(f"{dev}: no such file to score")
+        raise UsageError(f"{dev}: no such file to score")
     import time
 
     start = time.perf_counter()
@@ -627,7 +627,7 @@ def _summarise(estimator: Any, dev: str | None, model: str, seconds: float) -> N
         names = [str(c) for c in estimator.classes_.tolist()]
         listed = ", ".join(names) if sum(map(len, names)) < 80 else ", ".join(names[:5]) + ", …"
         rows.append(("classes", f"{len(names):,}: {listed}"))
-        rows.append(("passes", f"{estimator.passes_:,}"))
+        rows.append(("passes", f"{estimator.n_iter_:,}"))
     rows.append(("progressive loss", f"{estimator.progressive_loss_:.6f}"))
     if classifier:
         rows.append(("progressive error", f"{progress.average_error:.4f}"))
@@ -654,9 +654,9 @@ def predict(
 ) -> None:
     """A line for every example of a file."""
     if model._numeric_targets and (proba or top is not None):
-        raise Mistake("--proba and --top are for classifiers: this model is a regressor")
+        raise UsageError("--proba and --top are for classifiers: this model is a regressor")
     if proba and model.loss not in ("log", "hybrid"):
-        raise Mistake(f"--proba needs a model with the loss log or hybrid, this one has {model.loss}")
+        raise UsageError(f"--proba needs a model with the loss log or hybrid, this one has {model.loss}")
     model._say = teller()
     model.predict_file(file, output, proba=proba, top=top, on_error=on_error, **given)
 
@@ -667,27 +667,27 @@ def predict(
 def evaluate(model: Any, file: str, on_error: str, given: dict[str, Any], as_json: bool) -> None:
     """Compare predictions with what a file says."""
     model._say = teller()
-    found = (
+    figures = (
         _regression_figures(model, file, on_error, given)
         if model._numeric_targets
         else _figures(model, file, on_error, given)
     )
     if as_json:
-        print(json.dumps(found, indent=2, allow_nan=False))
+        print(json.dumps(figures, indent=2, allow_nan=False))
         return
     names = ("examples", "unlabelled", "unknown labels", "skipped lines")
     optional = {"unlabelled", "unknown_labels", "skipped_lines"}
     rows: list[tuple[str, object]] = []
     for name in names:
         key = name.replace(" ", "_")
-        if found[key] or key not in optional:
-            rows.append((name, f"{found[key]:,}"))
-    for key, value in found.items():
+        if figures[key] or key not in optional:
+            rows.append((name, f"{figures[key]:,}"))
+    for key, value in figures.items():
         if isinstance(value, float):
             rows.append((key.replace("_", " "), f"{value:.4f}"))
     terminal.figures(rows)
-    if "classes" in found:
-        _show_classes(found)
+    if "classes" in figures:
+        _show_classes(figures)
 
 
 def _blocks(model: Any, file: str, on_error: str, given: dict[str, Any]) -> tuple[Any, ReadReport]:
@@ -724,8 +724,10 @@ def _figures(model: Any, file: str, on_error: str, given: dict[str, Any]) -> dic
             weight += float(weights[known].sum())
             right += float(weights[known] @ (truth == predicted)[known])
     if not pairs or weight == 0:
-        raise Mistake(f"{shown(file)}: no labelled examples in this file", "mercer predict takes files without labels")
-    found: dict[str, Any] = {
+        raise UsageError(
+            f"{shown(file)}: no labelled examples in this file", "mercer predict takes files without labels"
+        )
+    figures: dict[str, Any] = {
         "examples": sum(pairs.values()),
         "unlabelled": unlabelled,
         "unknown_labels": sum(n for (t, _), n in pairs.items() if t not in place),
@@ -734,16 +736,16 @@ def _figures(model: Any, file: str, on_error: str, given: dict[str, Any]) -> dic
     }
     classes = _class_figures(pairs)
     for mean in ("precision", "recall", "f1"):
-        found[f"macro_{mean}"] = math.fsum(c[mean] for c in classes.values()) / len(classes)
+        figures[f"macro_{mean}"] = math.fsum(c[mean] for c in classes.values()) / len(classes)
     if probable and n_scored:
-        found["log_loss"] = log_loss / n_scored
+        figures["log_loss"] = log_loss / n_scored
     _show_report(file, report)
     _show_unknown(file, model, pairs)
     names = sorted(classes, key=str)
     confusion = None
     if len(classes) <= _FEW_CLASSES:
         confusion = [[pairs.get((t, q), 0) for q in names] for t in names]
-    return {**found, "classes": {str(c): classes[c] for c in names}, "confusion": confusion}
+    return {**figures, "classes": {str(c): classes[c] for c in names}, "confusion": confusion}
 
 
 def _class_figures(pairs: Counter[tuple[Any, Any]]) -> dict[Any, dict[str, float]]:
@@ -766,8 +768,8 @@ def _class_figures(pairs: Counter[tuple[Any, Any]]) -> dict[Any, dict[str, float
     return out
 
 
-def _show_classes(found: dict[str, Any]) -> None:
-    classes: dict[str, dict[str, Any]] = found["classes"]
+def _show_classes(figures: dict[str, Any]) -> None:
+    classes: dict[str, dict[str, Any]] = figures["classes"]
     names = sorted(classes, key=lambda c: (-classes[c]["support"], c))[:_MANY_CLASSES]
     print()
     rows = [
@@ -782,10 +784,10 @@ def _show_classes(found: dict[str, Any]) -> None:
     terminal.table(["class", "precision", "recall", "F1", "true", "predicted"], rows, "lrrrrr")
     if len(classes) > _MANY_CLASSES:
         terminal.say(f"  … and {len(classes) - _MANY_CLASSES:,} classes with fewer examples; --json has all")
-    if found["confusion"] is not None:
+    if figures["confusion"] is not None:
         print()
         terminal.heading("true label on the left, predicted label above")
-        rows = [[c, *(f"{n:,}" for n in counts)] for c, counts in zip(classes, found["confusion"], strict=True)]
+        rows = [[c, *(f"{n:,}" for n in counts)] for c, counts in zip(classes, figures["confusion"], strict=True)]
         terminal.table(["", *classes], rows, "l" + "r" * len(classes))
 
 
@@ -804,14 +806,14 @@ def _regression_figures(model: Any, file: str, on_error: str, given: dict[str, A
             n += len(y)
             sums += [w.sum(), w @ np.abs(e), w @ e**2, w @ y, w @ y**2]
     if not sums[0]:
-        raise Mistake(
+        raise UsageError(
             f"{shown(file)}: no examples with targets in this file", "mercer predict takes files without targets"
         )
     _show_report(file, report)
     spread = sums[4] - sums[3] ** 2 / sums[0]
-    found = {"examples": n, "unlabelled": unlabelled, "unknown_labels": 0, "skipped_lines": report.n_skipped}
+    counts = {"examples": n, "unlabelled": unlabelled, "unknown_labels": 0, "skipped_lines": report.n_skipped}
     figures = {
         "mean_absolute_error": float(sums[1] / sums[0]),
         "root_mean_squared_error": float(np.sqrt(sums[2] / sums[0])),
     }
-    return {**found, **figures, **({"r2": float(1 - sums[2] / spread)} if spread > 0 else {})}
+    return {**counts, **figures, **({"r2": float(1 - sums[2] / spread)} if spread > 0 else {})}

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from mercer.cli.errors import Mistake, settings
+from mercer.cli.errors import UsageError, settings
 
 if TYPE_CHECKING:
     from mercer.data.readers.conll import Sentence
@@ -31,21 +31,21 @@ def read_labelled(file: str, n_columns: int | None = None) -> Labelled:
 
     sentences = read_conll(file)
     if not sentences:
-        raise Mistake(f"{shown(file)}: no sentences in this file", "expected one token a line, its label last")
+        raise UsageError(f"{shown(file)}: no sentences in this file", "expected one token a line, its label last")
     width = len(sentences[0][0])
     if n_columns is None and width < 2:
-        raise Mistake(
+        raise UsageError(
             f"{shown(file)}: expected at least 2 columns, found 1",
             "a line holds a token's columns and, last, its label",
         )
     if n_columns is not None and width == n_columns:
-        raise Mistake(
+        raise UsageError(
             f"{shown(file)}: no labels: expected {n_columns + 1} columns (the {n_columns} of the model "
             f"and the label), found {width}",
             "mercer predict takes files without labels",
         )
     if n_columns is not None and width != n_columns + 1:
-        raise Mistake(
+        raise UsageError(
             f"{shown(file)}: expected {n_columns + 1} columns (the {n_columns} of the model and the label), "
             f"found {width}"
         )
@@ -64,7 +64,7 @@ def iter_columns(file: str, n_columns: int) -> Iterator[Sentence]:
         return
     width = len(first[0])
     if width not in (n_columns, n_columns + 1):
-        raise Mistake(
+        raise UsageError(
             f"{shown(file)}: expected {n_columns} or {n_columns + 1} columns (the {n_columns} of the model, "
             f"with or without a label after them), found {width}"
         )
@@ -116,12 +116,12 @@ def line_batches(file: str, n_columns: int, n_tokens: int, *, more: bool = False
         if not width:
             width, first = len(row), number
             if more and width < n_columns:
-                raise Mistake(
+                raise UsageError(
                     f"{shown(file)}: expected at least {n_columns} columns, which the model's template uses, "
                     f"found {width}"
                 )
             if not more and width not in (n_columns, n_columns + 1):
-                raise Mistake(
+                raise UsageError(
                     f"{shown(file)}: expected {n_columns} or {n_columns + 1} columns (the {n_columns} of the model, "
                     f"with or without a label after them), found {width}"
                 )
@@ -155,13 +155,13 @@ def check_tagger(loaded: Any, model: str, jobs: int) -> Tagger:
     from mercer.tagging import Tagger
 
     if not isinstance(loaded, Tagger):
-        raise Mistake(
+        raise UsageError(
             f"{model}: expected a tagger, a segmenter, a classifier or a regressor, this is a model of the kind "
             f"{type(loaded).__name__}",
             "use it from Python: mercer.load(path).predict(X)",
         )
     if loaded.template is None:
-        raise Mistake(
+        raise UsageError(
             f"{model}: this tagger has no template: it was trained on features, not on a column file",
             "use it from Python: mercer.load(path).predict(X)",
         )
@@ -172,7 +172,7 @@ def check_tagger(loaded: Any, model: str, jobs: int) -> Tagger:
 def load(model: str) -> Any:
     """Load a model of any kind."""
     import mercer
-    from mercer._state.container import ModelFileError
+    from mercer.exceptions import ModelFileError
 
     try:
         return mercer.load(model, max_bytes=settings.max_bytes)
@@ -181,7 +181,7 @@ def load(model: str) -> Any:
         if what is None:
             raise
         hint = "mercer train makes models; the model comes first: mercer predict MODEL FILE, mercer inspect MODEL"
-        raise Mistake(f"{model}: this is not a model, it looks like {what}", hint) from error
+        raise UsageError(f"{model}: this is not a model, it looks like {what}", hint) from error
 
 
 def _looks_like(path: str) -> str | None:
@@ -216,12 +216,12 @@ def check_writable(path: str, *, device: bool = False) -> None:
     """Fail before the work, not after it, where a file (or a device) cannot be written."""
     folder = os.path.dirname(os.path.realpath(path))
     if os.path.isdir(path):
-        raise Mistake(f"{path}: cannot write a file here, it is a directory")
+        raise UsageError(f"{path}: cannot write a file here, it is a directory")
     if os.path.exists(path) and not os.path.isfile(path):
         if device:
             return
-        raise Mistake(f"{path}: cannot write a file here, it is not a regular file")
+        raise UsageError(f"{path}: cannot write a file here, it is not a regular file")
     if not os.path.isdir(folder):
-        raise Mistake(f"{path}: no such directory to write in: {os.path.dirname(path) or '.'}")
+        raise UsageError(f"{path}: no such directory to write in: {os.path.dirname(path) or '.'}")
     if not os.access(folder, os.W_OK):
-        raise Mistake(f"{path}: no permission to write in this directory")
+        raise UsageError(f"{path}: no permission to write in this directory")

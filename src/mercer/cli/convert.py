@@ -11,7 +11,7 @@ import typer
 
 from mercer.cli import terminal
 from mercer.cli.columns import shown
-from mercer.cli.errors import Mistake
+from mercer.cli.errors import UsageError
 
 if TYPE_CHECKING:
     from mercer.data.store import Store
@@ -94,14 +94,14 @@ def write_store(
     columns = file == "-" or sniff(Source(file, None)).format == "columns"
     if columns:
         if label is not None:
-            raise Mistake("--label is for csv files; a column file has its labels last")
+            raise UsageError("--label is for csv files; a column file has its labels last")
         sentences, chosen = _sentences(file, template)
         store.extend(sentences, size, done=done, template=chosen, n_bits=n_bits)
     else:
         rows, kind = _rows(file, label)
         store.extend(rows, size, done=done, kind=kind)
     if not len(store):
-        raise Mistake(f"{shown(file)}: no examples in this file")
+        raise UsageError(f"{shown(file)}: no examples in this file")
     return store
 
 
@@ -112,13 +112,13 @@ def _sentences(file: str, name: str | None) -> tuple[Iterator[tuple[Any, Any]], 
     sentences = iter_conll(file)
     first = next(sentences, None)
     if first is None:
-        raise Mistake(f"{shown(file)}: no sentences in this file", "expected one token a line, its label last")
+        raise UsageError(f"{shown(file)}: no sentences in this file", "expected one token a line, its label last")
     width = len(first[0])
     if width < 2:
-        raise Mistake(f"{shown(file)}: expected columns and a label after them, found {width} column")
+        raise UsageError(f"{shown(file)}: expected columns and a label after them, found {width} column")
     chosen = default_template(width - 1) if name is None else Template.load(name)
     if chosen.n_columns > width - 1:
-        raise Mistake(
+        raise UsageError(
             f"the template uses column {chosen.n_columns - 1}, but {shown(file)} has {width - 1} before the label"
         )
     pairs = (([token[:-1] for token in one], [token[-1] for token in one]) for one in chain([first], sentences))
@@ -132,12 +132,12 @@ def _rows(file: str, label: str | None) -> tuple[Iterator[tuple[Any, Any]], str]
     header = next(reader, None)
     first = next(reader, None)
     if header is None or first is None:
-        raise Mistake(f"{shown(file)}: no examples in this file", "expected csv with a header")
+        raise UsageError(f"{shown(file)}: no examples in this file", "expected csv with a header")
     place = _label_place(header, label, file)
     others = [i for i in range(len(header)) if i != place]
     numeric = all(_is_number(first[i]) for i in others)
     if not numeric and len(others) != 1:
-        raise Mistake(
+        raise UsageError(
             f"{shown(file)}: columns that are not numbers, and more than one of them",
             "a store takes numbers, or one column of text; mercer train classifier reads such a file as it is",
         )
@@ -145,14 +145,14 @@ def _rows(file: str, label: str | None) -> tuple[Iterator[tuple[Any, Any]], str]
     def examples() -> Iterator[tuple[Any, Any]]:
         for number, row in enumerate(chain([first], reader), 2):
             if len(row) != len(header):
-                raise Mistake(f"{shown(file)}:{number}: {len(row)} cells, the header has {len(header)}")
+                raise UsageError(f"{shown(file)}:{number}: {len(row)} cells, the header has {len(header)}")
             if not numeric:
                 yield row[others[0]], row[place]
                 continue
             try:
                 yield [float(row[i]) for i in others], row[place]
             except ValueError:
-                raise Mistake(f"{shown(file)}:{number}: expected numbers beside the label") from None
+                raise UsageError(f"{shown(file)}:{number}: expected numbers beside the label") from None
 
     return examples(), "rows" if numeric else "texts"
 
@@ -168,7 +168,7 @@ def _label_place(header: list[str], label: str | None, file: str) -> int:
     names = [name.strip() for name in header]
     if label is not None:
         if label not in names:
-            raise Mistake(f"{shown(file)}: no column {label!r}; there are {', '.join(names)}")
+            raise UsageError(f"{shown(file)}: no column {label!r}; there are {', '.join(names)}")
         return names.index(label)
     return next((names.index(name) for name in ("label", "target", "class", "y") if name in names), len(names) - 1)
 

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from mercer.cli import terminal
-from mercer.cli.errors import Mistake
+from mercer.cli.errors import UsageError
 
 
 def datasets(
@@ -37,9 +37,9 @@ def datasets(
 
     unknown = [name for name in names or () if name not in ORIGINS]
     if unknown:
-        raise Mistake(f"no data set {unknown[0]!r}", f"there are: {', '.join(ORIGINS)}")
+        raise UsageError(f"no data set {unknown[0]!r}", f"there are: {', '.join(ORIGINS)}")
     if fetch and not names:
-        raise Mistake("--fetch needs the names of data sets", "mercer datasets lists them")
+        raise UsageError("--fetch needs the names of data sets", "mercer datasets lists them")
     home = cache_folder() if folder is None else Path(folder)
     if fetch:
         for name in names or ():

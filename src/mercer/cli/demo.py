@@ -272,18 +272,18 @@ def _cutter(
         halves = [(inside[k::4] + inside[k + 1 :: 4], inside[2 - k :: 4] + inside[3 - k :: 4]) for k in (0, 2)]
         return sum(right(held, fitted(C, kept).predict([task.X[i] for i in held])) for kept, held in halves)
 
-    def right(chosen: list[int], found: Any) -> float:
-        return token_accuracy([task.y[i].tolist() for i in chosen], found)
+    def right(chosen: list[int], predicted: Any) -> float:
+        return token_accuracy([task.y[i].tolist() for i in chosen], predicted)
 
     C = max(_ACTION_GRID, key=accuracy)
     begin = time.perf_counter()
     model = fitted(C, inside)
     seconds = time.perf_counter() - begin
-    found = model.predict([task.X[i] for i in outside])
-    segments = [segments_from_frames(y) for y in found]
+    predicted = model.predict([task.X[i] for i in outside])
+    segments = [segments_from_frames(y) for y in predicted]
     score = boundary_score(
         [task.starts[i] for i in outside],
         [[start for start, _, _ in one] for one in segments],
         [len(task.y[i]) for i in outside],
     )
-    return model, Cutter(name, C, segments, right(outside, found), score.f1, seconds)
+    return model, Cutter(name, C, segments, right(outside, predicted), score.f1, seconds)

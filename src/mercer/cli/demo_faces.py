@@ -34,14 +34,14 @@ def run_faces(n_people: int = 24, seed: int = 0) -> FaceResult:
         "nearest image, all pixels": KNeighborsClassifier(1),
         f"sparse codes, {_MEASUREMENTS} hashed measurements": SparseRepresentationClassifier(hashed),
     }
-    recognisers, found = [], []
+    recognisers, predictions = [], []
     for name, model in models.items():
         begin = time.perf_counter()
-        found.append(model.fit(pixels[gallery], names[gallery]).predict(pixels[queries]))
-        right = float((found[-1] == names[queries]).mean())
+        predictions.append(model.fit(pixels[gallery], names[gallery]).predict(pixels[queries]))
+        right = float((predictions[-1] == names[queries]).mean())
         recognisers.append(Recogniser(name, right, time.perf_counter() - begin))
     truth = names[queries]
-    gains = np.flatnonzero((found[1] == truth) & (found[0] != truth))
+    gains = np.flatnonzero((predictions[1] == truth) & (predictions[0] != truth))
     shown = int(gains[0]) if len(gains) else 0
     at = np.flatnonzero(queries)[shown]
     code = model.code(pixels[[at]]).codes
@@ -53,7 +53,7 @@ def run_faces(n_people: int = 24, seed: int = 0) -> FaceResult:
     area = float(roc_auc_score(np.r_[np.ones(queries.sum()), np.zeros(outside.sum())], concentration))
     return FaceResult(
         len(np.unique(truth)), int(gallery.sum()), len(truth), _MEASUREMENTS, recognisers, images[at],
-        str(names[at]), str(found[0][shown]), used, area,
+        str(names[at]), str(predictions[0][shown]), used, area,
     )  # fmt: skip
 
 

@@ -54,12 +54,12 @@ def _toy() -> list[tuple[str, Any, Any, Any]]:
 
     X, y, bags = make_proportion_toy(random_state=0)
     machine = AlternatingProportionSVM(10.0, random_state=0)
-    found = []
+    models = []
     for name, model in [("inverse calibration", InverseCalibration()), ("alternating machine", machine)]:
         model.fit(X, bags=bags, proportions=bag_proportions(y, bags))
         right = (model.predict(X) == (y == y.max())).mean()
-        found.append((f"{name}: {100 * right:.0f} % right", model, X, bags))
-    return found
+        models.append((f"{name}: {100 * right:.0f} % right", model, X, bags))
+    return models
 
 
 def show_shares(result: ShareResult) -> None:

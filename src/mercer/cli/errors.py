@@ -23,7 +23,7 @@ class Stopped(Exception):
     """Ctrl-C ended the work, what there was is saved, and the person has been told."""
 
 
-class Mistake(ValueError):
+class UsageError(ValueError):
     """Something that the person can put right; a hint may say how."""
 
     def __init__(self, message: str, hint: str = "") -> None:

@@ -9,7 +9,7 @@ import typer
 
 from mercer.cli import attributes, classifier, multilabel, proportions, segmenter, terminal
 from mercer.cli.columns import check_tagger, load, n_columns, read_labelled
-from mercer.cli.errors import Mistake
+from mercer.cli.errors import UsageError
 
 if TYPE_CHECKING:
     from mercer.metrics import SpanReport, SpanScore
@@ -72,14 +72,14 @@ def evaluate(
         multilabel.evaluate(loaded, file, label, as_json)
         return
     if bag is not None:
-        raise Mistake(f"{model}: --bag is for models of proportions, and this is another kind of model")
+        raise UsageError(f"{model}: --bag is for models of proportions, and this is another kind of model")
     given = classifier.given_options(
         format, label, text, columns, categorical, separator, no_header, zero_based, roles, encoding
     )
     for_classifiers = any(value is not None for value in given.values())
     if segmenter.is_segmenter(loaded):
         if for_classifiers:
-            raise Mistake(f"{model}: this is a segmenter, and the options are for classifiers")
+            raise UsageError(f"{model}: this is a segmenter, and the options are for classifiers")
         loaded.n_jobs = jobs
         with terminal.working(f"evaluating {model}"):
             kind, X, y = segmenter.read(loaded, model, file, sentences.value)
@@ -90,14 +90,14 @@ def evaluate(
             _show_tags(y, predicted, as_json, spans=True)
         return
     if sentences is not segmenter.SentencesName.rules:
-        raise Mistake(f"{model}: --sentences is for segmenters of texts, and this is another kind of model")
+        raise UsageError(f"{model}: --sentences is for segmenters of texts, and this is another kind of model")
     if classifier.is_hashed(loaded):
         loaded.n_jobs = jobs
         classifier.evaluate(loaded, file, on_error.value, given, as_json)
         return
     tagger = check_tagger(loaded, model, jobs)
     if for_classifiers:
-        raise Mistake(f"{model}: this is a tagger: it reads column files, and the options are for classifiers")
+        raise UsageError(f"{model}: this is a tagger: it reads column files, and the options are for classifiers")
     with terminal.working(f"evaluating {model}"):
         X, y = read_labelled(file, n_columns(tagger))
         predicted = tagger.predict(X)
@@ -109,7 +109,7 @@ def evaluate(
 def _show_tags(y: list[list[str]], predicted: Any, as_json: bool, spans: bool) -> None:
     from mercer.metrics import sequence_accuracy, span_report, token_accuracy
 
-    found: dict[str, Any] = {
+    figures: dict[str, Any] = {
         "sentences": len(y),
         "tokens": sum(map(len, y)),
         "token_accuracy": token_accuracy(y, predicted),
@@ -117,14 +117,14 @@ def _show_tags(y: list[list[str]], predicted: Any, as_json: bool, spans: bool) -
     }
     report = span_report(y, predicted) if spans else None
     if as_json:
-        print(json.dumps(found if report is None else {**found, "spans": _as_json(report)}, indent=2))
+        print(json.dumps(figures if report is None else {**figures, "spans": _as_json(report)}, indent=2))
         return
     terminal.figures(
         [
-            ("sentences", f"{found['sentences']:,}"),
-            ("tokens", f"{found['tokens']:,}"),
-            ("token accuracy", f"{found['token_accuracy']:.4f}"),
-            ("sentence accuracy", f"{found['sentence_accuracy']:.4f}"),
+            ("sentences", f"{figures['sentences']:,}"),
+            ("tokens", f"{figures['tokens']:,}"),
+            ("token accuracy", f"{figures['token_accuracy']:.4f}"),
+            ("sentence accuracy", f"{figures['sentence_accuracy']:.4f}"),
         ]
     )
     if report is not None:

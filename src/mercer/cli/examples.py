@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from mercer.cli.columns import shown
-from mercer.cli.errors import Mistake
+from mercer.cli.errors import UsageError
 
 if TYPE_CHECKING:
     from mercer.report.portrait import Block
@@ -43,7 +43,7 @@ def examine(model: Any, file: str, top: int) -> list[Block]:
         wrong = [not _equal(a, b) for a, b in zip(y, predicted, strict=True)]
         score = float(model.score(X, y))
     except (TypeError, ValueError) as error:
-        raise Mistake(f"{shown(file)}: {error}", _FORMS) from error
+        raise UsageError(f"{shown(file)}: {error}", _FORMS) from error
     blocks: list[Block] = [Facts([("examples", f"{len(y):,}"), ("score", f"{score:.4f}")], "Held-out data")]
     if is_classifier(model):
         blocks += examined(np.asarray(y).astype(str), np.asarray(predicted).astype(str), worst=top, facts=False)
@@ -70,7 +70,7 @@ def _read(model: Any, file: str) -> tuple[Any, Any]:
 
         trees = read_trees("".join(read_lines(file)))
         if not trees:
-            raise Mistake(f"{shown(file)}: no trees in this file")
+            raise UsageError(f"{shown(file)}: no trees in this file")
         return None, trees
     X, y = _arrays(file) if file.lower().endswith(".npz") else _lines(file)
     return _inputs(model, file, X), _outputs(model, file, y)
@@ -85,7 +85,7 @@ def _arrays(file: str) -> tuple[Any, Any]:
     except (OSError, ValueError, KeyError) as error:
         if isinstance(error, FileNotFoundError):
             raise
-        raise Mistake(f"{shown(file)}: {error}", "expected the arrays X and y") from error
+        raise UsageError(f"{shown(file)}: {error}", "expected the arrays X and y") from error
 
 
 def _lines(file: str) -> tuple[list[Any], list[Any]]:
@@ -95,11 +95,11 @@ def _lines(file: str) -> tuple[list[Any], list[Any]]:
     for number, record in enumerate(read_records(file), 1):
         if "x" not in record or "y" not in record:
             lacking = "x" if "x" not in record else "y"
-            raise Mistake(f"{shown(file)}:{number}: no field {lacking!r}", 'a line is {"x": …, "y": …}')
+            raise UsageError(f"{shown(file)}:{number}: no field {lacking!r}", 'a line is {"x": …, "y": …}')
         X.append(record["x"])
         y.append(record["y"])
     if not X:
-        raise Mistake(f"{shown(file)}: no examples in this file", 'a line is {"x": …, "y": …}')
+        raise UsageError(f"{shown(file)}: no examples in this file", 'a line is {"x": …, "y": …}')
     return X, y
 
 
@@ -122,7 +122,7 @@ def _inputs(model: Any, file: str, X: Any) -> Any:
             return X
         return np.asarray(X, float) if is_classifier(model) else [np.asarray(x, float) for x in X]
     except (TypeError, ValueError) as error:
-        raise Mistake(f"{shown(file)}: x: {error}", _FORMS) from error
+        raise UsageError(f"{shown(file)}: x: {error}", _FORMS) from error
 
 
 def _first(value: Any) -> Any:
@@ -148,5 +148,5 @@ def _outputs(model: Any, file: str, y: Any) -> Any:
         if isinstance(model, Segmenter | Aligner):
             return [[tuple(part) if isinstance(part, list) else part for part in one] for one in y]
     except (TypeError, ValueError) as error:
-        raise Mistake(f"{shown(file)}: y: {error}", _FORMS) from error
+        raise UsageError(f"{shown(file)}: y: {error}", _FORMS) from error
     return y

@@ -10,7 +10,7 @@ import typer
 
 from mercer.cli import terminal
 from mercer.cli.columns import check_writable, shown
-from mercer.cli.errors import Mistake
+from mercer.cli.errors import UsageError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -129,7 +129,7 @@ def train_field(
         estimator.fit(X, dev=held_out, checkpoint=checkpoint)
     except (ValueError, FloatingPointError) as error:
         hint = "--above X makes bits of numbers" if "must hold 0 and 1" in str(error) and above is None else ""
-        raise Mistake(f"{shown(file)}: {error}", hint) from error
+        raise UsageError(f"{shown(file)}: {error}", hint) from error
     save(estimator, model)
     history = estimator.history_
     rows = [
@@ -150,24 +150,24 @@ def _rows(path: str, above: float | None) -> np.ndarray:
     import numpy as np
 
     if not os.path.exists(path):
-        raise Mistake(f"{path}: no such file")
+        raise UsageError(f"{path}: no such file")
     try:
         if path.lower().endswith(".npy"):
             rows = np.load(path, allow_pickle=False)
         else:
             rows = _table(path)
     except (ValueError, OSError, EOFError, UnicodeDecodeError) as error:
-        raise Mistake(f"{path}: {error}", "expected rows of numbers: .npy or .csv") from error
+        raise UsageError(f"{path}: {error}", "expected rows of numbers: .npy or .csv") from error
     if rows.dtype.kind not in "biuf":
-        raise Mistake(f"{path}: expected numbers, found {rows.dtype}")
+        raise UsageError(f"{path}: expected numbers, found {rows.dtype}")
     if rows.ndim > 2:
         rows = rows.reshape(len(rows), -1)  # images
     if rows.ndim != 2 or 0 in rows.shape:
-        raise Mistake(f"{path}: expected rows of numbers, found an array of shape {rows.shape}")
+        raise UsageError(f"{path}: expected rows of numbers, found an array of shape {rows.shape}")
     if above is None:
         return rows
     if not np.isfinite(rows).all():
-        raise Mistake(f"{path}: holds NaN or infinite numbers")
+        raise UsageError(f"{path}: holds NaN or infinite numbers")
     return (rows > above).astype(np.uint8)
 
 
@@ -182,15 +182,15 @@ def _table(path: str) -> np.ndarray:
     if not lines:
         raise ValueError("the file is empty")
     separator = "\t" if "\t" in lines[0] else "," if "," in lines[0] else None
-    found: list[list[float]] = []
+    rows: list[list[float]] = []
     for number, line in enumerate(lines, 1):
         cells = line.strip().split(separator)
         try:
-            found.append([float(cell) for cell in cells])
+            rows.append([float(cell) for cell in cells])
         except ValueError:
             if number > 1:
                 raise ValueError(f"line {number}: expected numbers, found {line.strip()[:60]!r}") from None
             continue  # names of columns
-        if len(found[-1]) != len(found[0]):
-            raise ValueError(f"line {number}: {len(found[-1])} numbers, but {len(found[0])} in the first row")
-    return np.array(found)
+        if len(rows[-1]) != len(rows[0]):
+            raise ValueError(f"line {number}: {len(rows[-1])} numbers, but {len(rows[0])} in the first row")
+    return np.array(rows)

@@ -11,7 +11,7 @@ import typer
 
 from mercer.cli import classifier, examples, multilabel, proportions, segmenter, terminal
 from mercer.cli.columns import check_writable, load, n_columns, read_labelled, shown
-from mercer.cli.errors import Mistake
+from mercer.cli.errors import UsageError
 from mercer.cli.promises import promised
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def _check_label(model: Any, path: str, label: str | None) -> None:
     known = [str(name) for name in model.classes_.tolist()] if hasattr(model, "classes_") else []
     if label not in known:
         hint = f"its labels: {', '.join(known)}" if known else "it has no labels"
-        raise Mistake(f"{path}: no label {label!r} in this model", hint)
+        raise UsageError(f"{path}: no label {label!r} in this model", hint)
 
 
 def _write(path: str, page: str) -> None:
@@ -107,7 +107,7 @@ def _write(path: str, page: str) -> None:
 
 def _inspect_network(path: str, html: str | None, label: str | None, data: str | None) -> None:
     if label is not None or data is not None:
-        raise Mistake(f"{path}: --label and --data are for trained models, and this is a graphical model")
+        raise UsageError(f"{path}: --label and --data are for trained models, and this is a graphical model")
     from mercer.inference import read_uai
     from mercer.inference.bif import read_bif
     from mercer.report.portrait import Facts
@@ -250,7 +250,7 @@ def _examined(model: Any, path: str, file: str, top: int, label: str | None) -> 
             wrong = [list(a) != list(b) for a, b in zip(predicted, y, strict=True)]
             blocks = examined_tags(X, y, predicted, marginals, model.classes_.tolist(), top)
             return [*blocks, promised("sentences", wrong, model, X, y)]
-    raise Mistake(
+    raise UsageError(
         f"{path}: --data needs a model that reads files, and this is a {type(model).__name__}",
         'structured models take lines {"x": …, "y": …} (.jsonl) or arrays X and y (.npz); in Python, '
         "mercer.report.examined compares predictions with labels",
@@ -282,7 +282,7 @@ def _examined_lines(model: Any, file: str, top: int) -> list[Block]:
             of_truth.append(np.where(at >= 0, p[np.arange(len(p)), at], 0.0))
         truths.append(truth[known])
     if not sum(map(len, truths)):
-        raise Mistake(f"{shown(file)}: no labelled examples in this file")
+        raise UsageError(f"{shown(file)}: no labelled examples in this file")
     places = np.flatnonzero(np.concatenate(labelled))
     source = Source(file, model.file_format_.encoding)
     text = excerpts(source, model.file_format_, sum(map(len, labelled)))

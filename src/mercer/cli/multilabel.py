@@ -10,7 +10,7 @@ import typer
 
 from mercer.cli import terminal
 from mercer.cli.columns import check_writable, shown
-from mercer.cli.errors import Mistake
+from mercer.cli.errors import UsageError
 from mercer.cli.promises import promised
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ class MethodName(StrEnum):
     views = "views"
     joint = "joint"
     online = "online"
+    separate = "separate"
     neighbors = "neighbors"
     hashed = "hashed"
 
@@ -47,6 +48,7 @@ _CLASSES = {
     "views": "KernelHomogeneityAnalysis",
     "joint": "JointSVM",
     "online": "OnlineJointSVM",
+    "separate": "SeparateSVM",
     "neighbors": "NeighborLabels",
     "hashed": "HashedLabelSets",
 }
@@ -244,4 +246,4 @@ def _read(file: str, labels: str | None, n_features: int | None) -> Any:
     try:
         return read_multilabel(file, labels, n_features=n_features)
     except FileNotFoundError as error:
-        raise Mistake(f"{shown(file)}: no such file") from error
+        raise UsageError(f"{shown(file)}: no such file") from error

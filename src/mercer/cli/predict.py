@@ -18,7 +18,7 @@ from mercer.cli.columns import (
     n_columns,
     with_ends,
 )
-from mercer.cli.errors import Mistake
+from mercer.cli.errors import UsageError
 
 if TYPE_CHECKING:
     from mercer.data.readers.conll import Sentence
@@ -131,14 +131,16 @@ def predict(
     if classifier.is_hashed(loaded):
         _check_no_texts(model, lines, sentences, as_json)
         if marginals or k_best is not None:
-            raise Mistake(f"{model}: --marginals and --k-best are for taggers", "--proba and --top are for classifiers")
+            raise UsageError(
+                f"{model}: --marginals and --k-best are for taggers", "--proba and --top are for classifiers"
+            )
         loaded.n_jobs = jobs
         classifier.predict(loaded, file, output, proba, top, on_error.value, given)
         return
     for_classifiers = proba or top is not None or any(value is not None for value in given.values())
     if segmenter.is_segmenter(loaded):
         if for_classifiers:
-            raise Mistake(f"{model}: this is a segmenter, and the options are for classifiers")
+            raise UsageError(f"{model}: this is a segmenter, and the options are for classifiers")
         loaded.n_jobs = jobs
         segmenter.predict(
             loaded,
@@ -154,13 +156,13 @@ def predict(
         return
     tagger = check_tagger(loaded, model, jobs)
     if for_classifiers:
-        raise Mistake(
+        raise UsageError(
             f"{model}: this is a tagger, and the options are for classifiers",
             "--marginals and --k-best are for taggers",
         )
     _check_no_texts(model, lines, sentences, as_json)
     if marginals and k_best is not None:
-        raise Mistake("--marginals and --k-best cannot be combined")
+        raise UsageError("--marginals and --k-best cannot be combined")
     if k_best is not None:
         from mercer.data.readers.conll import write_conll
 
@@ -176,7 +178,9 @@ def predict(
 
 def _check_no_texts(model: str, lines: bool, sentences: segmenter.SentencesName, as_json: bool) -> None:
     if lines or as_json or sentences is not segmenter.SentencesName.rules:
-        raise Mistake(f"{model}: --lines, --sentences and --json are for segmenters, and this is another kind of model")
+        raise UsageError(
+            f"{model}: --lines, --sentences and --json are for segmenters, and this is another kind of model"
+        )
 
 
 def _k_best(tagger: Tagger, parts: Iterable[list[Sentence]], k_best: int) -> Iterator[Sentence]:

@@ -14,7 +14,7 @@ import typer
 
 from mercer.cli import terminal
 from mercer.cli.columns import check_writable, shown
-from mercer.cli.errors import Mistake
+from mercer.cli.errors import UsageError
 from mercer.cli.promises import promised
 
 if TYPE_CHECKING:
@@ -166,15 +166,15 @@ def train_proportions(
     if html is not None:
         check_writable(html)
     if gamma is not None and kernel is KernelName.linear:
-        raise Mistake("--gamma is for --kernel gaussian")
+        raise UsageError("--gamma is for --kernel gaussian")
     if init is not InitName.auto and method is not MethodName.alternating:
-        raise Mistake("--init is for --method alternating")
+        raise UsageError("--init is for --method alternating")
     if c is not None and not (0 < c < float("inf")):
-        raise Mistake(f"--C must be a positive number, got {c:g}")
+        raise UsageError(f"--C must be a positive number, got {c:g}")
     rows, table = read_table(file, separator), read_table(proportions, separator)
     for name in ignore or []:
         if name not in rows:
-            raise Mistake(f"{shown(file)}: no column {name!r} to ignore", f"its columns: {', '.join(rows)}")
+            raise UsageError(f"{shown(file)}: no column {name!r} to ignore", f"its columns: {', '.join(rows)}")
     y = _labels(rows, label, file)
     bags = bags_of(rows, table, bag, file, proportions, y)
     left = [bag, *([label] if label else []), *(ignore or [])]
@@ -189,9 +189,9 @@ def train_proportions(
     import mercer
 
     mercer.save(fitted, model)
-    found = fitted.predict_proportions(rows, bags)
+    shares = fitted.predict_proportions(rows, bags)
     if html is not None:
-        _write_page(html, bags, found, model)
+        _write_page(html, bags, shares, model)
     if not quiet:
         _summarise(fitted, bags, chosen, held_out, model, seconds)
 
@@ -203,7 +203,7 @@ def read_table(file: str, separator: str | None) -> Table:
     if separator in ("\\t", "tab"):
         separator = "\t"
     if separator is not None and len(separator) != 1:
-        raise Mistake(f"--separator must be one character, got {separator!r}")
+        raise UsageError(f"--separator must be one character, got {separator!r}")
     return read_columns(file, separator=separator)
 
 
@@ -235,12 +235,12 @@ def _spelled_by(cells: list[str], classes: list[str]) -> dict[str, str]:
 def bags_of(rows: Table, table: Table, bag: str, file: str, shares_file: str, y: list[str | None] | None) -> Any:
     """The groups of a table, with the shares of another one."""
     if bag not in rows:
-        raise Mistake(f"{shown(file)}: no column {bag!r}", f"its columns: {', '.join(rows)}")
+        raise UsageError(f"{shown(file)}: no column {bag!r}", f"its columns: {', '.join(rows)}")
     bags = _bags(rows, table, bag, shown(shares_file), y)
     for number, name in enumerate(rows[bag]):
         if not name and (y is None or y[number] is None):
             what = f"{shown(file)}: row {number + 1} after the header has no {bag!r}"
-            raise Mistake(what, "leave it out, or give its class in the column of --label")
+            raise UsageError(what, "leave it out, or give its class in the column of --label")
     return bags
 
 
@@ -251,25 +251,25 @@ def _bags(rows: Table, table: Table, bag: str, where: str, y: list[str | None] |
     key = bag if bag in table else next(iter(table))
     shares = {column: cells for column, cells in table.items() if column != key}
     if not shares:
-        raise Mistake(f"{where}: expected a column of shares beside {key!r}")
-    found: dict[str, Any] = {}
+        raise UsageError(f"{where}: expected a column of shares beside {key!r}")
+    by_name: dict[str, Any] = {}
     for i, name in enumerate(table[key]):
-        if name in found:
-            raise Mistake(f"{where}: two rows are about the group {name!r}")
-        found[name] = [_share(cells[i], where, name) for cells in shares.values()]
+        if name in by_name:
+            raise UsageError(f"{where}: two rows are about the group {name!r}")
+        by_name[name] = [_share(cells[i], where, name) for cells in shares.values()]
     classes = list(shares)
     if len(classes) == 1:
-        found = {name: values[0] for name, values in found.items()}
+        by_name = {name: values[0] for name, values in by_name.items()}
         classes = _both_classes(classes[0], (y or []))
     seen = {name for name in names if name}
-    extra = [name for name in found if name not in seen]
+    extra = [name for name in by_name if name not in seen]
     if extra:  # a table of the whole country is of use for one of its regions
         count = terminal.count(len(extra), "group")
         terminal.complain("warning", f"{where}: {count} without rows left out, such as {extra[0]!r}")
     try:
-        return Bags(names, {name: value for name, value in found.items() if name in seen}, classes=classes)
+        return Bags(names, {name: value for name, value in by_name.items() if name in seen}, classes=classes)
     except ValueError as error:
-        raise Mistake(f"{where}: {error}") from error
+        raise UsageError(f"{where}: {error}") from error
 
 
 def _share(cell: str, where: str, name: str) -> float:
@@ -277,16 +277,16 @@ def _share(cell: str, where: str, name: str) -> float:
     try:
         return float(cell.rstrip("% ")) / (100.0 if percent else 1.0)
     except ValueError as error:
-        raise Mistake(f"{where}: the share {cell!r} of the group {name!r} is no number") from error
+        raise UsageError(f"{where}: the share {cell!r} of the group {name!r} is no number") from error
 
 
 def _labels(rows: Table, label: str | None, file: str) -> list[str | None] | None:
     if label is None:
         return None
     if label not in rows:
-        raise Mistake(f"{shown(file)}: no column {label!r}", f"its columns: {', '.join(rows)}")
-    found = [cell or None for cell in rows[label]]
-    return found if any(found) else None
+        raise UsageError(f"{shown(file)}: no column {label!r}", f"its columns: {', '.join(rows)}")
+    labels = [cell or None for cell in rows[label]]
+    return labels if any(labels) else None
 
 
 def _estimator(
@@ -380,10 +380,10 @@ def _summarise(fitted: Any, bags: Any, chosen: str, held_out: tuple[float, ...],
     )
 
 
-def _write_page(path: str, bags: Any, found: Any, model: str) -> None:
+def _write_page(path: str, bags: Any, predicted: Any, model: str) -> None:
     from mercer.report import figure, page, plot_proportions, section, write_page
 
-    picture = plot_proportions(bags.proportions, found, bags.names.tolist(), bags.sizes)
+    picture = plot_proportions(bags.proportions, predicted, bags.names.tolist(), bags.sizes)
     caption = "Each circle is a group; larger ones have more rows. On the diagonal the shares agree."
     write_page(path, page(os.path.basename(model), section("Known and found shares", figure(picture, caption))))
     terminal.say("page written to ", path)
@@ -417,17 +417,17 @@ def examine(model: Any, file: str, label: str | None, top: int) -> list[Block]:
     from mercer.report.examined import examined
 
     if label is None:
-        raise Mistake("--data needs --label with a model of proportions: the column that holds classes")
+        raise UsageError("--data needs --label with a model of proportions: the column that holds classes")
     rows = read_table(file, None)
     if label not in rows:
-        raise Mistake(f"{shown(file)}: no column {label!r}", f"its columns: {', '.join(rows)}")
+        raise UsageError(f"{shown(file)}: no column {label!r}", f"its columns: {', '.join(rows)}")
     classes = [str(name) for name in model.classes_.tolist()]
     spelled = _spelled_by(rows[label], classes)
     classes = [spelled[name] for name in classes]
     cells = np.array(rows[label], dtype=object)
     known = np.flatnonzero(cells != "")
     if not len(known):
-        raise Mistake(f"{shown(file)}: the column {label!r} is empty")
+        raise UsageError(f"{shown(file)}: the column {label!r} is empty")
     predicted = np.array([spelled[str(value)] for value in model.predict(rows).tolist()], dtype=object)
     sure = of_truth = None
     if hasattr(model, "predict_proba"):
@@ -458,27 +458,27 @@ def evaluate(model: Any, file: str, label: str | None, bag: str | None, separato
     rows = read_table(file, separator)
     for name in (label, bag):
         if name is not None and name not in rows:
-            raise Mistake(f"{shown(file)}: no column {name!r}", f"its columns: {', '.join(rows)}")
+            raise UsageError(f"{shown(file)}: no column {name!r}", f"its columns: {', '.join(rows)}")
     if label is None and bag is None:
-        raise Mistake("say which column holds labels (--label) or groups (--bag)", "mercer predict needs neither")
+        raise UsageError("say which column holds labels (--label) or groups (--bag)", "mercer predict needs neither")
     classes = [str(name) for name in model.classes_.tolist()]
     spelled = dict(zip(classes, classes, strict=True)) if label is None else _spelled_by(rows[label], classes)
     classes = [spelled[name] for name in classes]
     predicted = [spelled[str(value)] for value in model.predict(rows).tolist()]
-    found: dict[str, Any] = {"rows": len(predicted)}
+    figures: dict[str, Any] = {"rows": len(predicted)}
     if label is not None:
         known = [(cell, guess) for cell, guess in zip(rows[label], predicted, strict=True) if cell]
         if not known:
-            raise Mistake(f"{shown(file)}: the column {label!r} is empty")
+            raise UsageError(f"{shown(file)}: the column {label!r} is empty")
         strange = {cell for cell, _ in known} - set(classes)
         if strange:
-            raise Mistake(
+            raise UsageError(
                 f"{shown(file)}: {sorted(strange)[0]!r} is none of the classes of this model",
                 f"they are {', '.join(classes)}",
             )
         most_frequent, times = Counter(cell for cell, _ in known).most_common(1)[0]
         right = sum(cell == guess for cell, guess in known)
-        found |= {"labelled": len(known), "accuracy": right / len(known), "constant_accuracy": times / len(known)}
+        figures |= {"labelled": len(known), "accuracy": right / len(known), "constant_accuracy": times / len(known)}
         if right <= times:
             terminal.complain("warning", f"the model is no better than the answer {most_frequent!r} for every row")
     if bag is not None:
@@ -487,18 +487,20 @@ def evaluate(model: Any, file: str, label: str | None, bag: str | None, separato
             groups.setdefault(name, []).append(guess)
         if label is not None:
             labelled = [row for row in zip(rows[bag], rows[label], predicted, strict=True) if row[1]]
-            found |= _errors_of_shares(labelled, classes)
-        found["groups"] = {
+            figures |= _errors_of_shares(labelled, classes)
+        figures["groups"] = {
             name: {c: members.count(c) / len(members) for c in classes} for name, members in sorted(groups.items())
         }
     if as_json:
-        print(json.dumps(found, indent=2))
+        print(json.dumps(figures, indent=2))
         return
-    terminal.figures([(k, f"{v:.4f}" if isinstance(v, float) else f"{v:,}") for k, v in found.items() if k != "groups"])
+    terminal.figures(
+        [(k, f"{v:.4f}" if isinstance(v, float) else f"{v:,}") for k, v in figures.items() if k != "groups"]
+    )
     if bag is not None:
         print()
-        lines = [[name, *(f"{share:.4f}" for share in shares.values())] for name, shares in found["groups"].items()]
-        terminal.table([bag, *next(iter(found["groups"].values()))], lines, "l" + "r" * (len(lines[0]) - 1))
+        lines = [[name, *(f"{share:.4f}" for share in shares.values())] for name, shares in figures["groups"].items()]
+        terminal.table([bag, *next(iter(figures["groups"].values()))], lines, "l" + "r" * (len(lines[0]) - 1))
 
 
 def _errors_of_shares(rows: list[tuple[str, str, str]], classes: list[str]) -> dict[str, float]:

@@ -12,7 +12,7 @@ import typer
 
 from mercer.cli import terminal
 from mercer.cli.columns import check_writable, shown
-from mercer.cli.errors import Mistake
+from mercer.cli.errors import UsageError
 
 
 class MethodName(StrEnum):
@@ -64,7 +64,7 @@ def register(
     for path in (output, transform, html):
         if path is not None:
             check_writable(path)
-    from mercer.registration import UncertainPoseWarning
+    from mercer.exceptions import UncertainPoseWarning
     from mercer.registration import register as find
 
     whole, (x, y) = _read(source, target, points, drop_missing)
@@ -73,7 +73,7 @@ def register(
             warnings.simplefilter("ignore", UncertainPoseWarning)  # the report says it
             result = find(x, y, method=method.value, scale=scale, reflection=reflection, n_jobs=jobs)
     except ValueError as error:
-        raise Mistake(f"{shown(source)}, {shown(target)}: {error}") from error
+        raise UsageError(f"{shown(source)}, {shown(target)}: {error}") from error
     _print(result, source, target, as_json)
     if output is not None:
         from mercer.data import write_cloud
@@ -81,7 +81,7 @@ def register(
         try:
             write_cloud(output, result.apply(whole))
         except ValueError as error:
-            raise Mistake(str(error)) from error
+            raise UsageError(str(error)) from error
     if transform is not None:
         from mercer.data.readers.lines import replacing
 
@@ -104,7 +104,7 @@ def _read(source: str, target: str, points: int, drop_missing: bool) -> tuple[An
             whole.append(read_cloud(path, drop_missing=drop_missing))
         except ValueError as error:
             hint = str(getattr(error, "hint", ""))
-            raise Mistake(str(error), hint.replace("pass drop_missing=True", "use --drop-missing")) from error
+            raise UsageError(str(error), hint.replace("pass drop_missing=True", "use --drop-missing")) from error
     clouds: list[PointCloud] = []
     for k, cloud in enumerate(whole):
         clouds.append(cloud.sample(points, random_state=k) if points and cloud.area > 0 else cloud)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from mercer.cli import field, multilabel, proportions
 from mercer.cli.columns import shown
-from mercer.cli.errors import Mistake
+from mercer.cli.errors import UsageError
 from mercer.cli.tasks import Task, Verdict
 
 if TYPE_CHECKING:
@@ -46,9 +46,9 @@ class LabelSetTask(Task):
         return Verdict("micro-F1", f1, usual, "the most frequent label for every row", [("micro-F1", f"{f1:.4f}")])
 
     def candidates(self) -> list[dict[str, Any]]:
-        rates = [{"rate": rate, "n_epochs": epochs} for rate in (0.2, 1.0) for epochs in (3, 10)]
+        rates = [{"learning_rate": rate, "max_iter": epochs} for rate in (0.2, 1.0) for epochs in (3, 10)]
         if self.usual == "hashed":
-            return [{}, *rates, {"n_epochs": 10}]
+            return [{}, *rates, {"max_iter": 10}]
         made: list[dict[str, Any]] = [{}, {"ridge": 0.01}, {"ridge": 1.0}]
         made += [{"method": "joint", "C": C} for C in (0.1, 1.0, 10.0)]
         made += [{"method": "neighbors", "n_neighbors": k} for k in (5, 10, 20)]
@@ -77,7 +77,9 @@ class ShareTask(Task):
         self.bags = proportions.bags_of(self.rows, proportions.read_table(table, None), bag, file, table, self.y)
         self.n = len(self.bags)
         if self.n < 3:
-            raise Mistake(f"{shown(file)}: {self.n} groups are too few to hold some of them out", "three are the least")
+            raise UsageError(
+                f"{shown(file)}: {self.n} groups are too few to hold some of them out", "three are the least"
+            )
 
     def _some(self, chosen: np.ndarray) -> tuple[Any, Any, Any]:
         """Rows, labels and groups of some groups; of all groups, rows without a group as well."""
@@ -111,8 +113,8 @@ class ShareTask(Task):
     def candidates(self) -> list[dict[str, Any]]:
         made: list[dict[str, Any]] = [{}]
         for method in (name for name in proportions.MethodName if name is not proportions.MethodName.convex):
-            found = proportions._candidates(method, proportions._TRIED_C, proportions.InitName.auto)
-            made += [{"method": method.value, **settings} for settings in found]
+            made_settings = proportions._candidates(method, proportions._TRIED_C, proportions.InitName.auto)
+            made += [{"method": method.value, **settings} for settings in made_settings]
         return made
 
     def command(self, model: str) -> str:
@@ -132,7 +134,7 @@ class FieldTask(Task):
         self.X = np.asarray(field._rows(file, above))
         self.n = len(self.X)
         if not np.isin(self.X, (0, 1)).all():
-            raise Mistake(f"{shown(file)}: rows must hold 0 and 1", "--above X makes bits of numbers")
+            raise UsageError(f"{shown(file)}: rows must hold 0 and 1", "--above X makes bits of numbers")
 
     def fit(self, rows: np.ndarray, **settings: Any) -> Any:
         from mercer.fields import RBM, BoltzmannMachine
@@ -144,7 +146,7 @@ class FieldTask(Task):
     def judge(self, model: Any, rows: np.ndarray, brief: bool = False) -> Verdict:
         import numpy as np
 
-        from mercer.fields import UnreliableEstimateError
+        from mercer.exceptions import UnreliableEstimateError
 
         share = np.clip(self.X.mean(axis=0), 0.5 / self.n, 1 - 0.5 / self.n)
         alone = float(np.where(self.X[rows] > 0, np.log(share), np.log1p(-share)).sum(axis=1).mean())

@@ -17,7 +17,7 @@ import typer
 
 from mercer.cli import terminal
 from mercer.cli.columns import batches, check_writable, line_batches, read_labelled, shown, with_ends
-from mercer.cli.errors import Mistake, Stopped
+from mercer.cli.errors import Stopped, UsageError
 from mercer.cli.promises import promised
 
 if TYPE_CHECKING:
@@ -227,7 +227,7 @@ def train_segmenter(
     check_writable(model)
     held_out = list(dev or [])
     if [*files, *held_out].count("-") > 1:
-        raise Mistake("only one of the files can be standard input")
+        raise UsageError("only one of the files can be standard input")
     with terminal.working(f"reading {shown(files[0])}{' …' if len(files) > 1 else ''}"):
         kind = format.value if format is not None else _kind(files, held_out)
         X: Any
@@ -235,7 +235,7 @@ def train_segmenter(
         y_dev: Any
         if kind == "text":
             if template is not None:
-                raise Mistake("--template is for column files, and these are texts")
+                raise UsageError("--template is for column files, and these are texts")
             X, y = _texts(files, sentences.value)
             settings = _text_settings(y, files, n_bits)
             X_dev, y_dev = (None, None) if not held_out else _texts(held_out, sentences.value)
@@ -282,15 +282,15 @@ def train_segmenter(
 
 def _kind(files: list[str], others: list[str]) -> str:
     """Whether the files are texts or column files; all must be the same."""
-    found = {}
+    kinds_of = {}
     for file in [*files, *others]:
         if file == "-":
-            raise Mistake("standard input does not say what it is", "--format text or --format columns")
-        found[file] = "columns" if _has_span_tags(file) else "text"
-    kinds = set(found.values())
+            raise UsageError("standard input does not say what it is", "--format text or --format columns")
+        kinds_of[file] = "columns" if _has_span_tags(file) else "text"
+    kinds = set(kinds_of.values())
     if len(kinds) > 1:
-        a, b = (next(file for file, kind in found.items() if kind == wanted) for wanted in ("text", "columns"))
-        raise Mistake(f"{a} reads as a text and {b} as a column file", "--format says what they are")
+        a, b = (next(file for file, kind in kinds_of.items() if kind == wanted) for wanted in ("text", "columns"))
+        raise UsageError(f"{a} reads as a text and {b} as a column file", "--format says what they are")
     return kinds.pop()
 
 
@@ -316,13 +316,13 @@ def _lines(file: str) -> Generator[str, None, None]:
 def _documents(files: Iterable[str], sentences: str) -> list[Document]:
     from mercer.segmentation import read_paragraphs
 
-    found = []
+    documents = []
     for file in files:
         [document] = read_paragraphs("\n".join(_lines(file)), sentences=sentences)
         if not document.sentences:
-            raise Mistake(f"{shown(file)}: no sentences in this file")
-        found.append(document)
-    return found
+            raise UsageError(f"{shown(file)}: no sentences in this file")
+        documents.append(document)
+    return documents
 
 
 def _texts(files: list[str], sentences: str) -> tuple[list[list[str]], list[Any]]:
@@ -335,7 +335,7 @@ def _text_settings(y: list[Any], files: list[str], n_bits: int) -> dict[str, Any
     from mercer.segmentation import ParagraphFeatures
 
     if all(len(starts) == 1 for starts in y):
-        raise Mistake(
+        raise UsageError(
             f"{', '.join(map(shown, files[:3]))}: nothing to learn from: no file has more than one paragraph",
             "paragraphs are separated by blank lines",
         )
@@ -360,16 +360,16 @@ def as_bio(y: list[list[str]], file: str) -> list[list[str]]:
 
     hint = "mercer train tagger labels token by token"
     if not is_span_labelling(y):
-        raise Mistake(f"{shown(file)}: expected span tags in the last column: O, B-NAME, I-NAME and their kin", hint)
-    found = []
+        raise UsageError(f"{shown(file)}: expected span tags in the last column: O, B-NAME, I-NAME and their kin", hint)
+    tag_lines = []
     for tags in y:
         written = ["O"] * len(tags)
         for start, end, name in spans(tags):
             if not name:
-                raise Mistake(f"{shown(file)}: expected tags with names, such as B-NP, found {tags[start]!r}", hint)
+                raise UsageError(f"{shown(file)}: expected tags with names, such as B-NP, found {tags[start]!r}", hint)
             written[start:end] = [f"B-{name}", *[f"I-{name}"] * (end - start - 1)]
-        found.append(written)
-    return found
+        tag_lines.append(written)
+    return tag_lines
 
 
 def _column_settings(width: int, file: str, name: str | None, n_bits: int) -> dict[str, Any]:
@@ -377,7 +377,7 @@ def _column_settings(width: int, file: str, name: str | None, n_bits: int) -> di
 
     template = Template.load(name) if name else default_template(width)
     if template.n_columns > width:
-        raise Mistake(
+        raise UsageError(
             f"the template {name!r} uses column {template.n_columns - 1}, but {shown(file)} has "
             f"{terminal.count(width, 'column')} before the label (columns count from 0)"
         )
@@ -433,7 +433,7 @@ def _kind_of(model: Segmenter, path: str) -> str:
         return "text"
     if model.template is not None and model.form_ == "bio":
         return "columns"
-    raise Mistake(
+    raise UsageError(
         f"{path}: this segmenter reads neither texts nor column files: it was trained on features",
         "use it from Python: mercer.load(path).predict(X)",
     )
@@ -454,24 +454,24 @@ def predict(
     """A text with its paragraphs, or a column file with its spans."""
     if _kind_of(model, path) == "text":
         if marginals or k_best is not None:
-            raise Mistake(f"{path}: --marginals and --k-best are for column files", "--json has the probabilities")
+            raise UsageError(f"{path}: --marginals and --k-best are for column files", "--json has the probabilities")
         document = _documents([file], sentences)[0]
         starts = model.predict([document.sentences])[0]
         with _writing(output) as stream:
             stream.write(_text_of(model, document, starts, lines, as_json))
         return
     if lines or sentences != "split":
-        raise Mistake(f"{path}: --lines and --sentences are for models of texts, this one reads column files")
+        raise UsageError(f"{path}: --lines and --sentences are for models of texts, this one reads column files")
     if marginals and k_best is not None:
-        raise Mistake("--marginals and --k-best cannot be combined")
+        raise UsageError("--marginals and --k-best cannot be combined")
     if as_json and (marginals or k_best is not None):
-        raise Mistake("--json cannot be combined with --marginals or --k-best")
+        raise UsageError("--json cannot be combined with --marginals or --k-best")
     parts = batches(_sentences(model, file), _BATCH)
     if as_json:
         with _writing(output) as stream:
             for batch in parts:
-                for sentence, found in zip(batch, model.predict_segments(batch), strict=True):
-                    spans = [{"start": a, "end": b, "label": label} for a, b, label in found if label != "O"]
+                for sentence, segments in zip(batch, model.predict_segments(batch), strict=True):
+                    spans = [{"start": a, "end": b, "label": label} for a, b, label in segments if label != "O"]
                     record = {"tokens": [token[0] for token in sentence], "spans": spans}
                     stream.write(json.dumps(record, ensure_ascii=False) + "\n")
         return
@@ -495,11 +495,11 @@ def _text_of(model: Segmenter, document: Document, starts: Any, lines: bool, as_
         return join_paragraphs(document.sentences, starts, lines=lines)
     p = model.boundary_marginals([document.sentences])[0].tolist()
     ends = [*starts[1:], len(document.sentences)]
-    found = [
+    paragraphs = [
         {"start": int(a), "probability": p[a], "sentences": document.sentences[a:b]}
         for a, b in zip(starts, ends, strict=True)
     ]
-    record = {"n_sentences": len(document.sentences), "starts": [int(a) for a in starts], "paragraphs": found}
+    record = {"n_sentences": len(document.sentences), "starts": [int(a) for a in starts], "paragraphs": paragraphs}
     return json.dumps(record, indent=2, ensure_ascii=False) + "\n"
 
 
@@ -532,7 +532,7 @@ def _sentences(model: Segmenter, file: str) -> Iterator[Sentence]:
     needed = model.template.n_columns
     for sentence in iter_conll(file):
         if len(sentence[0]) < needed:
-            raise Mistake(
+            raise UsageError(
                 f"{shown(file)}: expected at least {needed} columns, which the model's template uses, "
                 f"found {len(sentence[0])}"
             )
@@ -569,11 +569,11 @@ def read(model: Segmenter, path: str, file: str, sentences: str) -> tuple[str, A
         [document] = _documents([file], sentences)
         return kind, [document.sentences], [document.starts]
     if sentences != "split":
-        raise Mistake(f"{path}: --sentences is for models of texts, this one reads column files")
+        raise UsageError(f"{path}: --sentences is for models of texts, this one reads column files")
     assert model.template is not None
     X, y = read_labelled(file)
     if len(X[0][0]) < model.template.n_columns:
-        raise Mistake(
+        raise UsageError(
             f"{shown(file)}: expected at least {model.template.n_columns + 1} columns (the "
             f"{model.template.n_columns} of the model's template and the label), found {len(X[0][0]) + 1}"
         )
@@ -598,12 +598,12 @@ def examine(model: Segmenter, path: str, file: str, top: int) -> list[Block]:
 
     sentences = [sentence for document in X for sentence in document]
     starts = [np.isin(np.arange(len(document)), places) for document, places in zip(X, y, strict=True)]
-    found = [np.isin(np.arange(len(document)), places) for document, places in zip(X, predicted, strict=True)]
+    predicted_marks = [np.isin(np.arange(len(document)), places) for document, places in zip(X, predicted, strict=True)]
     p = np.concatenate([np.asarray(q, float)[: len(d)] for q, d in zip(model.boundary_marginals(X), X, strict=True)])
     inner = np.concatenate([np.arange(len(document)) > 0 for document in X])  # the first sentence always starts one
-    truth, answer, p = (np.concatenate(values)[inner] for values in (starts, found, [p]))
+    truth, answer, p = (np.concatenate(values)[inner] for values in (starts, predicted_marks, [p]))
     if not len(truth):
-        raise Mistake(f"{shown(file)}: no second sentence, so there is no boundary to decide on")
+        raise UsageError(f"{shown(file)}: no second sentence, so there is no boundary to decide on")
     places = np.flatnonzero(inner)
     names = np.array(["goes on", "starts"])
     scores = _boundary_scores(y, predicted, [len(document) for document in X])
@@ -618,13 +618,13 @@ def examine(model: Segmenter, path: str, file: str, top: int) -> list[Block]:
 
 def evaluate_text(y: list[Any], predicted: list[Any], lengths: list[int], as_json: bool) -> None:
     """Precision, recall and F1 of the places where paragraphs start, and the windowed errors."""
-    found = _boundary_scores(y, predicted, lengths)
+    scores = _boundary_scores(y, predicted, lengths)
     if as_json:
-        print(json.dumps(found, indent=2))
+        print(json.dumps(scores, indent=2))
         return
     terminal.figures(
         (name.replace("_", " "), f"{value:.4f}" if isinstance(value, float) else f"{value:,}")
-        for name, value in found.items()
+        for name, value in scores.items()
     )
 
 
@@ -641,7 +641,7 @@ def _boundary_scores(y: list[Any], predicted: list[Any], lengths: list[int]) -> 
     from mercer.metrics import boundary_score, pk, window_diff
 
     if max(lengths) < 2:
-        raise Mistake("no text has a second sentence, so there is no boundary to decide on")
+        raise UsageError("no text has a second sentence, so there is no boundary to decide on")
     score = boundary_score(y, predicted, lengths)
     return {
         "sentences": sum(lengths),

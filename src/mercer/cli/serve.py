@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from mercer.cli import terminal
-from mercer.cli.errors import Mistake, settings
+from mercer.cli.errors import UsageError, settings
 
 _LIMITS = "Limits"
 _SAFETY = "Safety"
@@ -112,12 +112,12 @@ def serve(
     named = model_names(models)
     token = _token(token_file)
     if not is_loopback(host) and token is None and not insecure:
-        raise Mistake(
+        raise UsageError(
             f"{host} can be reached from other machines: give --token-file",
             "--insecure lets everybody who reaches the address use the models",
         )
     if (certificate is None) != (key is None):
-        raise Mistake("--certificate and --key belong together")
+        raise UsageError("--certificate and --key belong together")
     for path in (certificate, key):
         if path is not None:
             open(path, "rb").close()
@@ -135,7 +135,7 @@ def serve(
     try:
         status = run(options, announce)
     except MissingExtraError as error:
-        raise Mistake(str(error)) from None
+        raise UsageError(str(error)) from None
     if status:
         raise SystemExit(status)
 
@@ -147,7 +147,7 @@ def _token(path: str | None) -> str | None:
     with open(path, encoding="utf-8") as file:
         token = file.readline().strip()
     if len(token) < 16 or not token.isascii() or not token.isprintable() or " " in token:
-        raise Mistake(
+        raise UsageError(
             f"{os.fspath(path)}: the token must be one line of at least 16 letters, digits and signs",
             "python -c 'import secrets; print(secrets.token_urlsafe())' makes one",
         )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from mercer.cli import classifier, terminal
 from mercer.cli.columns import shown
-from mercer.cli.errors import Mistake
+from mercer.cli.errors import UsageError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -84,7 +84,7 @@ class Task:
         import numpy as np
 
         if self.n < 10:
-            raise Mistake(f"{self.n} rows are too few to hold some of them out", "ten are the least")
+            raise UsageError(f"{self.n} rows are too few to hold some of them out", "ten are the least")
         order = np.random.default_rng(seed).permutation(self.n)
         held_out = min(_MOST_HELD_OUT, max(1, round(share * self.n)))
         return np.sort(order[held_out:]), np.sort(order[:held_out])
@@ -129,16 +129,16 @@ class HashedTask(Task):
             next(iter(self.run.held[1]))  # not long but malformed: raises
         self.n, self.texts = 0, False
         if self.small and not self.run.first:
-            raise Mistake(f"{source.name}: no examples in this file")
+            raise UsageError(f"{source.name}: no examples in this file")
         if self.small:
             self.records, self.y = self.run.examples()
             self.n, self.texts = len(self.y), self.records.documents
             classifier.show_skipped(source.path, self.run.report())
             if not self.n:
-                raise Mistake(f"{source.name}: no labelled examples in this file")
+                raise UsageError(f"{source.name}: no labelled examples in this file")
             if self.kind == "classifier" and len(set(self.y.tolist())) == 1:
                 what = f"all {self.n:,} rows have the label {str(self.y[0])!r}: there is nothing to learn"
-                raise Mistake(f"{source.name}: {what}", "--label names another column")
+                raise UsageError(f"{source.name}: {what}", "--label names another column")
 
     def _training(self, model: Any) -> Any:
         from mercer.online._training import Training
@@ -223,11 +223,11 @@ class HashedTask(Task):
     def candidates(self) -> list[dict[str, Any]]:
         made: list[dict[str, Any]] = [{}]
         made += [{"learning_rate": rate} for rate in (0.3, 1.0, 6.0)]
-        made += [{"passes": passes} for passes in ((1, 3, 8) if self.texts else (2, 8, 32))]
-        made += [{"optimizer": "ftrl", "l1": l1} for l1 in (0.0, 1.0)]
+        made += [{"max_iter": passes} for passes in ((1, 3, 8) if self.texts else (2, 8, 32))]
+        made += [{"solver": "ftrl", "l1": l1} for l1 in (0.0, 1.0)]
         made += [{"l2": l2} for l2 in (1e-4, 1e-3)]
         if self.texts:
-            made += [{"ngrams": (1, 2)}, {"ngrams": (1, 2), "passes": 3}]
+            made += [{"ngrams": (1, 2)}, {"ngrams": (1, 2), "max_iter": 3}]
         return made
 
     def command(self, model: str) -> str:
@@ -423,7 +423,7 @@ class SegmenterTask(Task):
         self.n = len(self.X)
         if self.n < 10:
             what = "expected examples with labels, sentences with tags, or a text of many paragraphs"
-            raise Mistake(f"{shown(file)}: {what}", "the guide on files shows what each looks like")
+            raise UsageError(f"{shown(file)}: {what}", "the guide on files shows what each looks like")
         self.settings = segmenter._text_settings(self.y, [file], 20)
 
     def estimator(self, **settings: Any) -> Any:
@@ -437,8 +437,8 @@ class SegmenterTask(Task):
     def judge(self, model: Any, rows: np.ndarray, brief: bool = False) -> Verdict:
         X, y = [self.X[i] for i in rows], [self.y[i] for i in rows]
         right = predicted = true = sentences = 0
-        for found, starts, passage in zip(model.predict(X), y, X, strict=True):
-            a, b = set(map(int, found)) - {0}, set(starts) - {0}
+        for answer, starts, passage in zip(model.predict(X), y, X, strict=True):
+            a, b = set(map(int, answer)) - {0}, set(starts) - {0}
             right, predicted, true, sentences = (
                 right + len(a & b),
                 predicted + len(a),

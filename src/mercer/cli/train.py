@@ -14,7 +14,7 @@ import typer
 
 from mercer.cli import auto, classifier, field, multilabel, proportions, segmenter, terminal
 from mercer.cli.columns import Labelled, check_writable, read_labelled, shown
-from mercer.cli.errors import Mistake, Stopped
+from mercer.cli.errors import Stopped, UsageError
 
 if TYPE_CHECKING:
     from mercer.data.templates import Template
@@ -233,17 +233,17 @@ def tagger(
     """
     check_writable(model)
     if dev == "-" == file:
-        raise Mistake("FILE and --dev cannot both be standard input")
+        raise UsageError("FILE and --dev cannot both be standard input")
     from mercer.data.templates import Template, default_template
 
     if cluster is not None and store is None:
-        raise Mistake("--cluster needs --store: a folder that all workers see")
+        raise UsageError("--cluster needs --store: a folder that all workers see")
     chosen = None if template is None else Template.load(template)
     if store is not None:
         source, X, y, chosen = _stored(file, store, template, n_bits if hashing else 0, quiet)
         held_out = None if dev is None else read_labelled(dev)
     elif file is None:
-        raise Mistake("give a FILE to train from, or a --store")
+        raise UsageError("give a FILE to train from, or a --store")
     else:
         source = file
         with terminal.working(f"reading {shown(file)}"):
@@ -297,18 +297,18 @@ def _stored(
     from mercer.cli.convert import write_store
     from mercer.data.store import Store
 
-    found = Store(folder)
-    if len(found):
+    store = Store(folder)
+    if len(store):
         if file is not None:
-            raise Mistake(f"{folder} is a store already", "leave FILE out to train from it, or name another folder")
+            raise UsageError(f"{folder} is a store already", "leave FILE out to train from it, or name another folder")
     elif file is None:
-        raise Mistake(f"{folder}: there is no store here", "give a FILE to make one of, or use mercer convert")
+        raise UsageError(f"{folder}: there is no store here", "give a FILE to make one of, or use mercer convert")
     else:
-        found = write_store(file, folder, template=template, n_bits=n_bits, quiet=quiet)
-    if found.template is None:
-        raise Mistake(f"{folder}: this store does not hold sentences of a column file; it holds {found.kind}")
-    labels = [labels for part in found for labels in part.y]
-    return folder, found, labels, found.template
+        store = write_store(file, folder, template=template, n_bits=n_bits, quiet=quiet)
+    if store.template is None:
+        raise UsageError(f"{folder}: this store does not hold sentences of a column file; it holds {store.kind}")
+    labels = [labels for part in store for labels in part.y]
+    return folder, store, labels, store.template
 
 
 @contextlib.contextmanager
@@ -322,14 +322,14 @@ def _on(address: str | None) -> Iterator[None]:
     try:
         client = _dask.connect(address)
     except _dask.ClusterError as error:
-        raise Mistake(str(error), "start one with: dask scheduler") from None
+        raise UsageError(str(error), "start one with: dask scheduler") from None
     with client:
         yield
 
 
 def _check_template(template: Template, name: str | None, n_columns: int, file: str) -> None:
     if template.n_columns > n_columns:
-        raise Mistake(
+        raise UsageError(
             f"the template {name!r} uses column {template.n_columns - 1}, but {shown(file)} has "
             f"{terminal.count(n_columns, 'column')} before the label (columns count from 0)"
         )
@@ -338,7 +338,7 @@ def _check_template(template: Template, name: str | None, n_columns: int, file: 
 def _transitions(name: TransitionsName | None, template: Template) -> str:
     if template.edge_patterns:
         if name not in (None, TransitionsName.features):
-            raise Mistake(
+            raise UsageError(
                 "the template has bigram macros (lines B with %x), which need --transitions features",
                 "leave --transitions out, or the macros out of the template's B lines",
             )
@@ -352,15 +352,15 @@ def _constraints(name: ConstraintsName, y: list[list[str]], file: str) -> Constr
     from mercer.tagging import Constraints
 
     make = Constraints.bio if name is ConstraintsName.bio else Constraints.bilou
-    found = make(sorted({label for labels in y for label in labels}))
+    constraints = make(sorted({label for labels in y for label in labels}))
     for number, labels in enumerate(y, 1):
-        if not found.allows(labels):
-            raise Mistake(
+        if not constraints.allows(labels):
+            raise UsageError(
                 f"{shown(file)}: the labels of sentence {number} break the {name.value} scheme: "
-                f"{_excerpt(labels, found)}",
+                f"{_excerpt(labels, constraints)}",
                 "leave --constraints out, or repair the labels",
             )
-    return found
+    return constraints
 
 
 def _excerpt(labels: list[str], constraints: Constraints) -> str:

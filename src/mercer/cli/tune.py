@@ -13,7 +13,7 @@ import typer
 from mercer.cli import classifier, searched, terminal
 from mercer.cli.auto import outputs
 from mercer.cli.columns import shown
-from mercer.cli.errors import Mistake
+from mercer.cli.errors import UsageError
 from mercer.cli.tasks import HashedTask, Task, look_at
 
 
@@ -118,7 +118,7 @@ def tune(
             given = classifier.given_options(format, label, None, None, None, None, False, False, roles, encoding)
             task = look_at(file, name, given, quiet, on_error.value)
     if isinstance(task, HashedTask) and not task.small:
-        raise Mistake(
+        raise UsageError(
             f"{shown(file)}: too long for several folds in memory", "take a part of it, such as its first lines"
         )
     begun = time.perf_counter()
@@ -156,10 +156,10 @@ def _kind(kind: KindName | None, labels: str | None, bag: str | None, proportion
     if kind is None or named is None or kind.value == named:
         name = named if kind is None else kind.value
     else:
-        raise Mistake(f"{'--labels' if named == 'multilabel' else '--bag'} is for --kind {named}, not {kind.value}")
+        raise UsageError(f"{'--labels' if named == 'multilabel' else '--bag'} is for --kind {named}, not {kind.value}")
     if name == "proportions" and (bag is None or proportions is None):
         missing = "--bag" if bag is None else "--proportions"
-        raise Mistake(f"{missing} is missing", "groups need --bag COLUMN and --proportions TABLE")
+        raise UsageError(f"{missing} is missing", "groups need --bag COLUMN and --proportions TABLE")
     return name
 
 

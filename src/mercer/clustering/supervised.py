@@ -254,9 +254,9 @@ class SupervisedClusterer(RiskEstimator):
     def _quality(self, w: np.ndarray, X: Examples, y: Examples) -> float:
         affinities = [pairs @ w[:-1] + w[-1] for pairs in X]
         sizes = [correlation.n_items(len(pairs)) for pairs in X]
-        found = self._cut(affinities, sizes, self.decode)
+        clusterings = self._cut(affinities, sizes, self.decode)
         truth = [correlation.components(one > 0.5, n).tolist() for one, n in zip(y, sizes, strict=True)]
-        return pairwise_score(truth, [one.labels.tolist() for one in found]).f1
+        return pairwise_score(truth, [one.labels.tolist() for one in clusterings]).f1
 
     def _arrays(self, X: Examples, y: Examples) -> Iterable[np.ndarray | None]:
         return [np.array([len(pairs) for pairs in X]), *X, *y]
@@ -312,15 +312,15 @@ class SupervisedClusterer(RiskEstimator):
 
     def _all_pairs(self, X: Sequence[Any], width: int | None) -> list[np.ndarray]:
         """The features of the pairs of each set, condensed; sets of one item have none."""
-        found = [self._pairs(x, number) for number, x in enumerate(X)]
-        for number, pairs in enumerate(found):
+        pairs_of = [self._pairs(x, number) for number, x in enumerate(X)]
+        for number, pairs in enumerate(pairs_of):
             if pairs is None or (not pairs.size and len(pairs) == 0):
                 continue
             if width is None:
                 width = pairs.shape[1]
             if pairs.shape[1] != width:
                 raise ValueError(f"set {number}: pairs have {pairs.shape[1]} features, expected {width}")
-        return [np.zeros((0, width or 0)) if p is None or not len(p) else p for p in found]
+        return [np.zeros((0, width or 0)) if p is None or not len(p) else p for p in pairs_of]
 
     def _pairs(self, x: Any, number: int) -> np.ndarray | None:
         if isinstance(x, str) or not hasattr(x, "__len__"):
@@ -387,7 +387,7 @@ class SupervisedClusterer(RiskEstimator):
         labels : list of arrays of int
             Clusters are numbered in the order of their first items.
         """
-        return [found.labels for found in self._decoded(X, self.decode)]
+        return [clustering.labels for clustering in self._decoded(X, self.decode)]
 
     def bound(self, x: Any) -> Clustering:
         """Return the predicted clusters of one set, with a bound on the score of every other partition.
@@ -402,10 +402,10 @@ class SupervisedClusterer(RiskEstimator):
             ``labels`` as :meth:`predict` gives them, their summed affinity ``value``, the ``bound`` of the linear
             relaxation, and ``gap``, their difference: 0 proves that no partition scores higher.
         """
-        (found,) = self._decoded([x], self.decode)
-        a, n = self._affinities([x])[0], len(found.labels)
-        bound = found.bound if np.isfinite(found.bound) else correlation.relaxed_partition(a, n)[1]
-        return Clustering(found.labels, found.value, max(bound, found.value))
+        (clustering,) = self._decoded([x], self.decode)
+        a, n = self._affinities([x])[0], len(clustering.labels)
+        bound = clustering.bound if np.isfinite(clustering.bound) else correlation.relaxed_partition(a, n)[1]
+        return Clustering(clustering.labels, clustering.value, max(bound, clustering.value))
 
     def affinity(self, x: Any) -> np.ndarray:
         """Return the learnt affinities between the items of one set: positive attracts.

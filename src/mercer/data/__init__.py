@@ -24,10 +24,10 @@ from mercer.data.segments import (
     segments_to_frames,
 )
 from mercer.data.sequences import Sequences
-from mercer.data.store import Store, StoreError
+from mercer.data.store import Store
 from mercer.data.templates import Template
 from mercer.data.text import TextBuffer
-from mercer.exceptions import DataFileError
+from mercer.exceptions import DataFileError, StoreError
 
 __all__ = [
     "ArffAttribute",

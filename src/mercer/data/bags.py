@@ -226,11 +226,11 @@ class Bags(Displayed):
                 raise ValueError(f"proportions given as a tuple must be (low, high), got {len(given)} parts")
             if all(isinstance(part, Real) for part in given):
                 raise ValueError("a tuple of proportions is (low, high): give the shares of two bags as a list")
-            (low, found), (high, other) = (self._shares(part) for part in given)
-            if found is not None and other is not None and found != other:
-                if sorted(map(str, found)) != sorted(map(str, other)):
-                    raise ValueError(f"the bounds (low, high) have different columns: {found} and {other}")
-                high = high[:, [other.index(name) for name in found]]
+            (low, names), (high, other) = (self._shares(part) for part in given)
+            if names is not None and other is not None and names != other:
+                if sorted(map(str, names)) != sorted(map(str, other)):
+                    raise ValueError(f"the bounds (low, high) have different columns: {names} and {other}")
+                high = high[:, [other.index(name) for name in names]]
             if low.shape != high.shape:
                 raise ValueError("the bounds (low, high) of proportions must have the same shape")
             if low.ndim == 1:
@@ -240,7 +240,7 @@ class Bags(Displayed):
                 raise ValueError(f"no shares lie between the bounds of bag {_shown(self.names[bad][0])}")
             self.lower, self.upper = low, high
         else:
-            values, found = self._shares(given)
+            values, names = self._shares(given)
             values = np.column_stack([1.0 - values, values]) if values.ndim == 1 else values
             off = np.abs(values.sum(axis=1) - 1) > _SUM
             if off.any():
@@ -249,14 +249,14 @@ class Bags(Displayed):
             self.lower = self.upper = values / values.sum(axis=1, keepdims=True)
         n_classes = self.lower.shape[1]
         if self.classes is None and classes is not None and len(classes) == n_classes:
-            self.classes = classes if found is None or set(found) == set(classes.tolist()) else None
-        if self.classes is not None and found is not None and set(found) == set(self.classes.tolist()):
-            order = [list(found).index(name) for name in self.classes.tolist()]  # columns go by their names
+            self.classes = classes if names is None or set(names) == set(classes.tolist()) else None
+        if self.classes is not None and names is not None and set(names) == set(self.classes.tolist()):
+            order = [list(names).index(name) for name in self.classes.tolist()]  # columns go by their names
             same = self.lower is self.upper
             self.lower = self.lower[:, order]
             self.upper = self.lower if same else self.upper[:, order]
         if self.classes is None:
-            self.classes = _class_names(range(n_classes) if found is None else found)
+            self.classes = _class_names(range(n_classes) if names is None else names)
         if len(self.classes) != n_classes:
             raise ValueError(f"classes has {len(self.classes)} labels, but proportions has {n_classes} columns")
 
@@ -277,8 +277,8 @@ class Bags(Displayed):
             raise ValueError(f"proportions of bag {_shown(name)} are NaN or infinite")
         outside = ((flat < 0) | (flat > 1)).any(axis=1)
         if outside.any():
-            name, found = self.names[outside][0], flat[outside][0].tolist()
-            raise ValueError(f"proportions must lie in [0, 1], but bag {_shown(name)} has {found}")
+            name, share = self.names[outside][0], flat[outside][0].tolist()
+            raise ValueError(f"proportions must lie in [0, 1], but bag {_shown(name)} has {share}")
         return values, classes
 
     def _looked_up(self, given: Any, what: str = "proportions") -> tuple[np.ndarray, Any]:
@@ -615,11 +615,11 @@ def sample_mixture_bags(
 def _drawn(groups: Any, n: int, count: int, size: int, rng: Any) -> list[np.ndarray]:
     """Rows of ``count`` bags, each from one group."""
     source = Bags(groups, n_rows=n)
-    found = []
+    drawn = []
     for k in rng.randint(0, len(source), count):
         inside = source.members[source.offsets[k] : source.offsets[k + 1]]
-        found.append(inside[rng.randint(0, len(inside), size)])
-    return found
+        drawn.append(inside[rng.randint(0, len(inside), size)])
+    return drawn
 
 
 # ---------------------------------------------------------------------------------------------------- helpers
@@ -647,8 +647,8 @@ def _missing(ids: np.ndarray) -> np.ndarray:
         return np.isnat(ids)
     if ids.dtype.kind != "O":
         return np.zeros(len(ids), bool)
-    found = [value is None or type(value).__name__ in ("NAType", "NaTType") or value != value for value in ids]
-    return np.array(found, bool)
+    missing = [value is None or type(value).__name__ in ("NAType", "NaTType") or value != value for value in ids]
+    return np.array(missing, bool)
 
 
 def _checked_weights(name: str, given: Any, n: int) -> np.ndarray:

@@ -226,8 +226,10 @@ class NamedSequences(Sequences):
         )
 
     def _gather(self, chosen: np.ndarray) -> NamedSequences:
-        found = super()._gather(chosen)
-        return NamedSequences(found.rows, found.offsets, self.names, edges=found.edges, edge_names=self.edge_names)
+        chosen_rows = super()._gather(chosen)
+        return NamedSequences(
+            chosen_rows.rows, chosen_rows.offsets, self.names, edges=chosen_rows.edges, edge_names=self.edge_names
+        )
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_places": {}}

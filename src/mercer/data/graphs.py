@@ -483,17 +483,17 @@ class Graphs:
             raise ValueError("nothing to concatenate")
         joined: dict[str, Any] = {}
         for name in ("node_labels", "node_attributes", "edge_labels", "edge_weights", "names"):
-            found = [getattr(part, name) for part in parts]
-            if all(value is None for value in found):
+            values = [getattr(part, name) for part in parts]
+            if all(value is None for value in values):
                 continue
-            if any(value is None for value in found):
+            if any(value is None for value in values):
                 raise ValueError(f"some of the parts have {name} and some do not")
             if name == "names":
-                joined[name] = list(chain.from_iterable(found))
+                joined[name] = list(chain.from_iterable(values))
                 continue
-            if len({value.dtype.kind for value in found}) > 1 or len({value.shape[1:] for value in found}) > 1:
+            if len({value.dtype.kind for value in values}) > 1 or len({value.shape[1:] for value in values}) > 1:
                 raise ValueError(f"the parts have different kinds of {name}")
-            joined[name] = np.concatenate(found)
+            joined[name] = np.concatenate(values)
         return cls._trusted(
             cumulated(np.concatenate([part.sizes for part in parts])),
             cumulated(np.concatenate([np.diff(part.indptr) for part in parts])),

@@ -179,12 +179,12 @@ class LabelIndex(Saved):
         if isinstance(y, LabelLists):
             return cls(y.classes)
         _check_list(y)
-        found: set[Any] = set()
+        names: set[Any] = set()
         for i, tags in enumerate(y):
             if isinstance(tags, (str, bytes)) or not hasattr(tags, "__iter__"):
                 raise TypeError(f"sequence {i}: expected a list of labels, found {type(tags).__name__}")
             try:
-                found.update(tags.tolist() if isinstance(tags, np.ndarray) else tags)
+                names.update(tags.tolist() if isinstance(tags, np.ndarray) else tags)
             except TypeError:  # sets of possible labels are not hashable
                 for t, tag in enumerate(tags):
                     if isinstance(tag, (list, dict, np.ndarray)):
@@ -192,20 +192,20 @@ class LabelIndex(Saved):
                         raise TypeError(
                             f"sequence {i}, position {t}: a label must be a string or a number, found {kind}"
                         ) from None
-                    found.update(tag if isinstance(tag, (set, frozenset)) else [tag])
-        found.discard(None)
-        for item in [t for t in found if isinstance(t, frozenset)]:
-            found.discard(item)
-            found.update(item)
-        found = {t.item() if isinstance(t, np.generic) else t for t in found}
-        for item in found:
+                    names.update(tag if isinstance(tag, (set, frozenset)) else [tag])
+        names.discard(None)
+        for item in [t for t in names if isinstance(t, frozenset)]:
+            names.discard(item)
+            names.update(item)
+        names = {t.item() if isinstance(t, np.generic) else t for t in names}
+        for item in names:
             if not isinstance(item, (str, int, float, bool)):
                 raise TypeError(f"a label must be a string or a number, found {type(item).__name__}")
             if item != item:
                 raise ValueError("a label is NaN: use None where a label is not known")
-        if len({isinstance(t, str) for t in found}) > 1:
+        if len({isinstance(t, str) for t in names}) > 1:
             raise TypeError("labels must be all strings or all numbers, found both")
-        return cls(sorted(found))
+        return cls(sorted(names))
 
     def with_unseen(self, y: Sequence[Sequence[Any]]) -> LabelIndex:
         """Return the same labels under the same numbers, and after them those of ``y`` that are not among them."""
@@ -236,8 +236,8 @@ class LabelIndex(Saved):
         offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         lookup = self._lookup
         try:
-            found = map(lookup.__getitem__, chain.from_iterable(y))
-            return TagSequences(np.fromiter(found, np.int32, int(offsets[-1])), offsets, partial=False)
+            codes = map(lookup.__getitem__, chain.from_iterable(y))
+            return TagSequences(np.fromiter(codes, np.int32, int(offsets[-1])), offsets, partial=False)
         except (KeyError, TypeError):
             return self._encode_partial(y, offsets)
 

@@ -81,14 +81,14 @@ def paragraph_spans(text: str) -> list[tuple[int, int]]:
     >>> paragraph_spans("One.\\nTwo.\\n\\n  Three.\\n")
     [(0, 9), (13, 19)]
     """
-    text_end, start, found = len(text), 0, []
+    text_end, start, spans = len(text), 0, []
     cuts = [match.span() for match in _BLANK.finditer(text)]
     for a, b in [*cuts, (text_end, text_end)]:
         span = _strip(text, start, a)
         if span is not None:
-            found.append(span)
+            spans.append(span)
         start = b
-    return found
+    return spans
 
 
 def sentence_spans(text: str) -> list[tuple[int, int]]:
@@ -167,14 +167,14 @@ def _cuts(text: str, start: int, end: int) -> list[int]:
 
 def _items(text: str, start: int, end: int) -> list[int]:
     """Beginnings of list items: lines with a list mark, after the end of something or after another item."""
-    found: list[int] = []
+    ends: list[int] = []
     is_list = _ITEM.match("\n" + text[start : min(end, start + _NEAR)]) is not None
     for match in _ITEM.finditer(text, start, end):
         before = text[max(start, match.start() - _NEAR) : match.start()].rstrip()
         if before and (is_list or before[-1] in ".:;!?)"):
-            found.append(match.end())
+            ends.append(match.end())
             is_list = True
-    return found
+    return ends
 
 
 def _ends(text: str, start: int, match: re.Match[str], place: int, end: int) -> bool:
@@ -188,10 +188,10 @@ def _ends(text: str, start: int, match: re.Match[str], place: int, end: int) -> 
         return False
     if mark[0] != "." or mark.startswith(("..", ".!", ".?")):
         return True
-    found = _BEFORE.search(text, start, match.start())
-    if found is None:
+    before = _BEFORE.search(text, start, match.start())
+    if before is None:
         return True
-    return _stop_ends(found.group(), text[start : found.start()].strip(), following)
+    return _stop_ends(before.group(), text[start : before.start()].strip(), following)
 
 
 def _may_begin(following: str) -> bool:

@@ -78,10 +78,10 @@ def segments_from_boundaries(
     >>> segments_from_boundaries([2, 5], 6)
     [(0, 2, 0), (2, 5, 0), (5, 6, 0)]
     """
-    found = np.asarray(boundaries)
-    if found.size and (found.ndim != 1 or found.dtype.kind not in "iu"):
+    indices = np.asarray(boundaries)
+    if indices.size and (indices.ndim != 1 or indices.dtype.kind not in "iu"):
         raise ValueError("boundaries must be a list of integers")
-    starts = [int(b) for b in found]
+    starts = [int(b) for b in indices]
     for a, b in pairwise(starts):
         if b <= a:
             raise ValueError(f"boundaries must ascend: {b} comes after {a}")
@@ -120,20 +120,20 @@ def segments_from_bio(tags: Sequence[str], outside: str = "O") -> list[Segment]:
     >>> segments_from_bio(["O", "B-PER", "I-PER", "B-PER"])
     [(0, 1, 'O'), (1, 3, 'PER'), (3, 4, 'PER')]
     """
-    found: list[Segment] = []
+    segments: list[Segment] = []
     for t, tag in enumerate(tags):
         prefix, _, name = tag.partition("-") if isinstance(tag, str) else ("", "", "")
         if tag == outside:
-            found.append((t, t + 1, outside))
+            segments.append((t, t + 1, outside))
         elif prefix == "B" and name and name != outside:
-            found.append((t, t + 1, name))
+            segments.append((t, t + 1, name))
         elif prefix == "I" and name:
-            if not found or found[-1][2] != name or name == outside:
+            if not segments or segments[-1][2] != name or name == outside:
                 raise ValueError(f"position {t}: {tag!r} does not follow 'B-{name}' or 'I-{name}'")
-            found[-1] = (found[-1][0], t + 1, name)
+            segments[-1] = (segments[-1][0], t + 1, name)
         else:
             raise ValueError(f"position {t}: expected {outside!r}, 'B-NAME' or 'I-NAME', found {tag!r}")
-    return found
+    return segments
 
 
 def segments_to_bio(segments: Sequence[Segment], outside: str = "O") -> list[str]:
@@ -159,7 +159,7 @@ def check_segments(segments: Sequence[Segment], length: int) -> list[Segment]:
     >>> check_segments([[0, 2, "a"], [2, 3, "b"]], 3)
     [(0, 2, 'a'), (2, 3, 'b')]
     """
-    found: list[Segment] = []
+    checked: list[Segment] = []
     at = 0
     for k, item in enumerate(segments):
         if not isinstance(item, (tuple, list, np.ndarray)) or len(item) != 3:
@@ -174,12 +174,12 @@ def check_segments(segments: Sequence[Segment], length: int) -> list[Segment]:
             raise ValueError(f"segment {k}: [{start}, {end}) overlaps the one before it, which ends at {at}")
         if start > at:
             raise ValueError(f"segment {k}: the positions {at} to {start - 1} before it belong to no segment")
-        found.append((start, end, _item(item[2])))
+        checked.append((start, end, _item(item[2])))
         at = end
     if at != length:
         what = "go beyond it" if at > length else "leave the rest out"
         raise ValueError(f"the segments end at {at}, the sequence at {length}: they {what}")
-    return found
+    return checked
 
 
 def as_segments(y: Sequence[Any], lengths: Sequence[int] | np.ndarray, form: str = "auto") -> list[list[Segment]]:
@@ -208,13 +208,13 @@ def as_segments(y: Sequence[Any], lengths: Sequence[int] | np.ndarray, form: str
         raise ValueError(f"{len(lengths)} sequences in X, {len(y)} in y")
     if form == "auto":
         form = form_of(y, lengths)
-    found = []
+    outputs = []
     for i, (one, length) in enumerate(zip(y, lengths, strict=True)):
         try:
-            found.append(_READERS[form](one, int(length)))
+            outputs.append(_READERS[form](one, int(length)))
         except (TypeError, ValueError) as error:
             raise ValueError(f"sequence {i}: {error}") from None
-    return found
+    return outputs
 
 
 def _sized(labels: Sequence[Any], length: int) -> Sequence[Any]:
@@ -584,8 +584,8 @@ class _Table:
         self.X, self.shape = X, (X.rows.shape[0], *[max_length] * n_lengths)
         self.table: np.ndarray | None = None
 
-    def enter(self, i: int, t: int, lengths: tuple[int, ...], found: Any) -> None:
-        values = np.asarray(found, dtype=float)
+    def enter(self, i: int, t: int, lengths: tuple[int, ...], numbers: Any) -> None:
+        values = np.asarray(numbers, dtype=float)
         if self.table is None:
             self.table = np.zeros((*self.shape, values.size))
         if values.shape != self.table.shape[-1:]:

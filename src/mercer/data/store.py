@@ -13,15 +13,17 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import operator
 import os
 import secrets
+import stat
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
 
-from mercer._state.container import MappedFile, ModelFileError, map_file, write_atomically, write_file
+from mercer._state.container import MappedFile, map_file, write_atomically, write_file
 from mercer._state.lock import FileLock
 from mercer._state.values import Reader, Writer
 from mercer._validation import check_count, check_offsets
@@ -33,6 +35,7 @@ from mercer.data.partitions import Partition
 from mercer.data.sequences import Rows, Sequences
 from mercer.data.templates import Template
 from mercer.data.text import TextBuffer
+from mercer.exceptions import ModelFileError, StoreError
 
 __all__ = ["Store", "StoreError"]
 
@@ -40,10 +43,6 @@ FORMAT_VERSION = 1
 _KIND = "store piece"
 _MANIFEST = "manifest.json"
 KINDS = ("sequences", "rows", "texts", "graphs", "bags", "items")
-
-
-class StoreError(ModelFileError):
-    """A store cannot be read or written: corrupted, truncated, of another kind, or in use by another writer."""
 
 
 class Store:
@@ -172,6 +171,10 @@ class Store:
         OSError
             If the disk is full, for example. The store is as it was.
         """
+        if not hasattr(X, "__len__") and not hasattr(X, "shape") and not hasattr(X, "__iter__"):
+            raise TypeError(f"X must be examples, got {type(X).__name__}")
+        if template is not None and not isinstance(template, Template):
+            raise TypeError(f"template must be a Template, got {type(template).__name__}")
         kind = _kind_of(X, y, template) if kind is None else kind
         if kind not in KINDS:
             raise ValueError(f"kind must be one of {', '.join(map(repr, KINDS))}, got {kind!r}")
@@ -267,7 +270,7 @@ class Store:
 
     def __getitem__(self, i: int) -> Partition:
         """The examples of piece i. Arrays are views of the file: :meth:`drop` and :meth:`walk` give memory back."""
-        i = range(len(self))[i]
+        i = self._number(i)
         if i not in self._mapped:
             self._mapped[i] = self._map(i)
         file, places = self._mapped[i], self._places.setdefault(i, {})
@@ -289,7 +292,7 @@ class Store:
 
     def drop(self, i: int) -> None:
         """Give the memory of piece i back to the system; what is touched again is read again."""
-        file = self._mapped.pop(range(len(self))[i], None)
+        file = self._mapped.pop(self._number(i), None)
         if file is not None:
             file.drop_pages()
 
@@ -304,6 +307,15 @@ class Store:
         self._checked.clear()
         for i in range(len(self)):
             self._map(i).drop_pages()
+
+    def _number(self, i: Any) -> int:
+        """The number of a piece; negative ones count from the end."""
+        try:
+            return range(len(self))[operator.index(i)]
+        except TypeError:
+            raise TypeError(f"the number of a piece must be an integer, got {_short(i)}") from None
+        except IndexError:
+            raise IndexError(f"piece {i} of {len(self)}: {self.path}") from None
 
     def _map(self, i: int) -> MappedFile:
         piece = self.pieces[i]
@@ -367,7 +379,7 @@ class StoreOnWorkers:
 
 def _read_manifest(path: Path) -> dict[str, Any]:
     try:
-        text = (path / _MANIFEST).read_text("utf-8")
+        text = _text_of(path / _MANIFEST)
     except (FileNotFoundError, NotADirectoryError):
         if path.exists() and (not path.is_dir() or any(not _is_ours(file.name) for file in path.iterdir())):
             raise StoreError(f"{path}: this is no store: there is no {_MANIFEST}") from None
@@ -381,14 +393,33 @@ def _read_manifest(path: Path) -> dict[str, Any]:
             )
         if checksum != _checksum(manifest):
             raise ValueError("its checksum does not match")
-        for piece in manifest["pieces"]:
-            if os.path.basename(piece["file"]) != piece["file"]:
-                raise ValueError(f"the piece {piece['file']!r} is outside of the folder")
+        _check_manifest(manifest)
     except StoreError:
         raise
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise StoreError(f"{path / _MANIFEST} is damaged: {error}") from error
     return manifest
+
+
+def _text_of(file: Path) -> bytes:
+    """The contents of a file; a pipe or a folder is refused, and not waited for."""
+    if not stat.S_ISREG(os.stat(file).st_mode):
+        raise StoreError(f"{file} is no file")
+    return file.read_bytes()
+
+
+def _check_manifest(manifest: dict[str, Any]) -> None:
+    """Raise ValueError for what no writer has written, although its checksum is right."""
+    if manifest["kind"] not in (None, *KINDS):
+        raise ValueError(f"its kind is {_short(manifest['kind'])}")
+    if not isinstance(manifest["settings"], dict) or not isinstance(manifest["pieces"], list):
+        raise ValueError("settings must be a mapping and pieces a list")
+    for piece in manifest["pieces"]:
+        if os.path.basename(piece["file"]) != piece["file"]:
+            raise ValueError(f"the piece {piece['file']!r} is outside of the folder")
+        counts = piece["bytes"], piece["examples"]
+        if not all(type(count) is int and count >= 0 for count in counts) or not isinstance(piece["checksum"], str):
+            raise ValueError(f"the entry of {piece['file']!r} needs its bytes, examples and checksum")
 
 
 def _is_ours(name: str) -> bool:
@@ -473,6 +504,11 @@ def _encoded(
         outputs, form = None, None
     elif kind in ("sequences", "graphs") and _are_label_lists(y):
         outputs, form = _write_labels(LabelLists.of(y), out), "labels"
+        if kind == "sequences" and len(y) == n:
+            positions, labels = np.diff(out.arrays["X.offsets"]), np.diff(out.arrays["y.offsets"])
+            if (positions != labels).any():
+                at = int((positions != labels).argmax())
+                raise ValueError(f"sequence {at} has {positions[at]} positions and {labels[at]} labels")
     else:
         nested = isinstance(y, list) and any(hasattr(one, "__len__") and not isinstance(one, str) for one in y)
         values = None if nested or (isinstance(y, list) and kind not in ("rows", "texts")) else np.asarray(y)
@@ -482,9 +518,12 @@ def _encoded(
         raise ValueError(f"X has {n} examples and y {len(y)}")
     weights = None
     if sample_weight is not None:
-        weights = out.place(np.asarray(sample_weight, dtype=np.float64), "sample_weight")
-        if out.arrays[weights].shape != (n,):
-            raise ValueError(f"X has {n} examples, sample_weight has the shape {out.arrays[weights].shape}")
+        given = np.asarray(sample_weight, dtype=np.float64)
+        if given.shape != (n,):
+            raise ValueError(f"X has {n} examples, sample_weight has the shape {given.shape}")
+        if not np.isfinite(given).all() or (given < 0).any():
+            raise ValueError("sample_weight must hold finite numbers of at least 0")
+        weights = out.place(given, "sample_weight")
     settings |= {"y": form, "weights": weights is not None}
     return {"X": inputs, "y": outputs, "form": form, "sample_weight": weights}, out.arrays, settings, n
 
@@ -520,28 +559,28 @@ def _write_sequences(
     X: Any, template: Template | None, n_bits: int, out: Writer, settings: dict[str, Any]
 ) -> tuple[int, dict[str, Any]]:
     if isinstance(X, NamedSequences):
-        found: Sequences = X
+        sequences: Sequences = X
         names: Any = X.names
         edge_names: Any = X.edge_names
     else:
         index, edge_index = FeatureIndex(n_bits), FeatureIndex(n_bits)
-        found = as_sequences(X, index, template=template, edge_index=edge_index, learn=True)
-        named, edge_named = found.index, found.edge_index
+        sequences = as_sequences(X, index, template=template, edge_index=edge_index, learn=True)
+        named, edge_named = sequences.index, sequences.edge_index
         names = None if named is None or named.n_bits else named._core.state()
         edge_names = None if edge_named is None or edge_named.n_bits else edge_named._core.state()
         n_bits = 0 if named is None else named.n_bits
-    if found.offsets[0] != 0 or found.offsets[-1] != found.rows.shape[0]:
-        found = found[np.arange(len(found))]  # a part of a larger matrix is copied
+    if sequences.offsets[0] != 0 or sequences.offsets[-1] != sequences.rows.shape[0]:
+        sequences = sequences[np.arange(len(sequences))]  # a part of a larger matrix is copied
     settings |= {
         "named": names is not None,
         "n_bits": n_bits,
         "template": None if template is None else template.text,
-        "n_features": None if names is not None else found.n_features,
-        "dtype": found.dtype.name,
-        "edges": found.edges is not None,
+        "n_features": None if names is not None else sequences.n_features,
+        "dtype": sequences.dtype.name,
+        "edges": sequences.edges is not None,
     }
-    out.arrays["X.offsets"] = np.asarray(found.offsets, np.int64)
-    for part, rows in (("X", found.rows), ("E", found.edges)):
+    out.arrays["X.offsets"] = np.asarray(sequences.offsets, np.int64)
+    for part, rows in (("X", sequences.rows), ("E", sequences.edges)):
         if rows is not None and rows.dense is not None:
             out.arrays[f"{part}.dense"] = rows.dense
         elif rows is not None:
@@ -551,8 +590,8 @@ def _write_sequences(
     for part, packed in (("X", names), ("E", edge_names)):
         if packed is not None:
             out.arrays[f"{part}.names"], out.arrays[f"{part}.name_offsets"] = packed
-    widths = [found.n_features, found.n_edge_features]
-    return len(found), {"widths": widths, "n_bits": n_bits, "dtype": found.dtype.name}
+    widths = [sequences.n_features, sequences.n_edge_features]
+    return len(sequences), {"widths": widths, "n_bits": n_bits, "dtype": sequences.dtype.name}
 
 
 def _read_sequences(meta: dict[str, Any], arrays: dict[str, np.ndarray], places: dict[str, Any]) -> Sequences:
@@ -582,7 +621,9 @@ def _write_rows(X: Any, out: Writer, settings: dict[str, Any]) -> tuple[int, dic
     sparse = hasattr(matrix, "tocsr")
     if sparse:
         matrix = matrix.tocsr()
-        matrix.sum_duplicates()
+        if not matrix.has_canonical_format:
+            matrix = matrix.copy()
+            matrix.sum_duplicates()
         for name in ("data", "indices", "indptr"):
             out.arrays[f"X.{name}"] = getattr(matrix, name)
     else:

@@ -236,8 +236,8 @@ class Template:
             if isinstance(token, str):
                 raise ValueError(f"token {t}: expected a tuple of columns, found the string {token!r}")
             if len(token) < needed:
-                found = f"token {t} has {len(token)}"
-                raise ValueError(f"the template needs {counted(needed, 'column')}, but {found}")
+                shortage = f"token {t} has {len(token)}"
+                raise ValueError(f"the template needs {counted(needed, 'column')}, but {shortage}")
         edge_patterns = self.edge_patterns
         unigrams = [[_fill(p, sentence, t) for p in self.unigrams] for t in range(len(sentence))]
         edges = [[_fill(p, sentence, t) for p in edge_patterns] for t in range(len(sentence))]
@@ -343,8 +343,8 @@ def _parse_pattern(line: str, name: str, number: int) -> Pattern:
     while (start := line.find("%", end)) >= 0:
         macro = _MACRO.match(line, start)
         if macro is None:
-            found = re.match(r"%[^%/\]]*\]?", line[start:])
-            what = f"malformed macro {found.group() if found else '%'!r}, expected %x[row,column]"
+            malformed = re.match(r"%[^%/\]]*\]?", line[start:])
+            what = f"malformed macro {malformed.group() if malformed else '%'!r}, expected %x[row,column]"
             raise DataFileError(name, number, what, _TEMPLATE_HINT)
         row, column = int(macro[2]), int(macro[3])
         if column < 0:

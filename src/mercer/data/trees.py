@@ -185,7 +185,7 @@ class Tree:
         preterminals : bool, default=True
             Whether a node right above a single word counts. PARSEVAL leaves these out where they are parts of speech.
         """
-        found: list[Bracket | None] = []
+        brackets: list[Bracket | None] = []
         position = 0
         todo: list[tuple[Tree | str, int, int]] = [(self, -1, 0)]  # node, place in found (−1: not yet open), start
         while todo:
@@ -193,14 +193,14 @@ class Tree:
             if isinstance(item, str):
                 position += 1
             elif place >= 0:
-                found[place] = (item.label, start, position)
+                brackets[place] = (item.label, start, position)
             else:
                 lone = len(item.children) == 1 and isinstance(item.children[0], str)
                 if preterminals or not lone:
-                    todo.append((item, len(found), position))
-                    found.append(None)
+                    todo.append((item, len(brackets), position))
+                    brackets.append(None)
                 todo.extend((child, -1, 0) for child in reversed(item.children))
-        return [bracket for bracket in found if bracket is not None]
+        return [bracket for bracket in brackets if bracket is not None]
 
 
 def _tree_from_lists(cls: type[Tree], names: list[str], counts: list[int]) -> Tree:

@@ -15,7 +15,7 @@ from mercer.datasets.dominance import make_mixed_dominance, make_nondominant
 from mercer.datasets.faces import FaceImages, load_faces, make_faces
 from mercer.datasets.graphs import load_tu, make_motif_graphs
 from mercer.datasets.multilabel import load_multilabel
-from mercer.datasets.origins import FetchError, Origin, cache_folder, fetch, origin_of
+from mercer.datasets.origins import Origin, cache_folder, fetch, origin_of
 from mercer.datasets.proportions import AdultData, load_adult, load_proportion_set, make_proportion_toy
 from mercer.datasets.regions import RegionTask, make_regions
 from mercer.datasets.segments import (
@@ -43,6 +43,7 @@ from mercer.datasets.texts import (
 from mercer.datasets.topics import TopicTree, make_topic_tree, make_zipf_corpus, path_features
 from mercer.datasets.trees import Treebank, make_treebank
 from mercer.datasets.videos import AttributeTask, VideoTask, make_attribute_categories, make_videos
+from mercer.exceptions import FetchError
 
 __all__ = [
     "COREFERENCE_FEATURES",

@@ -15,19 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from mercer.datasets._checksums import CHECKSUMS
+from mercer.exceptions import FetchError
 
 __all__ = ["ORIGINS", "FetchError", "Origin", "cache_folder", "fetch", "fetch_file", "origin_of"]
-
-
-class FetchError(OSError):
-    """A data set could not be downloaded, or its checksum is wrong.
-
-    Examples
-    --------
-    >>> from mercer.datasets import FetchError
-    >>> issubclass(FetchError, OSError)
-    True
-    """
 
 
 @dataclass(frozen=True)

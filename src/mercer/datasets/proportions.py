@@ -168,15 +168,15 @@ def load_adult(subset: str = "train", data_home: Home = None) -> AdultData:
 
 
 def _adult_rows(path: Path) -> list[list[str]]:
-    found = []
+    rows = []
     for number, line in enumerate(_lines(path), 1):
         if not line.strip() or line.startswith("|"):
             continue
         cells = [cell.strip() for cell in line.rstrip(".").split(",")]
         if len(cells) != 15 or cells[-1] not in ("<=50K", ">50K"):
             raise ValueError(f"{path}:{number}: expected 15 cells, the last of them <=50K or >50K")
-        found.append(cells)
-    return found
+        rows.append(cells)
+    return rows
 
 
 # ------------------------------------------------------------------------------------------------ small sets

@@ -138,15 +138,15 @@ def make_actions(
 
 def _segments(n: int, rates: np.ndarray, stay: float, rng: np.random.Generator) -> list[tuple[int, int, int]]:
     """Segments that fill ``n`` frames."""
-    found: list[tuple[int, int, int]] = []
+    segments: list[tuple[int, int, int]] = []
     start, action = 0, int(rng.integers(len(rates)))
     while start < n:
         end = min(n, start + 1 + int(rng.poisson(max(rates[action] - 1, 0.0))))
-        found.append((start, end, action))
+        segments.append((start, end, action))
         if len(rates) > 1 and rng.random() >= stay:
             action = (action + 1 + int(rng.integers(len(rates) - 1))) % len(rates)
         start = end
-    return found
+    return segments
 
 
 class _Gaussian:
@@ -309,11 +309,11 @@ _OPENERS = range(3)
 def _lexicon(n: int, rng: np.random.Generator) -> np.ndarray:
     """``n`` different words that can be spoken."""
     onsets, vowels = [*"bdfgklmnprstvz", "br", "st", "tr", "pl", "sh"], [*"aeiou", "ai", "ou"]
-    found: dict[str, None] = {}
-    while len(found) < n:
+    words: dict[str, None] = {}
+    while len(words) < n:
         k = int(rng.integers(2, 4))
-        found["".join(a + b for a, b in zip(rng.choice(onsets, k), rng.choice(vowels, k), strict=True))] = None
-    return np.array(list(found), dtype=object)
+        words["".join(a + b for a, b in zip(rng.choice(onsets, k), rng.choice(vowels, k), strict=True))] = None
+    return np.array(list(words), dtype=object)
 
 
 def _range(name: str, value: Any) -> tuple[int, int]:
@@ -387,7 +387,7 @@ def load_topics_prose(min_sentences: int = 8) -> ParagraphTask:
 
 def _prose_paragraphs(text: str) -> list[str]:
     """The blocks of a text that are prose, each on one line."""
-    found = []
+    paragraphs = []
     for block in re.split(r"\n[ \t]*\n", text):
         lines = block.strip("\n").split("\n")
         if any(_RULE.match(line.strip()) or line.lstrip().startswith(("|", "+", ">")) for line in lines):
@@ -396,8 +396,8 @@ def _prose_paragraphs(text: str) -> list[str]:
         joined = re.sub(r"(?<=\w-)\n\s*(?=\w)", "", block.strip())
         joined = re.sub(r"\s*\[\d+\]", "", " ".join(joined.split()))  # references to footnotes
         if _is_prose(joined) and _same_indent(lines):
-            found.append(joined)
-    return found
+            paragraphs.append(joined)
+    return paragraphs
 
 
 def _same_indent(lines: list[str]) -> bool:

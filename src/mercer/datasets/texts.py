@@ -229,9 +229,9 @@ def _reuters_documents(home: Home) -> Iterator[_Wire]:
 
 def _parse_reuters(text: str, path: Path) -> Iterator[_Wire]:
     """Documents of one SGML file; an element that is missing counts as empty, one that has no end runs to the next."""
-    found = 0
+    n_documents = 0
     for match in _WIRE.finditer(text):
-        found += 1
+        n_documents += 1
         head, content = match.groups()
         start = content.find("<TEXT")
         body = content[start:] if start >= 0 else ""
@@ -240,7 +240,7 @@ def _parse_reuters(text: str, path: Path) -> Iterator[_Wire]:
         listed = re.search(r"<TOPICS>(.*?)</TOPICS>", content, re.S)
         topics = tuple(html.unescape(one.strip()) for one in _LISTED.findall(listed[1])) if listed else ()
         yield _Wire(dict(_ATTRIBUTE.findall(head)), topics, body.strip())
-    if not found:
+    if not n_documents:
         raise ValueError(f"{path}: expected documents in <REUTERS ...> ... </REUTERS>, found none")
 
 
@@ -318,10 +318,10 @@ def _members(path: Path) -> list[tuple[str, bytes]]:
     """Names and contents of the files in an archive, sorted by name."""
     try:
         with tarfile.open(path) as archive:
-            found = [(m.name, archive.extractfile(m).read()) for m in archive if m.isfile()]  # type: ignore[union-attr]
+            members = [(m.name, archive.extractfile(m).read()) for m in archive if m.isfile()]  # type: ignore[union-attr]
     except (tarfile.TarError, EOFError, zlib.error, OSError) as error:
         raise ValueError(f"{path}: not a complete tar archive: {error}") from error
-    return sorted(found)
+    return sorted(members)
 
 
 def _folder(name: str, path: Path) -> str:

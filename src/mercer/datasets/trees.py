@@ -62,9 +62,9 @@ class _RandomGrammar:
     def _rules_of(self, label: int, size: int, random: np.random.Generator) -> list[tuple[str, ...]]:
         # A phrase has its own few heads, mostly; that is what tells phrases apart.
         heads = [self._tag(random) for _ in range(4)]
-        found: dict[tuple[str, ...], None] = {}
+        rules_seen: dict[tuple[str, ...], None] = {}
         tries = 0
-        while len(found) < size:
+        while len(rules_seen) < size:
             tries += 1
             if tries > 100 * size:
                 raise ValueError("n_rules is too large for so few labels and tags")
@@ -78,8 +78,8 @@ class _RandomGrammar:
                 rule = [self.labels[int(random.integers(label + 1, len(self.labels)))]]
             if label == 0 and length == 1:
                 continue
-            found[tuple(rule)] = None
-        rules = list(found)
+            rules_seen[tuple(rule)] = None
+        rules = list(rules_seen)
         # The commonest rule of a label has tags only, so that trees come to an end.
         ends = [at for at, rule in enumerate(rules) if not any(part in self.labels for part in rule)]
         if label > 0 and not ends:

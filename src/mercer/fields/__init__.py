@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 from mercer._lazy import on_demand
 
 if TYPE_CHECKING:
+    from mercer.exceptions import DivergedError, UnreliableEstimateError
     from mercer.fields.boltzmann import BoltzmannMachine
-    from mercer.fields.partition import LogPartition, UnreliableEstimateError, log_partition
+    from mercer.fields.partition import LogPartition, log_partition
     from mercer.fields.parts import ShapeClassifier, ShapePartModel, SpatialLDA
     from mercer.fields.rbm import RBM
-    from mercer.fields.training import DivergedError
     from mercer.learning import learners
 
 __all__ = [

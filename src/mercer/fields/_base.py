@@ -16,13 +16,13 @@ from mercer._arrays import is_tensor, to_numpy
 from mercer._estimator import Estimator
 from mercer._state.saved import Count, Fields, Flag, Floats, History, Saved, Transient
 from mercer._validation import check_count, check_not_negative, thread_count, used_examples
-from mercer.fields.partition import LogPartition, UnreliableEstimateError, estimate
-from mercer.fields.training import DivergedError, Schedule, approximate, check_rate
+from mercer.exceptions import ConvergenceWarning, DivergedError, UnreliableEstimateError
+from mercer.fields.partition import LogPartition, estimate
+from mercer.fields.training import Schedule, approximate, check_rate
 from mercer.learning.checkpoint import Checkpoint, arrays_of
 from mercer.learning.checkpoint import fingerprint as fingerprint_of
 from mercer.learning.learners import Chains, EnergyModel, Keys, Learner, resolve_learner
 from mercer.learning.monitor import Monitor
-from mercer.learning.solvers import ConvergenceWarning
 from mercer.learning.visits import visits
 
 __all__ = ["FieldEstimator"]
@@ -287,9 +287,9 @@ class FieldEstimator(Saved, Estimator):
     def _likelihood(self, energy: EnergyModel, theta: Any, data: Any, weights: np.ndarray | None = None) -> float:
         """The mean log-likelihood; by annealing, where no exact sum is quick, even if few chains count."""
         method = "exact" if energy.is_small() else "ais"  # type: ignore[attr-defined]
-        found = estimate(energy, theta, method, _TEMPERATURES, _CHAINS, Keys(0), self._base_data(theta))
+        log_z = estimate(energy, theta, method, _TEMPERATURES, _CHAINS, Keys(0), self._base_data(theta))
         parts = self._each_block(data, lambda rows: np.ravel(to_numpy(energy.log_density(rows, theta))))
-        return float(np.average(np.concatenate(parts).astype(np.float64), weights=weights)) - found.point
+        return float(np.average(np.concatenate(parts).astype(np.float64), weights=weights)) - log_z.point
 
     def _base_data(self, like: Any) -> Any:
         return self.feature_means_
@@ -324,20 +324,20 @@ class FieldEstimator(Saved, Estimator):
             return known
         energy, theta, means, _ = self._field()
         if energy.is_small(1 << 20):  # type: ignore[attr-defined]
-            found = estimate(energy, theta, "exact", 1, 2, Keys(0))
+            log_z = estimate(energy, theta, "exact", 1, 2, Keys(0))
         else:
             temperatures = _TEMPERATURES
             while True:
-                found = estimate(energy, theta, "ais", temperatures, _CHAINS, Keys(self._seed()), means)
+                log_z = estimate(energy, theta, "ais", temperatures, _CHAINS, Keys(self._seed()), means)
                 try:
-                    float(found)
+                    float(log_z)
                     break
                 except UnreliableEstimateError:
                     if temperatures >= _MOST_TEMPERATURES:
                         raise
                 temperatures *= 4
-        self._log_z = found
-        return found
+        self._log_z = log_z
+        return log_z
 
     def score_samples(self, X: Any) -> Any:
         """Return the log-likelihood of each row.

@@ -27,7 +27,7 @@ def as_clouds(name: str, clouds: Any, dimension: int | None = None) -> list[Poin
         raise ValueError(f"{name} must be a list of clouds (arrays with a point a row), got {type(clouds).__name__}")
     if not len(clouds):
         raise ValueError(f"{name} holds no cloud")
-    found: list[PointCloud] = []
+    point_clouds: list[PointCloud] = []
     for i, cloud in enumerate(clouds):
         if isinstance(cloud, (str, os.PathLike)):
             read = read_cloud(cloud)
@@ -35,11 +35,11 @@ def as_clouds(name: str, clouds: Any, dimension: int | None = None) -> list[Poin
         if not isinstance(cloud, PointCloud):
             cloud = PointCloud(check_points(f"{name}[{i}]", cloud))
         check_points(f"{name}[{i}]", cloud.points)
-        expected = found[0].dimension if found else dimension
+        expected = point_clouds[0].dimension if point_clouds else dimension
         if expected is not None and cloud.dimension != expected:
             raise ValueError(f"{name}[{i}] has {cloud.dimension} coordinates a point, expected {expected}")
-        found.append(cloud)
-    return found
+        point_clouds.append(cloud)
+    return point_clouds
 
 
 def stacked(clouds: list[PointCloud]) -> tuple[np.ndarray, np.ndarray]:

@@ -377,13 +377,13 @@ class Walks:
             drawn = [_uniform(keys.key(keys.used + 1 + 3 * step)) for step in range(PART)]
             self.uniforms.copy_(torch.tensor(drawn, dtype=torch.float64))
             self._replay(ess, lambda: self._record_part(ess))
-            found = torch.cat([self.walk, self.counts.double()]).tolist()
-            taken = int(found[8 + PART + 2]) - len(betas)
-            betas += found[8 : 8 + taken]
+            record = torch.cat([self.walk, self.counts.double()]).tolist()
+            taken = int(record[8 + PART + 2]) - len(betas)
+            betas += record[8 : 8 + taken]
             keys.used += 3 * taken
-            if found[0] >= 1.0:
+            if record[0] >= 1.0:
                 return self.v.clone(), betas
-            if not np.isfinite(found[0]):
+            if not np.isfinite(record[0]):
                 break
         raise FloatingPointError(f"{len(betas)} temperatures were not enough: the parameters have diverged")
 

@@ -18,6 +18,7 @@ from scipy.special import logsumexp
 
 from mercer._arrays import to_numpy
 from mercer._validation import check_choice, check_count
+from mercer.exceptions import UnreliableEstimateError
 from mercer.learning.learners import Keys, anneal, next_beta, resample
 
 __all__ = ["LogPartition", "UnreliableEstimateError", "log_partition"]
@@ -26,17 +27,6 @@ METHODS = ("exact", "ais", "reverse-ais", "smc")
 LEAST = 10.0
 """Chains that must count, for a point value."""
 _BURN_IN = 200  # sweeps before a run backwards where the model cannot be drawn from exactly
-
-
-class UnreliableEstimateError(ValueError):
-    """The effective sample size of annealing is too small for a point estimate.
-
-    Examples
-    --------
-    >>> from mercer.fields import UnreliableEstimateError
-    >>> issubclass(UnreliableEstimateError, ValueError)
-    True
-    """
 
 
 @dataclass(frozen=True)

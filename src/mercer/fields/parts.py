@@ -67,11 +67,11 @@ class _PartModel(Saved, Estimator):
         check_positive("alpha", self.alpha)
         check_positive("beta", self.beta)
         check_count("max_iter", self.max_iter, 0)
-        found = as_clouds("clouds", clouds)
-        points, offsets = stacked(found)
+        point_clouds = as_clouds("clouds", clouds)
+        points, offsets = stacked(point_clouds)
         grid = Grid.around(points, check_count("grid", self.grid)) if grid is None else grid
         self.grid_low_, self.grid_size_, self.grid_shape_ = grid.low, float(grid.size), grid.shape
-        return found, points, offsets, grid.words(points)
+        return point_clouds, points, offsets, grid.words(points)
 
     def _finish(self, parts: np.ndarray, words: np.ndarray, points: np.ndarray, offsets: np.ndarray) -> None:
         k, n_words = self.n_parts, self.grid_.n_words if hasattr(self, "part_words_") else self._n_words()
@@ -114,7 +114,7 @@ class _PartModel(Saved, Estimator):
         """
         check_is_fitted(self)
         grid = self.grid_
-        found = []
+        labels_of = []
         for i, cloud in enumerate(as_clouds("clouds", clouds, len(self.grid_low_))):
             words = grid.words(cloud.points)
             outside = int((words == grid.n_words - 1).sum())
@@ -123,8 +123,8 @@ class _PartModel(Saved, Estimator):
                     f"{outside} of {len(words)} points of clouds[{i}] lie outside the grid of training: align and scale"
                     " the cloud as those of training were"
                 )
-            found.append(self._scores(cloud.points, words).argmax(axis=1))
-        return found
+            labels_of.append(self._scores(cloud.points, words).argmax(axis=1))
+        return labels_of
 
     def _scores(self, points: np.ndarray, words: np.ndarray) -> np.ndarray:
         return np.log(self.part_words_.T[words]) + np.log(self.weights_)
@@ -142,8 +142,8 @@ class _PartModel(Saved, Estimator):
         """
         check_is_fitted(self)
         share = np.log(self.weights_ @ self.part_words_)
-        found = as_clouds("clouds", clouds, len(self.grid_low_))
-        return np.array([share[self.grid_.words(cloud.points)].sum() for cloud in found])
+        point_clouds = as_clouds("clouds", clouds, len(self.grid_low_))
+        return np.array([share[self.grid_.words(cloud.points)].sum() for cloud in point_clouds])
 
 
 class SpatialLDA(_PartModel):
@@ -320,9 +320,9 @@ class ShapePartModel(_PartModel):
         check_count("n_neighbors", self.n_neighbors)
         if not any((check_flag("cooccurrence", self.cooccurrence), self.smoothness, self.position)):
             raise ValueError("at least one of cooccurrence, smoothness and position must be on")
-        found, points, offsets, words = self._prepare(clouds, grid)
+        point_clouds, points, offsets, words = self._prepare(clouds, grid)
         if check_flag("smoothness", self.smoothness):
-            starts, neighbours, weights = links(found, offsets, self.n_neighbors)
+            starts, neighbours, weights = links(point_clouds, offsets, self.n_neighbors)
         else:
             starts, neighbours = np.zeros(len(points) + 1, np.int64), np.zeros(0, np.int32)
             weights = np.zeros(0)
@@ -439,14 +439,16 @@ class ShapeClassifier(ClassifierMixin, Saved, Estimator):
         self
         """
         check_choice("method", self.method, METHODS)
-        found = as_clouds("clouds", clouds)
+        point_clouds = as_clouds("clouds", clouds)
         labels = np.asarray(y)
-        if labels.ndim != 1 or len(labels) != len(found):
-            raise ValueError(f"y must hold one label for each of the {len(found)} clouds, got shape {labels.shape}")
+        if labels.ndim != 1 or len(labels) != len(point_clouds):
+            raise ValueError(
+                f"y must hold one label for each of the {len(point_clouds)} clouds, got shape {labels.shape}"
+            )
         self.classes_, number = np.unique(labels, return_inverse=True)
         if len(self.classes_) < 2:
             raise ValueError(f"need at least two classes to learn from, found {len(self.classes_)}")
-        grid = Grid.around(stacked(found)[0], check_count("grid", self.grid))
+        grid = Grid.around(stacked(point_clouds)[0], check_count("grid", self.grid))
         seed = _seed_of(self.random_state)
         whole = self.method == "global"
         self.models_ = [
@@ -460,7 +462,7 @@ class ShapeClassifier(ClassifierMixin, Saved, Estimator):
                 beta=self.beta,
                 max_iter=0 if whole else self.max_iter,
                 random_state=seed,
-            )._fit([cloud for cloud, k in zip(found, number, strict=True) if k == c], grid)
+            )._fit([cloud for cloud, k in zip(point_clouds, number, strict=True) if k == c], grid)
             for c in range(len(self.classes_))
         ]
         return self
@@ -479,8 +481,8 @@ class ShapeClassifier(ClassifierMixin, Saved, Estimator):
         check_is_fitted(self)
         if self.method != "mixture":
             return np.stack([model.log_likelihood(clouds) for model in self.models_], axis=1)
-        found = as_clouds("clouds", clouds, len(self.models_[0].grid_low_))
-        return np.array([[_mixture(model, cloud.points) for model in self.models_] for cloud in found])
+        point_clouds = as_clouds("clouds", clouds, len(self.models_[0].grid_low_))
+        return np.array([[_mixture(model, cloud.points) for model in self.models_] for cloud in point_clouds])
 
     def predict(self, clouds: Any) -> np.ndarray:
         """Return the most likely class of each cloud.

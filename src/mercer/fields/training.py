@@ -16,17 +16,12 @@ from typing import Any
 import numpy as np
 
 from mercer._arrays import is_numpy, to_numpy
+from mercer.exceptions import DivergedError
 from mercer.learning.learners import Chains, Learner
 from mercer.learning.monitor import Monitor
 from mercer.learning.visits import visits
 
 __all__ = ["DivergedError", "Schedule", "approximate", "check_rate"]
-
-
-class DivergedError(FloatingPointError):
-    """Training overflowed. ``weights`` are the last finite ones, by name."""
-
-    weights: dict[str, np.ndarray]
 
 
 def check_rate(rate: Any) -> tuple[float, float]:
@@ -147,10 +142,10 @@ def _order(n: int, seed: int, epoch: int, weights: np.ndarray | None) -> np.ndar
 
 
 def _arrays(theta: Any, velocity: Any, chains: Chains) -> dict[str, np.ndarray]:
-    found = {"theta": to_numpy(theta), **chains.arrays()}
+    arrays = {"theta": to_numpy(theta), **chains.arrays()}
     if velocity is not None:
-        found["velocity"] = to_numpy(velocity)
-    return found
+        arrays["velocity"] = to_numpy(velocity)
+    return arrays
 
 
 def _check_finite(theta: Any, good: Any, schedule: Schedule) -> None:

@@ -6,12 +6,13 @@
 from typing import TYPE_CHECKING
 
 from mercer._lazy import on_demand
+from mercer.exceptions import ApproximateInferenceWarning, TreewidthError, ZeroProbabilityError
 from mercer.inference import modes as _modes  # noqa: F401  (enters its methods into the table)
 from mercer.inference.accuracy import marginal_bounds
 from mercer.inference.bayesian import BayesianNetwork
 from mercer.inference.cuts import is_submodular, minimum_cut
 from mercer.inference.diagnostics import effective_sample_size, r_hat
-from mercer.inference.elimination import TreewidthError, max_marginals, variable_elimination
+from mercer.inference.elimination import max_marginals, variable_elimination
 from mercer.inference.factor import Factor
 from mercer.inference.graph import CompiledGraph, FactorGraph, Group, grid_edges
 from mercer.inference.junction import JunctionTree, has_running_intersection, maximum_spanning_tree, triangulate
@@ -20,16 +21,7 @@ from mercer.inference.markov import MarkovNetwork
 from mercer.inference.messages import appearance_probabilities
 from mercer.inference.registry import METHODS, Inference, Method, choose, infer, register, run_method
 from mercer.inference.relaxation import relaxed_marginals
-from mercer.inference.result import (
-    ApproximateInferenceWarning,
-    ErrorEstimate,
-    FactorMarginals,
-    InferenceResult,
-    LogPartition,
-    Marginals,
-    Outcome,
-    ZeroProbabilityError,
-)
+from mercer.inference.result import ErrorEstimate, FactorMarginals, InferenceResult, LogPartition, Marginals, Outcome
 from mercer.inference.sampling import metropolis_hastings
 from mercer.inference.transitions import (
     ChainState,

@@ -126,17 +126,17 @@ def _local_error(graph: CompiledGraph, marginals: np.ndarray) -> float:
 
 def _region(graph: CompiledGraph, centre: int, incident: np.ndarray, starts: np.ndarray) -> list[int]:
     """The variables nearest to one, itself first."""
-    found = {centre: None}
+    region = {centre: None}
     waiting = [centre]
     for v in waiting:
         for f in incident[starts[v] : starts[v + 1]].tolist():
             for u in graph.scopes[graph.scope_starts[f] : graph.scope_starts[f + 1]].tolist():
-                if u not in found:
-                    if len(found) == REGION:
-                        return list(found)
-                    found[u] = None
+                if u not in region:
+                    if len(region) == REGION:
+                        return list(region)
+                    region[u] = None
                     waiting.append(u)
-    return list(found)
+    return list(region)
 
 
 def _region_marginal(

@@ -222,14 +222,14 @@ class BayesianNetwork(Displayed):
 
     def _ancestors(self, variables: Iterable[Hashable]) -> set[Hashable]:
         """The variables with all their ancestors."""
-        found: set[Hashable] = set()
+        ancestors: set[Hashable] = set()
         waiting = list(variables)
         while waiting:
             name = waiting.pop()
-            if name not in found:
-                found.add(name)
+            if name not in ancestors:
+                ancestors.add(name)
                 waiting.extend(self.parents[name])
-        return found
+        return ancestors
 
     # ------------------------------------------------------------------ the graph
 

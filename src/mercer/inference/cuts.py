@@ -17,10 +17,11 @@ import numpy as np
 
 from mercer import _core
 from mercer._validation import check_choice, check_count
+from mercer.exceptions import ZeroProbabilityError
 from mercer.inference.graph import CompiledGraph, FactorGraph
 from mercer.inference.limits import Limits
 from mercer.inference.registry import best_states, register
-from mercer.inference.result import Outcome, ZeroProbabilityError
+from mercer.inference.result import Outcome
 
 __all__ = ["is_submodular", "minimum_cut"]
 

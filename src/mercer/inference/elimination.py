@@ -11,29 +11,14 @@ from typing import Any
 
 import numpy as np
 
+from mercer.exceptions import TreewidthError, ZeroProbabilityError
 from mercer.inference.factor import Factor
 from mercer.inference.graph import CompiledGraph, FactorGraph, _some
 from mercer.inference.limits import Cost, Limits, readable
 from mercer.inference.registry import _factor_graph, _impossible, register, run_method
-from mercer.inference.result import Outcome, ZeroProbabilityError, _Whole
+from mercer.inference.result import Outcome, _Whole
 
 __all__ = ["TreewidthError", "eliminate", "variable_elimination"]
-
-
-class TreewidthError(ValueError):
-    """An exact method would need tables that are too large.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from mercer.inference import FactorGraph, TreewidthError, grid_edges, infer
-    >>> graph = FactorGraph(np.full(900, 2), edges=grid_edges((30, 30)), pairwise=[[2, 1], [1, 2]])
-    >>> try:
-    ...     infer(graph, "junction-tree", max_bytes=1e6)
-    ... except TreewidthError:
-    ...     print("too wide")
-    too wide
-    """
 
 
 def too_large(what: str, cost: Cost, limits: Limits) -> TreewidthError:
@@ -247,16 +232,16 @@ def _run(
         states: dict[Hashable, int] = {}
         for variable, product in reversed(removed):
             states[variable] = int(product.reduce({v: s for v, s in states.items()}).log_table.argmax())
-        found = np.array([states[i] for i in range(graph.n_variables)], np.int32)
-        return Outcome(states=found, value=float(graph.score(found)), map_bound=value)
+        best_or_joint = np.array([states[i] for i in range(graph.n_variables)], np.int32)
+        return Outcome(states=best_or_joint, value=float(graph.score(best_or_joint)), map_bound=value)
     rows = [eliminate(factors, [i], limits=limits)[0].normalized().table for i in range(graph.n_variables)]
 
     def beliefs() -> np.ndarray:
         joint = []
         for f in range(graph.n_factors):
             scope = graph.scopes[graph.scope_starts[f] : graph.scope_starts[f + 1]].tolist()
-            found = eliminate(factors, scope, limits=limits)[0].normalized().transposed(scope)
-            joint.append(found.table.reshape(-1))
+            best_or_joint = eliminate(factors, scope, limits=limits)[0].normalized().transposed(scope)
+            joint.append(best_or_joint.table.reshape(-1))
         return np.concatenate(joint) if joint else np.zeros(0)
 
     return Outcome(marginals=np.concatenate(rows) if rows else np.zeros(0), factor_beliefs=beliefs, log_partition=value)

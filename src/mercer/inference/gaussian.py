@@ -54,15 +54,15 @@ class GaussianNetwork:
     """
 
     def __init__(self, precision: Any, potential: Any = None) -> None:
-        J = np.array(precision, dtype=float)
+        J = _real("precision", precision)
         if J.ndim != 2 or J.shape[0] != J.shape[1] or not len(J):
             raise ValueError(f"precision must be a square matrix, got shape {J.shape}")
         if not np.isfinite(J).all():
             raise ValueError("precision must be finite")
-        if not np.allclose(J, J.T, rtol=1e-8, atol=1e-10 * np.abs(J).max()):
+        if not _symmetric(J):
             raise ValueError("precision must be symmetric")
         self.precision = 0.5 * (J + J.T)
-        h = np.zeros(len(J)) if potential is None else np.array(potential, dtype=float)
+        h = np.zeros(len(J)) if potential is None else _real("potential", potential)
         if h.shape != (len(J),) or not np.isfinite(h).all():
             raise ValueError(f"potential must hold {len(J)} finite numbers, got shape {h.shape}")
         self.potential = h
@@ -70,13 +70,18 @@ class GaussianNetwork:
             self._root = cho_factor(self.precision, lower=True)
         except LinAlgError:
             raise ValueError("precision must be positive definite: the density cannot be normalised") from None
-        self.mean = cho_solve(self._root, h)
+        with np.errstate(over="ignore", invalid="ignore"):
+            self.mean = cho_solve(self._root, h)
+        if not np.isfinite(self.mean).all():
+            raise ValueError("the mean is beyond the largest number: precision is too small beside potential")
 
     @classmethod
     def from_moments(cls, mean: Any, covariance: Any) -> GaussianNetwork:
         """Return the model with this mean and covariance; entries of the precision within rounding of 0 are 0."""
-        S = np.array(covariance, dtype=float)
-        if S.ndim != 2 or S.shape[0] != S.shape[1] or not np.allclose(S, S.T, rtol=1e-8):
+        S = _real("covariance", covariance)
+        if not np.isfinite(S).all():
+            raise ValueError("covariance must be finite")
+        if S.ndim != 2 or S.shape[0] != S.shape[1] or not _symmetric(S):
             raise ValueError(f"covariance must be a symmetric matrix, got shape {S.shape}")
         try:
             root = cho_factor(S, lower=True)
@@ -85,16 +90,18 @@ class GaussianNetwork:
         J = cho_solve(root, np.eye(len(S)))
         scale = np.sqrt(np.diagonal(J))
         J[np.abs(J) < 1e-12 * np.outer(scale, scale)] = 0.0
-        m = np.asarray(mean, dtype=float)
-        if m.shape != (len(S),):
-            raise ValueError(f"mean must hold {len(S)} numbers, got shape {m.shape}")
+        m = _real("mean", mean)
+        if m.shape != (len(S),) or not np.isfinite(m).all():
+            raise ValueError(f"mean must hold {len(S)} finite numbers, got shape {m.shape}")
         J = 0.5 * (J + J.T)
         return cls(J, J @ m)
 
     @classmethod
     def from_edges(cls, diagonal: Any, edges: Any, weights: Any, potential: Any = None) -> GaussianNetwork:
         """Return the model whose precision has this diagonal and ``weights`` at the pairs ``edges``."""
-        d, e, w = np.asarray(diagonal, dtype=float), np.asarray(edges), np.asarray(weights, dtype=float)
+        d, e, w = _real("diagonal", diagonal), np.asarray(edges), _real("weights", weights)
+        if d.ndim != 1:
+            raise ValueError(f"diagonal must hold a number for each variable, got shape {d.shape}")
         e = e.reshape(0, 2).astype(int) if not e.size else e
         if e.ndim != 2 or e.shape[1] != 2 or e.dtype.kind not in "iu" or len(e) != w.size:
             raise ValueError("edges must be pairs of variables, with a weight for each")
@@ -159,19 +166,38 @@ class GaussianNetwork:
         return GaussianGibbs(self, scan)
 
     def _points(self, x: Any) -> np.ndarray:
-        points = np.asarray(x, dtype=float)
+        points = _real("x", x)
         if points.ndim not in (1, 2) or points.shape[-1] != self.n_variables:
             raise ValueError(f"x must hold {self.n_variables} numbers for each point, got shape {points.shape}")
+        if not np.isfinite(points).all():
+            raise ValueError("x must be finite")
         return points
 
     def _variables(self, variables: Iterable[int]) -> np.ndarray:
-        at = np.array([int(v) for v in variables], dtype=np.int64)
+        given = np.array(list(variables))
+        if given.dtype.kind not in "iu" and given.size:
+            raise ValueError(f"variables must be integers, got {given.tolist()}")
+        at = given.astype(np.int64).ravel()
         if not len(at) or len(np.unique(at)) < len(at) or at.min() < 0 or at.max() >= self.n_variables:
             raise ValueError(f"variables must be different numbers among 0 … {self.n_variables - 1}, got {at.tolist()}")
         return at
 
     def __repr__(self) -> str:
         return f"GaussianNetwork({self.n_variables} variables, {len(self.edges)} edges)"
+
+
+def _real(name: str, values: Any) -> np.ndarray:
+    """The values as an array of floats; complex ones and what is no number are refused."""
+    array = np.array(values)
+    if array.dtype.kind not in "biuf":
+        raise ValueError(f"{name} must hold real numbers, found {array.dtype}")
+    return array.astype(float)
+
+
+def _symmetric(matrix: np.ndarray) -> bool:
+    """Whether entries differ from their mirror images by rounding only, in the units of their variables."""
+    scale = np.sqrt(np.abs(np.diagonal(matrix)))
+    return bool((np.abs(matrix - matrix.T) <= 1e-8 * np.abs(matrix) + 1e-10 * np.outer(scale, scale)).all())
 
 
 class GaussianGibbs(TransitionKernel):

@@ -18,12 +18,13 @@ import numpy as np
 
 from mercer import _core
 from mercer._validation import check_choice, check_count, hyphenated
+from mercer.exceptions import ZeroProbabilityError
 from mercer.inference.elimination import too_large, variable_elimination
 from mercer.inference.factor import Factor
 from mercer.inference.graph import CompiledGraph, FactorGraph, ObservedGraph, PossibleGraph
 from mercer.inference.limits import Cost, Limits, readable
 from mercer.inference.registry import _factor_graph, _impossible, register
-from mercer.inference.result import Outcome, ZeroProbabilityError, _Whole
+from mercer.inference.result import Outcome, _Whole
 
 __all__ = ["JunctionTree", "has_running_intersection", "maximum_spanning_tree", "triangulate"]
 

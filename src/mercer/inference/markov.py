@@ -79,12 +79,12 @@ class MarkovNetwork(Displayed):
     @cached_property
     def neighbours(self) -> dict[Hashable, set[Hashable]]:
         """Variables that share a factor with each variable."""
-        found: dict[Hashable, set[Hashable]] = {name: set() for name in self.names}
+        adjacent: dict[Hashable, set[Hashable]] = {name: set() for name in self.names}
         for factor in self.factors:
             for a, b in combinations(factor.variables, 2):
-                found[a].add(b)
-                found[b].add(a)
-        return found
+                adjacent[a].add(b)
+                adjacent[b].add(a)
+        return adjacent
 
     @property
     def edges(self) -> list[tuple[Hashable, Hashable]]:

@@ -17,10 +17,11 @@ import numpy as np
 
 from mercer import _core
 from mercer._validation import check_choice, check_count, check_positive
+from mercer.exceptions import ZeroProbabilityError
 from mercer.inference.graph import CompiledGraph
 from mercer.inference.limits import Limits
 from mercer.inference.registry import register
-from mercer.inference.result import Outcome, ZeroProbabilityError
+from mercer.inference.result import Outcome
 
 __all__ = ["appearance_probabilities"]
 
@@ -49,8 +50,8 @@ def _bp(
         graph = graph.with_potentials(
             graph.unary / temperature, graph.tables / temperature, graph.constant / temperature
         )
-    found = _loopy(graph, False, max_iter, tol, damping, schedule, random_state)
-    return _outcome(graph, found, task, _kind(graph, found, "estimate"), "bp")
+    run = _loopy(graph, False, max_iter, tol, damping, schedule, random_state)
+    return _outcome(graph, run, task, _kind(graph, run, "estimate"), "bp")
 
 
 def _max_product(
@@ -63,8 +64,8 @@ def _max_product(
     schedule: str = "synchronous",
     random_state: Any = None,
 ) -> Outcome:
-    found = _loopy(graph, True, max_iter, tol, damping, schedule, random_state)
-    outcome = _outcome(graph, found, task, "estimate", "max-product")
+    run = _loopy(graph, True, max_iter, tol, damping, schedule, random_state)
+    outcome = _outcome(graph, run, task, "estimate", "max-product")
     if graph.is_forest:  # its best score costs two passes, and certifies the assignment
         best = float(graph.score(_core.inference.tree_messages(graph.core, True)[2]))
         outcome.map_bound = best if outcome.value is None else max(best, outcome.value)
@@ -93,12 +94,12 @@ def _trw(
             raise ValueError(
                 f"appearance must hold a probability above 0 for each of the {graph.n_factors} compiled factors"
             )
-    found = _loopy(graph, task == "map", max_iter, tol, damping, schedule, random_state, rho)
+    run = _loopy(graph, task == "map", max_iter, tol, damping, schedule, random_state, rho)
     # The free energy is a bound at the fixed point, where beliefs agree; before that it may be anything.
-    kind = "upper" if found is not None and found[3] else "estimate"
+    kind = "upper" if run is not None and run[3] else "estimate"
     if task != "map":
-        kind = _kind(graph, found, kind)
-    outcome = _outcome(graph, found, task, kind, "trw", rho)
+        kind = _kind(graph, run, kind)
+    outcome = _outcome(graph, run, task, kind, "trw", rho)
     if task == "map" and bound_iter:
         _add_bound(graph, outcome, bound_iter)
     return outcome
@@ -177,22 +178,22 @@ def _loopy(
     )
 
 
-def _kind(graph: CompiledGraph, found: Any, otherwise: str) -> str:
+def _kind(graph: CompiledGraph, run: Any, otherwise: str) -> str:
     """What log Z is: exact where messages have settled on a graph without cycles."""
-    return "exact" if graph.is_forest and found is not None and found[3] else otherwise
+    return "exact" if graph.is_forest and run is not None and run[3] else otherwise
 
 
 def _outcome(
-    graph: CompiledGraph, found: Any, task: str, kind: str, method: str | None = None, rho: np.ndarray | None = None
+    graph: CompiledGraph, run: Any, task: str, kind: str, method: str | None = None, rho: np.ndarray | None = None
 ) -> Outcome:
-    if found is None:
+    if run is None:
         raise ZeroProbabilityError
-    marginals, total, states, converged, residuals, messages = found
+    marginals, total, states, converged, residuals, messages = run
     n_iter = max(1, len(residuals))
     residual = float(residuals[-1]) if len(residuals) else 0.0
     if method is not None and not converged:
         other = "take method='mean-field'" if method == "trw" else "take method='trw' or 'mean-field', which settle"
-        from sklearn.exceptions import ConvergenceWarning  # heavy
+        from mercer.exceptions import ConvergenceWarning  # scikit-learn is heavy
 
         warnings.warn(
             f"{method} did not converge in {n_iter} sweeps: messages still change by {residual:.2g}. "

@@ -12,15 +12,10 @@ import numpy as np
 
 from mercer._display import Displayed
 from mercer._validation import check_choice, hyphenated
+from mercer.exceptions import ApproximateInferenceWarning, ZeroProbabilityError
 from mercer.inference.graph import CompiledGraph, FactorGraph
 from mercer.inference.limits import Limits
-from mercer.inference.result import (
-    ApproximateInferenceWarning,
-    InferenceResult,
-    Outcome,
-    ZeroProbabilityError,
-    _Whole,
-)
+from mercer.inference.result import InferenceResult, Outcome, _Whole
 
 __all__ = ["METHODS", "Inference", "Method", "choose", "infer", "register", "run_method"]
 

@@ -16,9 +16,10 @@ import numpy as np
 
 from mercer import _core
 from mercer._validation import check_count
+from mercer.exceptions import ZeroProbabilityError
 from mercer.inference.graph import CompiledGraph
 from mercer.inference.registry import _factor_graph, best_states, register, run_method
-from mercer.inference.result import Outcome, ZeroProbabilityError, _Whole
+from mercer.inference.result import Outcome, _Whole
 
 __all__ = ["relaxed_marginals"]
 
@@ -94,16 +95,16 @@ def local_polytope(graph: CompiledGraph) -> tuple[np.ndarray, np.ndarray, float]
     scores = np.concatenate([graph.unary, *joint])
     forbidden = np.isneginf(scores)
     upper = np.where(forbidden, 0.0, np.inf)
-    found = linprog(
+    program = linprog(
         -np.where(forbidden, 0.0, scores), A_eq=A, b_eq=np.concatenate(right),
         bounds=np.stack([np.zeros(len(upper)), upper], axis=1), method="highs",
     )  # fmt: skip
-    if found.status == 2:
+    if program.status == 2:
         raise ZeroProbabilityError
-    if found.status != 0:
-        raise RuntimeError(f"the linear program was not solved: {found.message}")
-    whole = np.clip(found.x, 0.0, 1.0)
-    return whole[:n_states], whole[n_states:], float(graph.constant - found.fun)
+    if program.status != 0:
+        raise RuntimeError(f"the linear program was not solved: {program.message}")
+    whole = np.clip(program.x, 0.0, 1.0)
+    return whole[:n_states], whole[n_states:], float(graph.constant - program.fun)
 
 
 def _lp(graph: CompiledGraph, task: str) -> Outcome:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from mercer._display import Displayed
+from mercer.exceptions import ApproximateInferenceWarning, ZeroProbabilityError
 from mercer.inference.accuracy import map_gap, marginal_error
 from mercer.inference.graph import CompiledGraph, FactorGraph, ObservedGraph
 
@@ -25,36 +26,6 @@ __all__ = [
 
 KINDS = ("exact", "lower", "upper", "estimate")
 ERROR_KINDS = ("exact", "bound", "estimate")
-
-
-class ApproximateInferenceWarning(UserWarning):
-    """``infer(method="auto")`` used an approximate method, because an exact one would exceed its limits.
-
-    Examples
-    --------
-    >>> import warnings
-    >>> from mercer.inference import ApproximateInferenceWarning, FactorGraph, grid_edges, infer
-    >>> graph = FactorGraph([2] * 16, edges=grid_edges((4, 4)), pairwise=[[2, 1], [1, 2]])
-    >>> with warnings.catch_warnings(record=True) as caught:
-    ...     warnings.simplefilter("always")
-    ...     result = infer(graph, max_bytes=100, max_operations=1000)
-    >>> result.exact, result.method, caught[0].category is ApproximateInferenceWarning
-    (False, 'bp', True)
-    """
-
-
-class ZeroProbabilityError(ValueError):
-    """The evidence, or the whole model, has probability 0.
-
-    Examples
-    --------
-    >>> from mercer.inference import FactorGraph, ZeroProbabilityError, infer
-    >>> try:
-    ...     infer(FactorGraph([2], unary=[[0.0, 1.0]]), evidence={0: 0})
-    ... except ZeroProbabilityError as error:
-    ...     print(error)
-    the evidence has probability 0: {0: 0}
-    """
 
 
 class LogPartition(float):

@@ -216,7 +216,7 @@ def _warn_of_disagreement(extra: dict[str, Any], n_variables: int) -> None:
         )
     else:
         return
-    from sklearn.exceptions import ConvergenceWarning  # heavy
+    from mercer.exceptions import ConvergenceWarning  # scikit-learn is heavy
 
     warnings.warn(message, ConvergenceWarning, stacklevel=8)
 

@@ -23,12 +23,12 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mercer._estimator import Estimator
 from mercer._state.saved import Count, Fields, Floats, Ints, Number, Saved
 from mercer._validation import check_count, check_positive, used_examples
+from mercer.exceptions import ConvergenceWarning
 from mercer.inference.bayesian import BayesianNetwork
 
 __all__ = ["ChowLiuTree", "LatentTree"]
@@ -722,15 +722,15 @@ class LatentTree(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BinaryTree):
             for h, g in ((p, v), (v, p)):
                 if h in near:
                     near[h].append((float(information_of_pair(together[v] / n)), g))
-        found = []
+        alike = []
         for h, pairs in near.items():
             on = float(self._counts @ beliefs[h, :, 1]) / n
             entropy = -sum(q * np.log(q) for q in (on, 1.0 - on) if q > 0)
             if pairs:
                 most, g = max(pairs)
                 if len(pairs) <= 2 or most > 0.5 * entropy:
-                    found.append((len(pairs) > 2, -most / max(entropy, _TINY), h, g))
-        return [(h, g) for _, _, h, g in sorted(found)]
+                    alike.append((len(pairs) > 2, -most / max(entropy, _TINY), h, g))
+        return [(h, g) for _, _, h, g in sorted(alike)]
 
     def _rewire(self, v: int, g: int, rows: np.ndarray, smoothing: float) -> None:
         """Give all neighbours of v but g to g; then v goes if it is hidden, and is a leaf of g if it is a column."""
@@ -933,14 +933,14 @@ def _path_lengths(branches: list[tuple[int, int, float]]) -> dict[tuple[int, int
     for a, b, length in branches:
         near.setdefault(a, []).append((b, length))
         near.setdefault(b, []).append((a, length))
-    found = {}
+    lengths = {}
     for start in near:
         stack = [(start, -1, 0.0)]
         while stack:
             v, before, length = stack.pop()
-            found[start, v] = length
+            lengths[start, v] = length
             stack += [(w, v, length + more) for w, more in near[v] if w != before]
-    return found
+    return lengths
 
 
 def _distances(X: np.ndarray, counts: np.ndarray) -> np.ndarray:

@@ -15,9 +15,10 @@ import numpy as np
 
 from mercer import _core
 from mercer._validation import check_choice, check_count
+from mercer.exceptions import ZeroProbabilityError
 from mercer.inference.graph import CompiledGraph
 from mercer.inference.registry import register
-from mercer.inference.result import Outcome, ZeroProbabilityError
+from mercer.inference.result import Outcome
 
 __all__ = ["find_chains"]
 
@@ -51,8 +52,8 @@ def _chain_mean_field(
     listed = find_chains(graph) if chains is None else _completed(graph, chains)
     starts = np.concatenate([[0], np.cumsum([len(chain) for chain in listed])]).astype(np.int64)
     variables = np.array([v for chain in listed for v in chain], np.int32)
-    found = _core.inference.chain_mean_field(graph.core, q, starts, variables, max_iter, float(tol))
-    made = _outcome(graph, found, "chain-mean-field")
+    run = _core.inference.chain_mean_field(graph.core, q, starts, variables, max_iter, float(tol))
+    made = _outcome(graph, run, "chain-mean-field")
     made.extra["chains"] = listed
     return made
 
@@ -90,12 +91,12 @@ def _start(graph: CompiledGraph, init: str, random_state: Any) -> np.ndarray:
     return q / np.repeat(np.add.reduceat(q, graph.state_starts[:-1]), sizes)
 
 
-def _outcome(graph: CompiledGraph, found: Any, method: str) -> Outcome:
-    if found is None:
+def _outcome(graph: CompiledGraph, run: Any, method: str) -> Outcome:
+    if run is None:
         raise ZeroProbabilityError
-    q, bounds, residuals, converged = found
+    q, bounds, residuals, converged = run
     if not converged:
-        from sklearn.exceptions import ConvergenceWarning  # heavy
+        from mercer.exceptions import ConvergenceWarning  # scikit-learn is heavy
 
         warnings.warn(
             f"{method} did not converge in {len(bounds)} sweeps: probabilities still change by "
@@ -169,16 +170,16 @@ def find_chains(graph: CompiledGraph) -> list[list[int]]:
         for side in (1, 0):
             end = first
             while True:
-                found = next(
+                free_chain = next(
                     (u for u in paired[end] if free[u] and not apart[u] & members and together[u] & members == {end}),
                     None,
                 )
-                if found is None:
+                if free_chain is None:
                     break
-                free[found] = False
-                members.add(found)
-                chain.insert(len(chain) * side, found)
-                end = found
+                free[free_chain] = False
+                members.add(free_chain)
+                chain.insert(len(chain) * side, free_chain)
+                end = free_chain
         chains.append(chain)
     return chains
 

@@ -24,7 +24,7 @@ from mercer._estimator import Estimator
 from mercer._explain import ScoreModel, ScoreRows
 from mercer._state.saved import Fields, Ints, Number, Objects, Optional, Saved
 from mercer._validation import check_positive, check_sparse, thread_count
-from mercer.data.graphs import Graph
+from mercer.data.graphs import Graph, Graphs
 from mercer.data.trees import Tree
 from mercer.exceptions import DataScaleWarning
 from mercer.kernel_methods._collections import count, taken
@@ -237,6 +237,8 @@ class KernelMethod(Saved, ScoreModel, Estimator):
         """The place of a support object among the training objects, and what it is where that is short."""
         row = f"object {self.support_[column]}"
         objects = self.support_objects_
+        if isinstance(objects, Graphs):
+            return f"{row} ({objects[column].n_nodes} nodes)"
         if isinstance(objects, (list, tuple)) and isinstance(objects[column], (str, bytes)):
             text = repr(objects[column])
             return f"{row} {text if len(text) <= 40 else text[:39] + '…'}"

@@ -33,12 +33,12 @@ from sklearn.utils.validation import check_is_fitted
 from mercer._estimator import Estimator
 from mercer._state.saved import Fields, Floats, ListOf, Nested, Saved
 from mercer._validation import check_choice, check_count, used_examples
+from mercer.exceptions import ConvergenceWarning
 from mercer.kernel_methods._collections import count, generator, objects, seed_of, taken
 from mercer.kernel_methods._coordinates import Coordinates
 from mercer.kernel_methods._precomputed import is_precomputed
 from mercer.kernels.approximations import chosen_objects
 from mercer.kernels.base import Kernel
-from mercer.learning.solvers import ConvergenceWarning
 
 __all__ = ["CCA", "KernelCCA", "MultiSetCCA", "choose_regularization"]
 

@@ -166,15 +166,15 @@ class LinearProgramSVC(ClassifierMixin, KernelMethod):
         A = sp.hstack([*parts, sp.eye_array(n)] if soft else parts, format="csr")
         cost = np.concatenate([np.full(2 * d, 1.0 / size), [0.0], self.C * weights if soft else []])
         bounds = [(0, None)] * (2 * d) + [(None, None)] + [(0, None)] * (n if soft else 0)
-        found = linprog(cost, A_ub=-A, b_ub=-np.ones(n), bounds=bounds, method="highs")
-        if found.status == 2:
+        program = linprog(cost, A_ub=-A, b_ub=-np.ones(n), bounds=bounds, method="highs")
+        if program.status == 2:
             raise ValueError(
                 f"no expansion in the kernel separates the class {name!r} from the rest, so that C=inf has no solution:"
                 " use a finite C or another kernel"
             )
-        if found.status != 0:
-            raise RuntimeError(f"the linear program was not solved: {found.message}")
-        return (found.x[:d] - found.x[d : 2 * d]) / size, float(found.x[2 * d]), float(found.fun)
+        if program.status != 0:
+            raise RuntimeError(f"the linear program was not solved: {program.message}")
+        return (program.x[:d] - program.x[d : 2 * d]) / size, float(program.x[2 * d]), float(program.fun)
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Return f(x) + b: positive for ``classes_[1]``, or with more than two classes a value for each.

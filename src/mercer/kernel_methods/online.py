@@ -57,7 +57,7 @@ class OnlineKernelClassifier(ClassifierMixin, KernelMethod):
     budget_policy : {"oldest", "smallest"}, default="oldest"
         Which object goes when there are too many: the one whose last step is longest ago, or the one with the smallest
         coefficient.
-    n_epochs : int, default=10
+    max_iter : int, default=10
         Passes of :meth:`fit` over the objects; a perceptron stops after one without a mistake.
     average : bool, default=False
         Predict with the mean of the functions of all steps. An object that leaves the memory also leaves the mean.
@@ -102,11 +102,12 @@ class OnlineKernelClassifier(ClassifierMixin, KernelMethod):
     >>> from mercer.kernel_methods import OnlineKernelClassifier
     >>> from mercer.kernels import Linear
     >>> X = np.array([[0.0, 0.0], [1.0, 1.0], [0.0, 1.0], [1.0, 0.0]])  # exclusive or
-    >>> model = OnlineKernelClassifier((Linear() + 1.0) ** 2, n_epochs=100, random_state=0).fit(X, [0, 0, 1, 1])
+    >>> model = OnlineKernelClassifier((Linear() + 1.0) ** 2, max_iter=100, random_state=0).fit(X, [0, 0, 1, 1])
     >>> model.converged_, model.predict(X)
     (True, array([0, 0, 1, 1]))
     """
 
+    version = 2  # n_epochs is max_iter
     saved = KernelMethod.saved | Fields(
         classes_=Optional(LabelValues(2)),
         dual_coef_=Floats("_n_outputs", "support_"),
@@ -131,7 +132,7 @@ class OnlineKernelClassifier(ClassifierMixin, KernelMethod):
         schedule: str = "sqrt",
         budget: int | None = None,
         budget_policy: str = "oldest",
-        n_epochs: int = 10,
+        max_iter: int = 10,
         average: bool = False,
         shuffle: bool = True,
         class_weight: Any = None,
@@ -146,7 +147,7 @@ class OnlineKernelClassifier(ClassifierMixin, KernelMethod):
         self.schedule = schedule
         self.budget = budget
         self.budget_policy = budget_policy
-        self.n_epochs = n_epochs
+        self.max_iter = max_iter
         self.average = average
         self.shuffle = shuffle
         self.class_weight = class_weight
@@ -156,7 +157,7 @@ class OnlineKernelClassifier(ClassifierMixin, KernelMethod):
     # ------------------------------------------------------------------ training
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> OnlineKernelClassifier:
-        """Learn from objects and their labels, in ``n_epochs`` passes.
+        """Learn from objects and their labels, in ``max_iter`` passes.
 
         Parameters
         ----------
@@ -177,7 +178,7 @@ class OnlineKernelClassifier(ClassifierMixin, KernelMethod):
         balanced = self.class_weight if not self._novelty else None
         weights = weights_of(X, sample_weight, self.classes_, codes, balanced)
         used = np.flatnonzero(weights)
-        for epoch in range(1, self.n_epochs + 1):
+        for epoch in range(1, self.max_iter + 1):
             self.n_iter_, before = epoch, self.n_mistakes_
             order = used[draw.permutation(len(used))] if self.shuffle else used
             self._walk(X, codes, order, order, weights)
@@ -215,7 +216,7 @@ class OnlineKernelClassifier(ClassifierMixin, KernelMethod):
         check_choice("schedule", self.schedule, ("constant", "sqrt"))
         check_choice("budget_policy", self.budget_policy, ("oldest", "smallest"))
         check_positive("eta", self.eta)
-        check_count("n_epochs", self.n_epochs)
+        check_count("max_iter", self.max_iter)
         if self.budget is not None:
             check_count("budget", self.budget)
         if isinstance(self.lam, bool) or not 0 <= self.lam < math.inf:
@@ -266,10 +267,10 @@ class OnlineKernelClassifier(ClassifierMixin, KernelMethod):
             raise ValueError(f"classes must be those of the first call, {self.classes_.tolist()}")
         if self._novelty:
             return np.ones(count(X), np.int64)
-        found, codes = class_codes(self, X, y, least=1)
-        places = np.searchsorted(self.classes_, found).clip(max=len(self.classes_) - 1)
-        if not np.array_equal(self.classes_[places], found):
-            unknown = found[self.classes_[places] != found].tolist()[0]
+        classes_seen, codes = class_codes(self, X, y, least=1)
+        places = np.searchsorted(self.classes_, classes_seen).clip(max=len(self.classes_) - 1)
+        if not np.array_equal(self.classes_[places], classes_seen):
+            unknown = classes_seen[self.classes_[places] != classes_seen].tolist()[0]
             raise ValueError(f"y holds the label {unknown!r}, which is not one of the classes {self.classes_.tolist()}")
         return places[codes]
 

@@ -249,9 +249,9 @@ class _StringSearch:
     def _neighbours(self, s: str) -> set[str]:
         """Strings that one character put in, taken out or replaced, or one cut and exchange, makes of s."""
         letters = self.decoder._letters
-        found = {s[:i] + s[i + 1 :] for i in range(len(s))}
-        found |= {s[:i] + c + s[i + 1 :] for i in range(len(s)) for c in letters}
+        neighbours = {s[:i] + s[i + 1 :] for i in range(len(s))}
+        neighbours |= {s[:i] + c + s[i + 1 :] for i in range(len(s)) for c in letters}
         if len(s) < self.decoder._longest:
-            found |= {s[:i] + c + s[i:] for i in range(len(s) + 1) for c in letters}
-        found |= {s[i:] + s[:i] for i in range(1, len(s))}
-        return {e for e in found if e}
+            neighbours |= {s[:i] + c + s[i:] for i in range(len(s) + 1) for c in letters}
+        neighbours |= {s[i:] + s[:i] for i in range(1, len(s))}
+        return {e for e in neighbours if e}

@@ -22,10 +22,10 @@ from sklearn.utils.metaestimators import available_if
 
 from mercer._state.saved import Count, Fields, Flag, Floats, LabelValues, Optional, outputs
 from mercer._validation import check_choice, check_count, check_positive
+from mercer.exceptions import ConvergenceWarning
 from mercer.kernel_methods._base import KernelMethod, class_codes, real_targets, weights_of
 from mercer.kernel_methods.losses import LOSSES, LogisticLoss, ScoreLoss, _sigmoid
 from mercer.learning.newton import minimize_by_newton
-from mercer.learning.solvers import ConvergenceWarning
 
 __all__ = ["RepresenterEstimator"]
 
@@ -431,5 +431,5 @@ def _lbfgs(problem: _Problem, u: np.ndarray, tol: float, max_iter: int) -> tuple
     enough = tol * max(1.0, float(np.linalg.norm(problem.gradient(problem.start()))))
     limits = {"maxiter": max_iter, "maxfun": 20 * max_iter, "maxcor": 20}
     options = {**limits, "gtol": enough / np.sqrt(len(u) or 1), "ftol": 1e-15}
-    found = minimize(problem.value, u, jac=problem.gradient, method="L-BFGS-B", options=options)
-    return found.x, int(found.nit), bool(found.success)
+    solved = minimize(problem.value, u, jac=problem.gradient, method="L-BFGS-B", options=options)
+    return solved.x, int(solved.nit), bool(solved.success)

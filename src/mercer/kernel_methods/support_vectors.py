@@ -22,12 +22,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.optimize import linprog
 from sklearn.base import ClassifierMixin, OutlierMixin, RegressorMixin
-from sklearn.exceptions import ConvergenceWarning as EarlyStopWarning
 
 from mercer import _core
 from mercer._explain import ScoreRows
 from mercer._state.saved import Count, Fields, Floats, Ints, LabelValues, Number
 from mercer._validation import check_choice, check_count, check_positive
+from mercer.exceptions import ConvergenceWarning
 from mercer.kernel_methods._base import (
     KernelMethod,
     check_limit,
@@ -37,7 +37,6 @@ from mercer.kernel_methods._base import (
     weights_of,
 )
 from mercer.kernel_methods.cholesky import cholesky_of_matrix
-from mercer.learning.solvers import ConvergenceWarning
 
 __all__ = ["KernelNuSVC", "KernelOneClass", "KernelSVC", "KernelSVR"]
 
@@ -350,12 +349,12 @@ class KernelSVC(_Pairs):
                 " solution: use a finite C or another kernel"
             )
         # A soft machine none of whose coefficients reaches C has the optimality conditions of the hard one.
-        C, found = 10.0 / size, np.zeros(len(signs))
+        C, coefficients = 10.0 / size, np.zeros(len(signs))
         for _ in range(15):
-            machine = self._at(np.full(len(signs), C), problem, found)
-            found = machine.coefficients
-            if np.abs(found).max() < 0.999 * C:
-                return machine._replace(gap=_hard_gap(K * size, signs, found))
+            machine = self._at(np.full(len(signs), C), problem, coefficients)
+            coefficients = machine.coefficients
+            if np.abs(coefficients).max() < 0.999 * C:
+                return machine._replace(gap=_hard_gap(K * size, signs, coefficients))
             C *= 10.0
         raise ValueError(f"the margin between the classes {names} is too small for C=inf: use a finite C")
 
@@ -816,7 +815,7 @@ def _warn_of_early_stop(converged: bool, steps: int) -> None:
         message = (
             f"training stopped after {steps} steps without reaching tol: raise max_iter or tol, or scale the kernel"
         )
-        warnings.warn(message, EarlyStopWarning, stacklevel=4)
+        warnings.warn(message, ConvergenceWarning, stacklevel=4)
 
 
 def _filled(bounds: np.ndarray, total: float) -> np.ndarray:
@@ -873,5 +872,5 @@ def _separable(K: np.ndarray, signs: np.ndarray) -> bool:
     cost = np.zeros(r + 2)
     cost[-1] = -1.0
     bounds = [(-1.0, 1.0)] * r + [(-float(r), float(r)), (0.0, 1.0)]
-    found = linprog(cost, A_ub=A, b_ub=np.zeros(n), bounds=bounds, method="highs")
-    return bool(found.status == 0 and -found.fun > _FLAT)
+    program = linprog(cost, A_ub=A, b_ub=np.zeros(n), bounds=bounds, method="highs")
+    return bool(program.status == 0 and -program.fun > _FLAT)

@@ -935,15 +935,15 @@ def _column(X: Any, name: Any) -> Any:
             return X[:, name]
         if isinstance(X, (list, tuple)):
             return [row[name] for row in X]
-        found = X[name] if not hasattr(X, "column") or hasattr(X, "columns") else X.column(name)
+        column = X[name] if not hasattr(X, "column") or hasattr(X, "columns") else X.column(name)
     except Exception as error:  # each kind of table has its own: KeyError, ValueError, polars' ColumnNotFoundError
         raise ValueError(f"there is no column {name!r} in the objects: {error!r}") from error
-    if isinstance(found, np.ndarray):
-        return found
+    if isinstance(column, np.ndarray):
+        return column
     for method in ("to_pylist", "to_list", "tolist"):  # Arrow, polars, pandas
-        if hasattr(found, method):
-            return getattr(found, method)()
-    return list(found)
+        if hasattr(column, method):
+            return getattr(column, method)()
+    return list(column)
 
 
 def _all_numbers(values: Any) -> bool:

@@ -361,21 +361,21 @@ def mirrored(K: np.ndarray) -> np.ndarray:
 
 def _free_memory() -> int | None:
     """Bytes that can be had: the machine's, or what is left of a container's limit; None where this cannot be told."""
-    found = []
+    sizes = []
     try:
         fields = dict(line.split(":", 1) for line in Path("/proc/meminfo").read_text().splitlines())
-        found.append(1024 * int(fields["MemAvailable"].split()[0]))
+        sizes.append(1024 * int(fields["MemAvailable"].split()[0]))
     except (OSError, KeyError, ValueError):
         try:
-            found.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+            sizes.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
         except (AttributeError, OSError, ValueError):
             return None
     try:
         limit = int(Path("/sys/fs/cgroup/memory.max").read_text())
-        found.append(max(0, limit - int(Path("/sys/fs/cgroup/memory.current").read_text())))
+        sizes.append(max(0, limit - int(Path("/sys/fs/cgroup/memory.current").read_text())))
     except (OSError, ValueError):
         pass
-    return min(found)
+    return min(sizes)
 
 
 def _size(n_bytes: float) -> str:

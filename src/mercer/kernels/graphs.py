@@ -87,10 +87,10 @@ def _node_label(items: list[Any], labels: Any) -> str | None:
 
 def _has_node_labels(items: list[Any]) -> bool:
     """Whether networkx nodes have the attribute ``label``: all or none."""
-    found = {"label" in data for graph in items for _, data in graph.nodes(data=True)}
-    if len(found) > 1:
+    labelled = {"label" in data for graph in items for _, data in graph.nodes(data=True)}
+    if len(labelled) > 1:
         raise ValueError("some nodes have the attribute 'label' and some do not: pass labels=False to ignore it")
-    return found == {True}
+    return labelled == {True}
 
 
 def _kind(labels: np.ndarray | None, count: int) -> str:
@@ -126,8 +126,8 @@ class Labelled:
 
 def comparable(*parts: Labelled) -> None:
     """Raises ValueError for collections with labels of different kinds."""
-    for what, found in (("node", [part.kind for part in parts]), ("edge", [part.edge_kind for part in parts])):
-        kinds = sorted(set(found) - {"any"})
+    for what, kinds_of in (("node", [part.kind for part in parts]), ("edge", [part.edge_kind for part in parts])):
+        kinds = sorted(set(kinds_of) - {"any"})
         if len(kinds) > 1:
             first, second = (f"without {what} labels" if k == "no" else f"with {k} {what} labels" for k in kinds)
             raise ValueError(
@@ -365,8 +365,8 @@ class WeisfeilerLehman(_Counting):
                 part.offsets, part.indptr, part.indices, keys, edges, int(self.h), self.base, 1
             )
 
-        found = in_stretches(graphs, rows) if self.base == "shortest_path" else rows(graphs)
-        return Labelled.of(KeyedRows(*found), graphs, self.labels, self.edge_labels)
+        keyed = in_stretches(graphs, rows) if self.base == "shortest_path" else rows(graphs)
+        return Labelled.of(KeyedRows(*keyed), graphs, self.labels, self.edge_labels)
 
 
 # ---------------------------------------------------------------------------------------------- graphlets
@@ -450,7 +450,7 @@ class Graphlet(_Counting):
         if labels is not None:
             keys, places = np.unique(labels, return_inverse=True)
             codes = places.astype(np.int32)
-        found = _core.graphs.graphlet_keys(
+        keyed = _core.graphs.graphlet_keys(
             graphs.offsets,
             graphs.indptr,
             graphs.indices,
@@ -464,4 +464,4 @@ class Graphlet(_Counting):
             int(self.random_state),
             1,
         )
-        return Labelled.of(KeyedRows(*found), graphs, self.labels)
+        return Labelled.of(KeyedRows(*keyed), graphs, self.labels)

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import scipy.linalg as sla
 import scipy.sparse as sp
-from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
 
 from mercer import _core
@@ -28,6 +28,7 @@ from mercer._em import Run, is_over, of_counts, pair_counts, race, random_counts
 from mercer._estimator import Estimator
 from mercer._state.saved import Fields, Floats, Nested, Objects, OnlyInside, Saved
 from mercer._validation import check_choice, check_count, check_positive, check_sparse, used_examples
+from mercer.exceptions import ConvergenceWarning
 from mercer.kernels.approximations import chosen_objects
 
 __all__ = ["GaussianMixtureModel", "GaussianModel", "HMMModel", "MultinomialModel"]
@@ -419,8 +420,8 @@ class Alphabet(Saved):
     @classmethod
     def of(cls, X: Sequence[Any]) -> Alphabet:
         """All symbols of sequences, in order."""
-        found = {symbol for x in X for symbol in x}
-        return cls(sorted(found, key=lambda symbol: (isinstance(symbol, str), type(symbol).__name__, symbol)))
+        symbols = {symbol for x in X for symbol in x}
+        return cls(sorted(symbols, key=lambda symbol: (isinstance(symbol, str), type(symbol).__name__, symbol)))
 
     def __len__(self) -> int:
         return len(self.symbols)
@@ -444,7 +445,7 @@ class Alphabet(Saved):
 
 
 def _sequences(X: Any) -> list[Any]:
-    found = []
+    sequences = []
     for i, x in enumerate(X):
         if isinstance(x, np.ndarray):
             if x.ndim != 1:
@@ -452,8 +453,8 @@ def _sequences(X: Any) -> list[Any]:
             x = x.tolist()
         if not hasattr(x, "__len__") or isinstance(x, (dict, set, frozenset)):
             raise ValueError(f"sequence {i} must be a string or a list of symbols, got {type(x).__name__}")
-        found.append(x)
-    return found
+        sequences.append(x)
+    return sequences
 
 
 class MultinomialModel(_Model):
@@ -673,7 +674,7 @@ class GaussianMixtureModel(_Model):
         """The mean log-likelihood and the parameters of a run, begun and stopped as scikit-learn does."""
         from sklearn.cluster import KMeans
 
-        found = KMeans(self.n_components, n_init=1, random_state=random).fit(rows, sample_weight=weights)
+        clustering = KMeans(self.n_components, n_init=1, random_state=random).fit(rows, sample_weight=weights)
         value = -np.inf
 
         def maximise(gamma: np.ndarray) -> None:
@@ -686,7 +687,7 @@ class GaussianMixtureModel(_Model):
             self.means_ = np.array([mean for mean, _ in fitted])
             self.covariances_ = np.array([covariance for _, covariance in fitted])
 
-        maximise(np.eye(self.n_components)[found.labels_])
+        maximise(np.eye(self.n_components)[clustering.labels_])
         for _ in range(max_iter):
             joint = self._joint(rows)
             before, value = value, float(np.average(np.logaddexp.reduce(joint, axis=1), weights=weights))

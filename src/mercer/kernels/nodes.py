@@ -102,11 +102,11 @@ class _NodeKernel(Kernel):
         L, names = self._laplacian()
         n = L.shape[0]
         if isinstance(X, np.ndarray) and X.dtype.kind in "iu" and X.ndim == 1 and not _named_by_numbers(names):
-            found = X.astype(np.int64)
-            wrong = (found < 0) | (found >= n)
+            numbers = X.astype(np.int64)
+            wrong = (numbers < 0) | (numbers >= n)
             if wrong.any():
                 raise ValueError(f"the graph has nodes from 0 to {n - 1}, got {X[wrong][0]}")
-            return found
+            return numbers
         return np.array([_node(node, n, names) for node in X], np.int64)
 
     def _gram(self, A: np.ndarray, B: np.ndarray | None, work: Work) -> np.ndarray:
@@ -369,12 +369,12 @@ def neighbor_graph(
 
 
 def _near_pairs(items: list[Any], distance: Callable[[Any, Any], float], threshold: float) -> list[tuple[int, int]]:
-    found = []
+    pairs = []
     for i, x in enumerate(items):
         for j in range(i):
             d = distance(x, items[j])
             if not d >= 0:
                 raise ValueError(f"distance must give numbers of at least 0, got {d!r} for items {j} and {i}")
             if d <= threshold:
-                found.append((j, i))
-    return found
+                pairs.append((j, i))
+    return pairs

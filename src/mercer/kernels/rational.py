@@ -140,7 +140,7 @@ class Rational(Kernel):
 
     def _outputs(self, offsets: np.ndarray, symbols: np.ndarray) -> KeyedRows | None:
         machine = self.transducer._machine()
-        found = []
+        parts = []
         for start in range(0, max(1, len(offsets) - 1), STRINGS_AT_ONCE):
             some = offsets[start : start + STRINGS_AT_ONCE + 1]
             made = _core.kernels.transducer_outputs(machine, some, symbols, MOST_PREFIXES)
@@ -150,12 +150,12 @@ class Rational(Kernel):
                         f"a string has more than {MOST_PREFIXES} prefixes of outputs: use method='pairs' or 'auto'"
                     )
                 return None
-            found.append(made)
-        counts = np.concatenate([np.diff(part[0]) for part in found])
+            parts.append(made)
+        counts = np.concatenate([np.diff(part[0]) for part in parts])
         rows = KeyedRows(
             np.concatenate([[0], np.cumsum(counts)]),
-            np.concatenate([part[1] for part in found]),
-            np.concatenate([part[2] for part in found]),
+            np.concatenate([part[1] for part in parts]),
+            np.concatenate([part[2] for part in parts]),
         )
         if not np.isfinite(rows.values).all():
             raise OverflowError("weights of outputs are too large for float64: scale the arcs of the transducer")

@@ -380,12 +380,12 @@ def _same_width(bags: list[Any]) -> None:
 
 def _tiles(offsets: np.ndarray) -> list[tuple[int, int, int, int]]:
     """Stretches of at most TILE elements, with the bags that they touch: (element, end, bag, end)."""
-    found = []
+    tiles = []
     for low in range(0, int(offsets[-1]), TILE):
         high = min(low + TILE, int(offsets[-1]))
         first = int(np.searchsorted(offsets, low, "right")) - 1
-        found.append((low, high, first, int(np.searchsorted(offsets, high, "left"))))
-    return found
+        tiles.append((low, high, first, int(np.searchsorted(offsets, high, "left"))))
+    return tiles
 
 
 def _bag_sums(offsets: np.ndarray, tile: tuple[int, int, int, int], G: np.ndarray) -> np.ndarray:

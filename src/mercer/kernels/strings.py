@@ -139,11 +139,11 @@ def _counted_rows(strings: Symbols, rows: Callable[[Symbols], Any], a_place: int
 
 
 def _refuse_unknown(symbols: Symbols, codes: np.ndarray) -> None:
-    found = np.flatnonzero(codes == UNKNOWN)
-    if len(found) == 0:
+    places = np.flatnonzero(codes == UNKNOWN)
+    if len(places) == 0:
         return
-    string, position = symbols.place(int(found[0]))
-    symbol = symbols.codes[found[0]]
+    string, position = symbols.place(int(places[0]))
+    symbol = symbols.codes[places[0]]
     name = "a token" if symbols.kind == "tokens" else repr(chr(symbol)) if symbols.kind == "str" else f"byte {symbol}"
     raise ValueError(
         f"string {string} has {name} at position {position}, which is not in the alphabet: extend the alphabet, or use "

@@ -622,14 +622,14 @@ def _alphabet(symbols: Iterable[Hashable]) -> tuple[Any, ...]:
         symbols = symbols.ravel().tolist()
     if not hasattr(symbols, "__iter__"):
         raise ValueError(f"alphabet must be a collection of symbols, got {symbols!r}")
-    found = tuple(symbols)
-    for symbol in found:
+    listed = tuple(symbols)
+    for symbol in listed:
         _check_hashable("a symbol of the alphabet", symbol)
         if symbol is None or (isinstance(symbol, str) and not symbol):
             raise ValueError(f"alphabet holds {symbol!r}, which stands for epsilon")
-    if not found or len(set(found)) != len(found):
+    if not listed or len(set(listed)) != len(listed):
         raise ValueError("alphabet must hold symbols that differ, at least one")
-    return found
+    return listed
 
 
 def _joint_alphabet(first: Transducer, second: Transducer) -> tuple[Any, ...] | None:

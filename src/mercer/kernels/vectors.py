@@ -1023,13 +1023,13 @@ class _Groups(_VectorKernel):
 
 
 def _weights(name: str, values: Any, length: int | None = None) -> np.ndarray:
-    found = np.asarray(values, np.float64)
-    if found.ndim != 1 or found.size == 0 or (length is not None and len(found) != length):
+    weights = np.asarray(values, np.float64)
+    if weights.ndim != 1 or weights.size == 0 or (length is not None and len(weights) != length):
         wanted = "numbers" if length is None else f"{length} numbers, one for each position"
-        raise ValueError(f"{name} must be a list of {wanted}, got an array of shape {found.shape}")
-    if not np.isfinite(found).all() or found.min() < 0:
+        raise ValueError(f"{name} must be a list of {wanted}, got an array of shape {weights.shape}")
+    if not np.isfinite(weights).all() or weights.min() < 0:
         raise ValueError(f"{name} must be finite and not negative, or the kernel is not positive definite")
-    return found
+    return weights
 
 
 class LocalityImproved(_Groups):

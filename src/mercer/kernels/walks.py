@@ -116,19 +116,19 @@ class Walks:
         graph = np.repeat(np.arange(len(self)), np.diff(g["offsets"]))
         columns = g["indices"] + g["offsets"][graph[rows]] if len(rows) else g["indices"]
         S = sp.csr_matrix((g["weights"], (rows, columns)), shape=(len(g["keys"]),) * 2)
-        x, found = g["stop"], []
+        x, counts = g["stop"], []
         for _ in range(max_length + 1):
-            found.append(np.bincount(graph, weights=g["start"] * x, minlength=len(self))[: len(self)])
+            counts.append(np.bincount(graph, weights=g["start"] * x, minlength=len(self))[: len(self)])
             x = S @ x
-        return np.stack(found, axis=1) if len(self) else np.zeros((0, max_length + 1))
+        return np.stack(counts, axis=1) if len(self) else np.zeros((0, max_length + 1))
 
 
 class RandomWalk(Kernel):
     """Walks with the same labels in two graphs, of all lengths: the geometric and the marginalised walk kernel.
 
-    k(G, G') = Σ_l λ^l #{pairs of walks of l edges with equal labels}                        ``kind="geometric"``
+    ``k(G, G') = Σ_l λ^l #{pairs of walks of l edges with equal labels}`` (``kind="geometric"``)
 
-    k(G, G') = Σ_{h, h'} p(h|G) p(h'|G') [h and h' have equal labels]                       ``kind="marginalized"``
+    ``k(G, G') = Σ_{h, h'} p(h|G) p(h'|G') [h and h' have equal labels]`` (``kind="marginalized"``)
 
     where p is a random walk that begins anywhere, stops in each node with the stop probability (certainly where there
     is no neighbour), and else goes to a neighbour, in proportion to the edge weights. Both are linear systems on the
@@ -389,13 +389,13 @@ class RandomWalk(Kernel):
 
 def _stretches(steps: np.ndarray) -> list[tuple[int, int]]:
     """Stretches of pairs with at most STEPS_A_CALL steps together, or of one pair."""
-    ends, found, start = np.cumsum(steps), [], 0
+    ends, stretches, start = np.cumsum(steps), [], 0
     while start < len(steps):
         done = ends[start - 1] if start else 0.0
         stop = max(start + 1, int(np.searchsorted(ends, done + STEPS_A_CALL, side="right")))
-        found.append((start, stop))
+        stretches.append((start, stop))
         start = stop
-    return found
+    return stretches
 
 
 def _spectral_radius(walks: Walks, i: int) -> float:

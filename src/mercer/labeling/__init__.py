@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING
 from mercer._lazy import on_demand
 
 if TYPE_CHECKING:
+    from mercer.exceptions import ApproximateInferenceWarning
     from mercer.labeling.baselines import Piecewise, PseudoLikelihood
     from mercer.labeling.features import block_contrasts, block_features, block_labels
-    from mercer.labeling.graphs import ApproximateInferenceWarning, GraphLabeler
+    from mercer.labeling.graphs import GraphLabeler
     from mercer.labeling.grids import GridLabeler
     from mercer.structures.graph_inputs import GraphInputs
 

@@ -27,10 +27,10 @@ class PseudoLikelihood(Loss):
     >>> from mercer.labeling import GraphInputs, PseudoLikelihood
     >>> from mercer.data.labels import TagSequences
     >>> from mercer.learning import Risk
-    >>> from mercer.structures import Graph
+    >>> from mercer.structures import GraphLabels
     >>> X = GraphInputs.from_list([(np.eye(2), [(0, 1)])])
     >>> y = TagSequences(np.array([0, 1]), X.offsets)
-    >>> round(Risk(Graph(2, 2), PseudoLikelihood(), X, y).value(np.zeros(7)), 4)  # two coins
+    >>> round(Risk(GraphLabels(2, 2), PseudoLikelihood(), X, y).value(np.zeros(7)), 4)  # two coins
     1.3863
     """
 
@@ -51,10 +51,10 @@ class Piecewise(Loss):
     >>> from mercer.labeling import GraphInputs, Piecewise
     >>> from mercer.data.labels import TagSequences
     >>> from mercer.learning import Risk
-    >>> from mercer.structures import Graph
+    >>> from mercer.structures import GraphLabels
     >>> X = GraphInputs.from_list([(np.eye(2), [(0, 1)])])
     >>> y = TagSequences(np.array([0, 1]), X.offsets)
-    >>> round(Risk(Graph(2, 2), Piecewise(), X, y).value(np.zeros(7)), 4)  # two coins and a pair of them
+    >>> round(Risk(GraphLabels(2, 2), Piecewise(), X, y).value(np.zeros(7)), 4)  # two coins and a pair of them
     2.7726
     """
 

@@ -26,10 +26,10 @@ def as_image(image: Any, name: str = "image") -> np.ndarray:
         raise ValueError(
             f"{name} must be an array of numbers of shape (H, W) or (H, W, channels), got {np.shape(image)}"
         )
-    found = pixels / 255.0 if pixels.dtype.kind in "ui" else pixels.astype(float)
-    if not np.isfinite(found).all():
+    scaled = pixels / 255.0 if pixels.dtype.kind in "ui" else pixels.astype(float)
+    if not np.isfinite(scaled).all():
         raise ValueError(f"{name} holds NaN or infinity")
-    return found
+    return scaled
 
 
 def block_sums(values: np.ndarray, block: int) -> np.ndarray:

@@ -21,6 +21,7 @@ from mercer._estimator import Outputs
 from mercer._state.saved import Count, Fields, Flag, Floats, Nested, Number, Text
 from mercer._validation import check_choice, hyphenated, thread_count
 from mercer.data.labels import LabelIndex, TagSequences
+from mercer.exceptions import ApproximateInferenceWarning
 from mercer.labeling.baselines import Piecewise, PseudoLikelihood
 from mercer.learning.checkpoint import Checkpoint
 from mercer.learning.estimator import Run, StructuredEstimator
@@ -30,25 +31,14 @@ from mercer.learning.solvers import Sampled, Solver
 from mercer.learning.solvers.sampled import SAMPLED
 from mercer.learning.strength import check_strength, resolve_strength
 from mercer.structures.costs import Cost, resolve_cost
-from mercer.structures.graph import EDGE_WEIGHTS, Graph, GraphScores
 from mercer.structures.graph_inputs import GraphInputs
+from mercer.structures.graph_labels import EDGE_WEIGHTS, GraphLabels, GraphScores
 from mercer.structures.graph_search import INFERENCE
 
 __all__ = ["ApproximateInferenceWarning", "GraphLabeler"]
 
 TRAINING = ("joint", "pseudo-likelihood", "piecewise")
 _PREDICT_NODES = 1 << 16
-
-
-class ApproximateInferenceWarning(UserWarning):
-    """Training or prediction uses approximate inference; the message names the method.
-
-    Examples
-    --------
-    >>> import warnings
-    >>> from mercer.labeling import ApproximateInferenceWarning
-    >>> warnings.simplefilter("ignore", ApproximateInferenceWarning)  # accept approximations silently
-    """
 
 
 class GraphLabeler(StructuredEstimator):
@@ -62,7 +52,7 @@ class GraphLabeler(StructuredEstimator):
         machine), ``"hybrid"`` a blend; see :mod:`mercer.learning`.
     inference : {"auto", "exact", "bp", "trw", "mean-field", "cuts", "expansion", "swap", "lp", "dual", "icm"}, \
 default="auto"
-        See :class:`mercer.structures.Graph`. ``inference_`` holds the choice of "auto".
+        See :class:`mercer.structures.GraphLabels`. ``inference_`` holds the choice of "auto".
     solver : str or Solver, default="auto"
         lbfgs for smooth losses (owlqn with an ℓ1 penalty), bcfw for margins, bmrm for the hybrid. For ``loss="log"``
         with infeasible sums also ``"pcd"``, ``"psmc"``, ``"cd"``, ``"smc"``, ``"tempered"``,
@@ -73,7 +63,7 @@ default="auto"
         likelihood (log, softmax-margin, hybrid); for margin losses 2 / mean ‖x‖² over the nodes, times the mean cost of
         a wrong label (see :mod:`mercer.learning.strength`). The number is kept as ``C_``.
     edge_weights : {"symmetric", "directed", "potts", "attractive", "none"}, default="symmetric"
-        Weights of pairs of neighbouring labels; see :class:`mercer.structures.Graph`. ``"none"``: a classifier of
+        Weights of pairs of neighbouring labels; see :class:`mercer.structures.GraphLabels`. ``"none"``: a classifier of
         single nodes.
     training : {"joint", "pseudo-likelihood", "piecewise"}, default="joint"
         The others are baselines that need no inference to learn; they go with ``loss="log"``.
@@ -130,7 +120,7 @@ default="auto"
     _output_form = Outputs("labels", ("token_accuracy", "sequence_accuracy"))
 
     coef_: np.ndarray
-    structure_: Graph
+    structure_: GraphLabels
     C_: float
 
     _batch_positions = _PREDICT_NODES
@@ -139,7 +129,7 @@ default="auto"
     saved = StructuredEstimator.saved | Fields(
         _labels=Nested(LabelIndex),
         n_edge_features_=Count(),
-        structure_=Nested(Graph),
+        structure_=Nested(GraphLabels),
         coef_=Floats("structure_.n_weights"),
         inference_=Text(),
         exact_=Flag(),
@@ -285,7 +275,7 @@ default="auto"
         super()._finish(run)
         if not run.result.interrupted:
             self._compare(run.risk.X, run.risk.y, run.held_out)
-        self._say_what_did_not_settle("training", 6)
+        self._warn_unconverged("training", 6)
 
     def _read(self, X: Any, y: Any) -> tuple[GraphInputs, TagSequences]:
         inputs = self._inputs(X)
@@ -318,7 +308,7 @@ default="auto"
     ) -> None:
         """Compare the new model with a simpler one."""
 
-    def _say_what_did_not_settle(self, when: str, stacklevel: int = 3) -> None:
+    def _warn_unconverged(self, when: str, stacklevel: int = 3) -> None:
         """Warns of runs of inference without an end since the last call."""
         structure = self.structure_
         missed, change = structure.unconverged, structure.residual
@@ -336,8 +326,8 @@ default="auto"
                 stacklevel=stacklevel,
             )
 
-    def _make_structure(self, n_types: int) -> Graph:
-        return Graph(
+    def _make_structure(self, n_types: int) -> GraphLabels:
+        return GraphLabels(
             len(self._labels),
             self.n_features_in_ + bool(self.bias),
             n_edge_features=self.n_edge_features_,
@@ -407,8 +397,8 @@ default="auto"
         if last is not None:
             raise ValueError("warm_start is not for examples in partitions")
         if len(survey["classes"]) < 2:
-            found = survey["classes"]
-            raise ValueError(f"need at least two different labels to learn from, found {len(found)}")
+            classes = survey["classes"]
+            raise ValueError(f"need at least two different labels to learn from, found {len(classes)}")
         self._labels = LabelIndex(survey["classes"])
         self.classes_ = self._labels.array
         self.n_features_in_, self.n_edge_features_ = survey["n_features"], survey["n_edge_features"]
@@ -433,7 +423,7 @@ default="auto"
         """Return p(label of a node | x): an array (nodes, labels) for each graph, columns as in ``classes_``."""
         inputs = self._fitted(X)
         parts = [self.structure_.marginals(theta).nodes for theta in self._theta(self.coef_, inputs)]
-        self._say_what_did_not_settle("prediction")
+        self._warn_unconverged("prediction")
         return _split(np.concatenate(parts) if parts else np.zeros((0, len(self._labels))), inputs)
 
     def k_best(self, X: Any, k: int) -> list[list[tuple[list[Any], float]]]:
@@ -441,9 +431,9 @@ default="auto"
 
         They are exact where best labellings and sums are (see ``inference_``).
         """
-        found = super().k_best(X, k)
-        self._say_what_did_not_settle("k_best")
-        return found
+        outputs = super().k_best(X, k)
+        self._warn_unconverged("k_best")
+        return outputs
 
     def sample(self, X: Any, n_samples: int = 1) -> list[list[list[Any]]]:
         """Return labellings drawn from p(y | x): ``n_samples`` for each graph."""
@@ -451,15 +441,15 @@ default="auto"
 
     def log_likelihood(self, X: Any, y: Any) -> np.ndarray:
         """Return log p(y | x) of each graph (with the plan's log Z); unknown labels are summed over."""
-        found = super().log_likelihood(X, y)
-        self._say_what_did_not_settle("log_likelihood")
-        return found
+        values = super().log_likelihood(X, y)
+        self._warn_unconverged("log_likelihood")
+        return values
 
     def entropy(self, X: Any) -> np.ndarray:
         """Return the entropy of p(y | x) of each graph, in nats, as inference finds it: how unsure the model is."""
-        found = super().entropy(X)
-        self._say_what_did_not_settle("entropy")
-        return found
+        entropies = super().entropy(X)
+        self._warn_unconverged("entropy")
+        return entropies
 
     def score(self, X: Any, y: Any) -> float:
         """Return the accuracy over nodes with a known label."""
@@ -510,8 +500,8 @@ default="auto"
         super()._check_state()
         structure, self.classes_ = self.structure_, self._labels.array
         n_features = self.n_features_in_ + bool(self.bias)
-        found = structure.n_labels, structure.n_features, structure.n_edge_features
-        if found != (len(self._labels), n_features, self.n_edge_features_):
+        sizes = structure.n_labels, structure.n_features, structure.n_edge_features
+        if sizes != (len(self._labels), n_features, self.n_edge_features_):
             raise ValueError("structure_ is for other labels or features than those of the model")
 
     # ------------------------------------------------------------------ parts

@@ -27,8 +27,8 @@ from mercer.learning.risk import Risk
 from mercer.learning.solvers import Solver
 from mercer.learning.training import train
 from mercer.metrics.images import check_label_maps
-from mercer.structures.graph import Graph
 from mercer.structures.graph_inputs import GraphInputs
+from mercer.structures.graph_labels import GraphLabels
 
 __all__ = ["GridLabeler"]
 
@@ -163,26 +163,61 @@ random_state, verbose
 
     # ------------------------------------------------------------------ prediction
 
-    def predict(self, X: Any) -> list[np.ndarray]:  # type: ignore[override]
-        """Return a label map of the size of each image."""
+    def predict(self, X: Any) -> Any:
+        """Return a label map of the size of each image.
+
+        Parameters
+        ----------
+        X : list of arrays of shape (H, W) or (H, W, channels), or one such array
+            An array of three dimensions is one image if the model was trained on images with as many channels, and
+            otherwise a stack of images of one channel.
+
+        Returns
+        -------
+        list of arrays of shape (H, W), or one array for one image
+        """
+        if self._is_one_image(X):
+            return self.predict([X])[0]
         images = _images(X)
         inputs = self._fitted(images)
         blocks = _split(self._argmax(self.coef_, inputs), inputs)
         return [self.classes_[self._enlarged(rows, image)] for rows, image in zip(blocks, images, strict=True)]
 
-    def predict_marginals(self, X: Any) -> list[np.ndarray]:
-        """Return p(label of a pixel | x): an array (H, W, labels) for each image."""
+    def predict_marginals(self, X: Any) -> Any:
+        """Return the probability of every label at each pixel.
+
+        Parameters
+        ----------
+        X
+            As in :meth:`predict`.
+
+        Returns
+        -------
+        list of arrays of shape (H, W, labels), or one array for one image
+        """
+        if self._is_one_image(X):
+            return self.predict_marginals([X])[0]
         images = _images(X)
-        found = super().predict_marginals(images)
-        return [self._enlarged(rows, image) for rows, image in zip(found, images, strict=True)]
+        marginals = super().predict_marginals(images)
+        return [self._enlarged(rows, image) for rows, image in zip(marginals, images, strict=True)]
+
+    def _is_one_image(self, X: Any) -> bool:
+        if not isinstance(X, np.ndarray) or X.ndim not in (2, 3) or X.dtype.kind not in "uifb" or not X.size:
+            return False
+        if X.ndim == 2:
+            return True
+        self._check_is_fitted()
+        corner = as_image(X[:1, :1])
+        make = block_features if isinstance(self.features, str) else self.features
+        return X.shape[2] > 1 and np.shape(make(corner, self.block_))[-1] == self.n_features_in_
 
     def score(self, X: Any, y: Any) -> float:
         """Return the accuracy over pixels with a known label."""
         _check_sizes(X, y)
         right = total = 0
-        for found, truth in zip(self.predict(X), check_label_maps(y), strict=True):
+        for predicted, truth in zip(self.predict(X), check_label_maps(y), strict=True):
             known = (truth != self.unknown) & (truth != None)  # noqa: E711 (element by element)
-            right, total = right + int(((found == truth) & known).sum()), total + int(known.sum())
+            right, total = right + int(((predicted == truth) & known).sum()), total + int(known.sum())
         if not total:
             raise ValueError("no known label to compare with")
         return right / total
@@ -273,7 +308,7 @@ random_state, verbose
         """Label the blocks one by one, too, and warn where neighbours do not help."""
         if self.edge_weights == "none":
             return
-        alone = Graph(
+        alone = GraphLabels(
             len(self._labels), inputs.n_features, n_edge_features=self.n_edge_features_, edge_weights="none",
             threads=self.structure_.threads,
         )  # fmt: skip

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from mercer._lazy import on_demand
 
 if TYPE_CHECKING:
+    from mercer.exceptions import ConvergenceWarning
     from mercer.learning.checkpoint import Checkpoint
     from mercer.learning.dominance import DominanceReport, dominance_report
     from mercer.learning.entropy import EntropyPath, entropy_path
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     )
     from mercer.learning.penalties import Penalty
     from mercer.learning.risk import Risk
-    from mercer.learning.solvers import SOLVERS, ConvergenceWarning, Result, Solver, resolve_solver
+    from mercer.learning.solvers import SOLVERS, Result, Solver, resolve_solver
 
 __all__ = [
     "LOSSES",

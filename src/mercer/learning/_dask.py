@@ -26,6 +26,7 @@ import numpy as np
 from mercer._validation import is_dask
 from mercer.data.partitions import Partition
 from mercer.data.store import StoreOnWorkers
+from mercer.exceptions import ClusterError
 from mercer.learning.partitioned import (
     SUMS,
     Place,
@@ -56,10 +57,6 @@ __all__ = ["ClusterError", "OnWorkers", "connect", "lazily", "scores"]
 _RETRIES = 8  # evaluations that failed for want of workers, one after the other, before giving up
 _LOOK = 1.0  # seconds between two looks at who works
 _LOCK = threading.Lock()  # one evaluation at a time in a worker: structures use their buffers again
-
-
-class ClusterError(RuntimeError):
-    """A cluster that cannot be used: no scheduler, no workers, or workers with other versions."""
 
 
 def connect(address: str, timeout: float = 5.0) -> Client:
@@ -341,11 +338,11 @@ class OnWorkers(Place):
         with open(token, "w") as file:
             file.write(self._token)
         try:
-            found = self.client.run(_look, token, on_error="return")
+            answers = self.client.run(_look, token, on_error="return")
         finally:
             os.unlink(token)
         shares = True
-        for address, answer in found.items():
+        for address, answer in answers.items():
             if isinstance(answer, Exception):
                 if address in self._workers():
                     raise ClusterError(f"worker {address} cannot import mercer: {answer!r}")
@@ -512,11 +509,11 @@ class OnWorkers(Place):
                 )
             )  # fmt: skip
         try:
-            found = self.client.gather(futures, direct=answer is None)
+            answers = self.client.gather(futures, direct=answer is None)
         finally:
             for future in futures:
                 future.release()
-        return found if verb not in SUMS else [self._received(one, answer is not None) for one in found]
+        return answers if verb not in SUMS else [self._received(one, answer is not None) for one in answers]
 
     def _send(self, w: np.ndarray | None) -> Any:
         """Weights to where workers read them."""
@@ -576,10 +573,10 @@ def _answers(
 def _as_series(part: Any, model: Any, method: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     import pandas as pd
 
-    found = getattr(model, method)(part, *args, **kwargs)
-    if getattr(found, "ndim", 1) == 2:
-        return pd.DataFrame(found, index=part.index)
-    return pd.Series(found, index=part.index)
+    answered = getattr(model, method)(part, *args, **kwargs)
+    if getattr(answered, "ndim", 1) == 2:
+        return pd.DataFrame(answered, index=part.index)
+    return pd.Series(answered, index=part.index)
 
 
 def lazily(
@@ -610,5 +607,5 @@ def lazily(
 def scores(model: Any, X: Any, y: Any) -> list[tuple[float, float]]:
     """Right answers and things to answer, part by part."""
     once = delayed(model)
-    found = dask.compute(*[delayed(part_score)(once, part) for part in delayed_parts(X, y, None)])
-    return list(found)
+    part_scores = dask.compute(*[delayed(part_score)(once, part) for part in delayed_parts(X, y, None)])
+    return list(part_scores)

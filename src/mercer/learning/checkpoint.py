@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
-from mercer._state.container import ModelFileError, read_file, write_file
+from mercer._state.container import read_file, write_file
 from mercer._state.lock import FileLock
+from mercer.exceptions import ModelFileError
 
 KIND = "checkpoint"
 _MOST = 10.0  # times as long as a write takes is the least time between two
@@ -53,10 +54,10 @@ def arrays_of(X: Any) -> list[np.ndarray]:
 
 def array_of(arrays: dict[str, np.ndarray], name: str, shape: tuple[int, ...]) -> np.ndarray:
     """A copy of one array of a state: finite numbers of this shape."""
-    found = np.array(arrays[name], dtype=float)
-    if found.shape != shape or not np.isfinite(found).all():
-        raise ValueError(f"{name} must be finite numbers of shape {shape}, found shape {found.shape}")
-    return found
+    array = np.array(arrays[name], dtype=float)
+    if array.shape != shape or not np.isfinite(array).all():
+        raise ValueError(f"{name} must be finite numbers of shape {shape}, found shape {array.shape}")
+    return array
 
 
 def generator_to_state(random: np.random.Generator) -> list[Any]:

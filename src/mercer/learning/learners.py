@@ -268,13 +268,13 @@ class Chains:
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Return everything that the next step depends on, for a checkpoint."""
-        found = {f"particles{i}": to_numpy(part) for i, part in enumerate(self.particles)}
-        found["age"] = np.array([self.age, self.keys.used], np.int64)
+        arrays = {f"particles{i}": to_numpy(part) for i, part in enumerate(self.particles)}
+        arrays["age"] = np.array([self.age, self.keys.used], np.int64)
         if self.theta is not None:
-            found["last"] = to_numpy(self.theta)
+            arrays["last"] = to_numpy(self.theta)
         if self.log_weights is not None:
-            found["log_weights"] = self.log_weights
-        return found
+            arrays["log_weights"] = self.log_weights
+        return arrays
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         """Take up what `arrays` gave."""
@@ -348,14 +348,14 @@ def next_beta(log_density: Callable[[float], Any], beta: float, ess: float, gues
     low, high, step = 0.0, 1.0 - beta, min(guess, 0.5 * (1.0 - beta))
     target = -math.log(ess)
     while high > 1.01 * low:
-        found = size(step)
-        if found >= ess:
+        left = size(step)
+        if left >= ess:
             low = step
         else:
             high = step
         # −log ESS grows like the square of a short step: the root of that law, kept inside the bracket.
-        proposal = step * math.sqrt(target / max(-math.log(max(found, 1e-300)), 1e-12))
-        proposal *= 0.999 if found < ess else 1.004
+        proposal = step * math.sqrt(target / max(-math.log(max(left, 1e-300)), 1e-12))
+        proposal *= 0.999 if left < ess else 1.004
         inside = 1.0001 * low < proposal < 0.9999 * high and proposal < 8.0 * step
         step = proposal if inside else math.sqrt(low * high) if low > 0 else 0.3 * high
         if high < 1e-12:
@@ -369,11 +369,11 @@ def _next_of_many(sizes: Callable[[float, list[float]], list[float]], beta: floa
     low, high = 0.0, rest
     tried = [rest, *(min(guess * 3.0 ** (k / 8.0), rest) for k in range(-8, 9))]
     while high > 1.01 * low:
-        found = sizes(beta, tried)
-        if found[0] >= ess and tried[0] == rest:
+        left = sizes(beta, tried)
+        if left[0] >= ess and tried[0] == rest:
             return 1.0
-        low = max([low, *(step for step, size in zip(tried, found, strict=True) if size >= ess)])
-        high = min(high, *(step for step, size in zip(tried, found, strict=True) if size < ess and step > low), high)
+        low = max([low, *(step for step, size in zip(tried, left, strict=True) if size >= ess)])
+        high = min(high, *(step for step, size in zip(tried, left, strict=True) if size < ess and step > low), high)
         if high < 1e-12:
             break
         if low == 0.0:
@@ -432,9 +432,9 @@ def anneal(
         The inverse temperatures after 0.
     """
     if start is None and steps == 1:
-        found = model.anneal(states, end, ess, keys)
-        if found is not None:
-            return found
+        annealed = model.anneal(states, end, ess, keys)
+        if annealed is not None:
+            return annealed
     betas: list[float] = []
     beta, length = 0.0, 0.1
     while beta < 1.0:

@@ -112,10 +112,10 @@ class CostLoss(Loss):
 
     def to_json(self) -> dict[str, Any]:
         """Name, parameters and cost as plain data."""
-        found: dict[str, Any] = {"name": self.name}
+        node: dict[str, Any] = {"name": self.name}
         for name, value in vars(self).items():
-            found[name] = value.to_json() if isinstance(value, Cost) else value
-        return found
+            node[name] = value.to_json() if isinstance(value, Cost) else value
+        return node
 
     def _with(self, cost: Cost) -> Loss:
         bound = copy.copy(self)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mercer._progress import say
-from mercer._state.container import ModelFileError
+from mercer.exceptions import ModelFileError
 from mercer.learning.checkpoint import Checkpoint, array_of
 
 
@@ -119,11 +119,11 @@ class Monitor:
         """The solver's state of an unfinished run, if there is one."""
         if self.checkpoint is None:
             return None
-        found = self.checkpoint.open(fingerprint)
-        if found is None:
+        resumed = self.checkpoint.open(fingerprint)
+        if resumed is None:
             return None
         with self.restoring():
-            state, arrays = found
+            state, arrays = resumed
             self.history = {name: [float(x) for x in values] for name, values in state["history"].items()}
             self._before = float(state["seconds"])
             self._stale = int(state["stale"])

@@ -33,12 +33,13 @@ from mercer._validation import is_dask
 from mercer.data.labels import TagSequences
 from mercer.data.partitions import Partition, Partitions
 from mercer.data.sequences import Rows, Sequences
-from mercer.data.store import Store, StoreError, StoreOnWorkers
+from mercer.data.store import Store, StoreOnWorkers
+from mercer.exceptions import InfeasibleError, PartError, StoreError
 from mercer.learning.checkpoint import fingerprint
 from mercer.learning.losses import AdaptiveHybrid, Loss
 from mercer.learning.monitor import Monitor
 from mercer.learning.penalties import Penalty
-from mercer.learning.risk import InfeasibleError, Risk
+from mercer.learning.risk import Risk
 from mercer.learning.solvers import BCFW, BMRM, LBFGS, OWLQN, Dual, Newton, Result, Solver
 from mercer.learning.solvers.averaged import _MistakeDriven
 from mercer.learning.solvers.sgd import SGD, warm_up
@@ -195,17 +196,6 @@ def ask(risk: Any, number: int, verb: str, arguments: tuple[Any, ...]) -> Any:
         raise PartError(number, f"{error}", "infeasible") from error
     except MemoryError as error:
         raise out_of_memory(number) from error
-
-
-class PartError(ValueError):
-    """Something is wrong with one partition; the message names it."""
-
-    def __init__(self, number: int, what: str, kind: str = "") -> None:
-        super().__init__(f"partition {number}: {what}")
-        self.number, self.what, self.kind = number, what, kind
-
-    def __reduce__(self) -> Any:
-        return PartError, (self.number, self.what, self.kind)
 
 
 def out_of_memory(number: int) -> MemoryError:
@@ -473,12 +463,12 @@ class PartitionedRisk(Risk):
             self.loss = loss
         facts = place.lists("facts", None)
         self.sizes = [count for count, _, _ in facts]
-        found = {width for count, width, _ in facts if count}
-        if len(found) > 1:
-            raise ValueError(f"partitions have different layouts of weights: {sorted(found)}")
-        if not found:
+        layouts = {width for count, width, _ in facts if count}
+        if len(layouts) > 1:
+            raise ValueError(f"partitions have different layouts of weights: {sorted(layouts)}")
+        if not layouts:
             raise ValueError("nothing to learn from: all partitions are empty")
-        (self._n_weights,) = found
+        (self._n_weights,) = layouts
         self.partial = any(partial for _, _, partial in facts)
         self.structure: Any = getattr(shell, "structure_", None)
         if self.structure is None and hasattr(shell, "_structure"):

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array, vstack
 
+from mercer.exceptions import InfeasibleError
 from mercer.learning.losses import AdaptiveHybrid, Log, Loss, PlaneLoss, check_known
 from mercer.structures.base import Structure
 
@@ -240,14 +241,3 @@ def _feasible(values: np.ndarray, batch: slice) -> np.ndarray:
     if not np.isfinite(values).all():
         raise InfeasibleError(batch.start + int(np.flatnonzero(~np.isfinite(values))[0]))
     return values
-
-
-class InfeasibleError(ValueError):
-    """An example whose true output is forbidden, or that has no allowed output at all."""
-
-    def __init__(self, example: int) -> None:
-        super().__init__(
-            f"example {example}: the constraints forbid its labels (or every labelling of it); "
-            "correct the labels or relax the constraints"
-        )
-        self.example = example

@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 
 from mercer._validation import check_count
+from mercer.exceptions import ConvergenceWarning
 from mercer.learning.checkpoint import Checkpoint
 from mercer.learning.checkpoint import fingerprint as fingerprint_of
 from mercer.learning.monitor import Monitor
 from mercer.learning.penalties import Penalty
-from mercer.learning.solvers import ConvergenceWarning, Result, Solver, resolve_solver
+from mercer.learning.solvers import Result, Solver, resolve_solver
 
 
 def _options(method: Solver) -> str:

@@ -5,14 +5,16 @@
 The targets t of machine j are a column of a table; rows with t = 0 do not count. All machines of a block take their
 Newton steps together, so that every pass over X is one matrix product for all of them. Steps come from conjugate
 gradients, in the principal axes of X where these are cheap: there the Hessians are nearly diagonal. A machine leaves
-the block when it has converged.
+the block when it has converged. Sparse rows with the squared hinge are for `mercer._core.joint.newton_machines`, eight
+machines at a time.
 
 The squared hinge is smooth, and ½‖gradient‖² bounds what is left to gain. The hinge is the limit of an augmented
 Lagrangian: with multipliers α in [0, u], u = C ``|t|``, the inner problem is smooth too (the same steps serve both),
 
     max over a in [0, u] of  a (1 − y f) − (a − α)² / 2σ,     at a = clip(α + σ (1 − y f), 0, u).
 
-Used by `mercer.attributes`. `mercer._core.machines.LinearMachine` trains a single classifier.
+Used by `mercer.attributes` and `mercer.multilabel.SeparateSVM`. `mercer._core.machines.LinearMachine` trains a single
+classifier.
 """
 
 from __future__ import annotations
@@ -25,8 +27,9 @@ import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
 
+from mercer import _core
 from mercer._validation import check_choice, check_count, check_positive
-from mercer.learning.solvers import ConvergenceWarning
+from mercer.exceptions import ConvergenceWarning
 
 __all__ = ["LinearMachines", "fit_machines"]
 
@@ -73,6 +76,8 @@ def fit_machines(
     tol: float = 1e-4,
     max_iter: int = 100,
     warn: bool = True,
+    start: tuple[np.ndarray, np.ndarray] | None = None,
+    threads: int = 1,
 ) -> LinearMachines:
     """Train a linear machine for each column of a table of targets.
 
@@ -98,6 +103,10 @@ def fit_machines(
         Most Newton steps.
     warn : bool, default=True
         Whether to warn of machines that did not converge.
+    start : pair of arrays of shapes (n_machines, n_features) and (n_machines,), optional
+        Weights and intercepts to start from. By default 0, and the mean target as intercept.
+    threads : int, default=1
+        For sparse rows with the squared hinge.
 
     Returns
     -------
@@ -124,14 +133,23 @@ def fit_machines(
     n, d = X.shape
     if len(groups) != n:
         raise ValueError(f"X has {n} rows and the targets are for {len(groups)}")
-    rows = _Rows(X, fit_intercept, targets.shape[1])
     m = targets.shape[1]
     out = LinearMachines(np.zeros((m, d)), np.zeros(m), np.zeros(m), np.zeros(m), 0, np.zeros(m, bool))
     step = max(1, _CELLS // max(n, 1))
+    compiled = sp.issparse(X) and loss == "squared-hinge"
+    rows = X if compiled else _Rows(X, fit_intercept, m)
     for at in range(0, m, step):
         part = slice(at, min(at + step, m))
         own = targets[:, part][groups]
-        block = _Block(rows, own if weights is None else own * weights[:, None], C, loss, tol, max_iter)
+        if weights is not None:
+            own = own * weights[:, None]
+        first = None if start is None else (start[0][part], start[1][part])
+        if compiled:
+            _compiled(X, own, C, fit_intercept, tol, max_iter, first, threads, out, part)
+            continue
+        block = _Block(rows, own, C, loss, tol, max_iter)
+        if first is not None:
+            block.W, block.b = rows.rotated(*first)
         block.solve()
         out.coef[part], out.intercept[part] = rows.unrotated(block.W, block.b)
         out.objective[part], out.gap[part], out.converged[part] = block.objective, block.gap, block.converged
@@ -144,6 +162,31 @@ def fit_machines(
             stacklevel=3,
         )
     return out
+
+
+def _compiled(
+    X: Any, targets: np.ndarray, C: float, fit_intercept: bool, tol: float, max_iter: int, start: Any, threads: int,
+    out: LinearMachines, part: slice,
+) -> None:  # fmt: skip
+    """Train the machines of a part over sparse rows. Those of similar size go together, as they take similar steps."""
+    order = np.argsort(np.maximum(targets, 0.0).sum(axis=0), kind="stable")
+    targets = np.ascontiguousarray(targets[:, order])
+    m, d = len(order), X.shape[1]
+    if start is None:
+        coef, size = np.zeros((m, d)), np.abs(targets).sum(axis=0)
+        intercept = targets.sum(axis=0) / np.maximum(size, 1e-300) if fit_intercept else np.zeros(m)
+    else:
+        coef, intercept = (np.ascontiguousarray(values[order], np.float64) for values in start)
+    objective, gap, converged = np.zeros(m), np.zeros(m), np.zeros(m, np.uint8)
+    steps = _core.joint.newton_machines(
+        X.indptr.astype(np.int64, copy=False), X.indices.astype(np.int32, copy=False),
+        X.data.astype(np.float64, copy=False), d, targets, C, fit_intercept, tol, max_iter,
+        coef, intercept, objective, gap, converged, threads,
+    )  # fmt: skip
+    place = part.start + order
+    out.coef[place], out.intercept[place] = coef, intercept
+    out.objective[place], out.gap[place], out.converged[place] = objective, gap, converged > 0
+    out.n_iter = max(out.n_iter, int(steps))
 
 
 class _Rows:
@@ -179,6 +222,12 @@ class _Rows:
         roots = np.sqrt(values[kept])
         self.back = X.T @ (vectors[:, kept] / roots)
         return np.asarray(vectors[:, kept] * roots)
+
+    def rotated(self, coef: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        if self.mean is not None:
+            b = b + coef @ self.mean
+        W = coef.T if self.back is None else self.back.T @ coef.T
+        return np.array(W, np.float64), np.array(b, np.float64)
 
     def unrotated(self, W: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         coef = (W if self.back is None else self.back @ W).T

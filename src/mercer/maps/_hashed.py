@@ -36,12 +36,12 @@ def check_seed(seed: Any) -> int:
 def check_dtype(dtype: Any) -> np.dtype[Any]:
     """float32 or float64."""
     try:
-        found = np.dtype(dtype)
+        kind = np.dtype(dtype)
     except TypeError:
-        found = np.dtype(object)
-    if found not in (np.float32, np.float64):
+        kind = np.dtype(object)
+    if kind not in (np.float32, np.float64):
         raise ValueError(f"dtype must be numpy.float32 or numpy.float64, got {dtype!r}")
-    return found
+    return kind
 
 
 def to_csr(rows: tuple[np.ndarray, np.ndarray, np.ndarray], n_columns: int) -> csr_matrix:
@@ -112,8 +112,8 @@ class HashedMap(Saved, TransformerMixin, Estimator):
         """Return the names of the columns: the likely names joined by "|" if some were kept, else ``hash<bucket>``."""
         names = np.array([f"hash{j}" for j in range(self.n_features_out_)], dtype=object)
         if hasattr(self, "inverse_"):
-            for bucket, found in self.inverse_.by_bucket().items():
-                names[bucket] = "|".join(found)
+            for bucket, shared in self.inverse_.by_bucket().items():
+                names[bucket] = "|".join(shared)
         return names
 
     def _check_parameters(self) -> None:

@@ -141,10 +141,10 @@ class CirculantProjection(Saved, Copies, ClassNamePrefixFeaturesOutMixin, Transf
         return self
 
     def _given(self, blocks: int, length: int) -> np.ndarray:
-        found = np.atleast_2d(np.asarray(self.vector, np.float64))
-        if found.shape != (blocks, length) or not np.isfinite(found).all():
-            raise ValueError(f"vector must hold finite numbers of shape {(blocks, length)}, got shape {found.shape}")
-        return found.copy()
+        rows = np.atleast_2d(np.asarray(self.vector, np.float64))
+        if rows.shape != (blocks, length) or not np.isfinite(rows).all():
+            raise ValueError(f"vector must hold finite numbers of shape {(blocks, length)}, got shape {rows.shape}")
+        return rows.copy()
 
     def _fitted(self, X: Any, y: Any) -> np.ndarray:
         """Least squares: each frequency by itself, r̃ = Σ conj(F x) F y / Σ |F x|²; iterations where outputs are cut."""

@@ -482,11 +482,11 @@ class _Waves:
         dA = G * xp.sin(angles) * -self.scale
         if self.signs is None:
             return X.T @ dA, xp.sum(dA, axis=0)
-        d, back, found = X.shape[1], xp.conj(self._spectrum(X)), []
+        d, back, gradients = X.shape[1], xp.conj(self._spectrum(X)), []
         for b in range(self.theta.shape[0]):
             block = padded_to(xp, dA[:, b * d : (b + 1) * d], d)
-            found.append(self.fft.irfft(xp.sum(back * self.fft.rfft(block, n=d), axis=0), n=d))
-        return xp.stack(found), xp.sum(dA, axis=0)
+            gradients.append(self.fft.irfft(xp.sum(back * self.fft.rfft(block, n=d), axis=0), n=d))
+        return xp.stack(gradients), xp.sum(dA, axis=0)
 
 
 def hinge_gradients(waves: _Waves, W: Any, X: Any, Y: Any, lambda_: float) -> tuple[Any, Any, Any, Any]:

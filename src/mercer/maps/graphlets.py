@@ -254,9 +254,9 @@ class GraphletHasher(HashedMap):
         if self.labels and graphs.node_labels is not None:
             distinct = np.unique(graphs.node_labels)
             known = dict(zip(label_keys(distinct).tolist(), distinct.tolist(), strict=True))
-        found = sorted(_core.graphs.graphlet_forms(**self._arguments(graphs)))
-        names = [graphlet_name(form, known) for form, _, _ in found]
-        yield names, [bucket for _, bucket, _ in found], [max(1, round(weight)) for _, _, weight in found]
+        forms = sorted(_core.graphs.graphlet_forms(**self._arguments(graphs)))
+        names = [graphlet_name(form, known) for form, _, _ in forms]
+        yield names, [bucket for _, bucket, _ in forms], [max(1, round(weight)) for _, _, weight in forms]
 
 
 # ---------------------------------------------------------------------------------------------- canonical forms

@@ -196,16 +196,16 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimato
         """Return the features of all x in X."""
         if not hasattr(self, "draws_"):
             raise NotFittedError("this RandomFeatures is not fitted yet: call fit first")
-        found = np.asarray(self.feature(X, self.draws_))
+        values = np.asarray(self.feature(X, self.draws_))
         rows = X.shape[0] if hasattr(X, "shape") else len(X)
-        if found.shape != (rows, self._n_features_out):
+        if values.shape != (rows, self._n_features_out):
             raise ValueError(
                 f"feature must give a matrix of shape {(rows, self._n_features_out)} (rows of X, draws), "
-                f"got {found.shape}"
+                f"got {values.shape}"
             )
-        if found.dtype.kind not in "fiub" or not np.isfinite(found).all():
+        if values.dtype.kind not in "fiub" or not np.isfinite(values).all():
             raise ValueError("feature must give finite real numbers")
-        return found / np.sqrt(self._n_features_out)
+        return values / np.sqrt(self._n_features_out)
 
 
 class EmpiricalKernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
@@ -283,17 +283,17 @@ class EmpiricalKernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Esti
             raise NotFittedError("this EmpiricalKernelMap is not fitted yet: call fit first")
         X = self._checked(X)
         if callable(self.kernel):
-            found = np.asarray(self.kernel(X, self.anchors_), dtype=np.float64)
+            similarities = np.asarray(self.kernel(X, self.anchors_), dtype=np.float64)
         else:
-            found = pairwise_kernels(X, self.anchors_, metric=self.kernel, **(self.kernel_params or {}))
-        if found.shape != (_length(X), self._n_features_out):
+            similarities = pairwise_kernels(X, self.anchors_, metric=self.kernel, **(self.kernel_params or {}))
+        if similarities.shape != (_length(X), self._n_features_out):
             raise ValueError(
                 f"kernel must give a matrix of shape {(_length(X), self._n_features_out)} (rows of X, anchors), "
-                f"got {found.shape}"
+                f"got {similarities.shape}"
             )
-        if not np.isfinite(found).all():
+        if not np.isfinite(similarities).all():
             raise ValueError("kernel gave NaN or infinite values")
-        return found / np.sqrt(self._n_features_out)
+        return similarities / np.sqrt(self._n_features_out)
 
     def _checked(self, X: Any) -> Any:
         return X if callable(self.kernel) else check_array(check_sparse("X", X), accept_sparse="csr")

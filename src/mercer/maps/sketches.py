@@ -152,12 +152,12 @@ class PolynomialSketch(Saved, Copies, ClassNamePrefixFeaturesOutMixin, Transform
         if sp.issparse(X):
             d = self.n_features_in_
             spread = sp.csr_matrix((weights[:-1], columns[:-1], np.arange(d + 1)), (d, n))
-            found = (X @ spread).toarray()
+            sketched = (X @ spread).toarray()
         else:
-            found = np.empty((len(X), n), X.dtype)
-            core.count_sketch(X, columns[:-1], weights[:-1], found, thread_count(self.n_jobs))
-        found[:, columns[-1]] += weights[-1]
-        return found
+            sketched = np.empty((len(X), n), X.dtype)
+            core.count_sketch(X, columns[:-1], weights[:-1], sketched, thread_count(self.n_jobs))
+        sketched[:, columns[-1]] += weights[-1]
+        return sketched
 
     def _gathered(self, X: Any, p: int) -> Any:
         """The same with the operations that all kinds of arrays have: the t-th member of each column at a time."""
@@ -166,10 +166,10 @@ class PolynomialSketch(Saved, Copies, ClassNamePrefixFeaturesOutMixin, Transform
         members, weights = tables[f"members{p}"], tables[f"weights{p}"]
         one = xp.ones((X.shape[0], 1), dtype=X.dtype, device=array_api_compat.device(X))
         padded = xp.concat([X, one], axis=1)
-        found = xp.take(padded, members[0, :], axis=1) * weights[0, :]
+        gathered = xp.take(padded, members[0, :], axis=1) * weights[0, :]
         for t in range(1, members.shape[0]):
-            found += xp.take(padded, members[t, :], axis=1) * weights[t, :]
-        return found
+            gathered += xp.take(padded, members[t, :], axis=1) * weights[t, :]
+        return gathered
 
     def _numbers(self) -> dict[str, np.ndarray]:
         scale = np.full(self.n_features_in_ + 1, np.sqrt(self.gamma))

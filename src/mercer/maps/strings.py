@@ -177,8 +177,8 @@ class StringHasher(HashedMap):
         buffer = TextBuffer(X)
         if self.kernel == "mismatch":
             if self.alphabet is None:
-                found = _core.text.string_characters(buffer.data, buffer.offsets, buffer.binary)
-                self.alphabet_ = sorted({*found, *getattr(self, "alphabet_", ())})
+                characters = _core.text.string_characters(buffer.data, buffer.offsets, buffer.binary)
+                self.alphabet_ = sorted({*characters, *getattr(self, "alphabet_", ())})
             else:
                 self.alphabet_ = _letters(self.alphabet)
             self._check_size(len(self.alphabet_))

@@ -227,8 +227,10 @@ def _learnt(name: str, values: list[Any], category: bool, most: int, most_words:
         return {"name": name, "kind": "number", "mean": mean, "scale": scale, "missing": 0 < len(known) < len(numbers)}
     some = [_text(value) for value in values[:5000] if not _is_missing(value)]
     if not category and Column.of(name, some).role == "text":
-        found = Counter(word for value in values for word in _words(value))
-        often = sorted((word for word in found if found[word] > 1), key=lambda word: (-found[word], word))
+        word_counts = Counter(word for value in values for word in _words(value))
+        often = sorted(
+            (word for word in word_counts if word_counts[word] > 1), key=lambda word: (-word_counts[word], word)
+        )
         return {"name": name, "kind": "text", "words": sorted(often[:most_words])}
     counts = Counter(_text(value) for value in values if not _is_missing(value))
     ranked = sorted(counts, key=lambda c: (-counts[c], c))
@@ -269,7 +271,7 @@ def _encoded(column: dict[str, Any], values: list[Any]) -> sp.csr_matrix:
         return sp.csr_matrix((np.ones(len(rows)), (rows, columns)), shape=(len(values), len(at)))
     place = {c: i for i, c in enumerate(column["categories"])}
     last = len(place) if column["rest"] else -1
-    found = [-1 if _is_missing(value) else place.get(_text(value), last) for value in values]
-    rows = np.flatnonzero(np.array(found) >= 0)
-    where = (rows, np.array(found, np.int64)[rows])
+    codes = [-1 if _is_missing(value) else place.get(_text(value), last) for value in values]
+    rows = np.flatnonzero(np.array(codes) >= 0)
+    where = (rows, np.array(codes, np.int64)[rows])
     return sp.csr_matrix((np.ones(len(rows)), where), shape=(len(values), _width(column)))

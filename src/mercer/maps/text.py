@@ -201,8 +201,8 @@ class TextHasher(HashedMap):
         else:
             wanted = math.ceil(self.idf_sample * len(buffer))
         sample = buffer[:wanted]
-        found, times = np.unique(self._rows(sample)[1], return_counts=True)
-        self.document_frequency_[found] += times
+        buckets, times = np.unique(self._rows(sample)[1], return_counts=True)
+        self.document_frequency_[buckets] += times
         self.n_documents_ += len(sample)
 
     # ------------------------------------------------------------------------------------------------ transforming

@@ -87,6 +87,9 @@ class HMMClassifier(ClassifierMixin, Saved, Estimator):
         labels = np.asarray(y)
         if labels.ndim != 1 or len(labels) != len(X):
             raise ValueError(f"y must hold one label for each of the {len(X)} sequences, got shape {labels.shape}")
+        missing = [i for i, label in enumerate(labels.tolist()) if label is None or label != label]
+        if missing:
+            raise ValueError(f"y must hold a label for each sequence, but that of sequence {missing[0]} is missing")
         weights = check_weights(sample_weight, len(X))
         counted = np.ones(len(X)) if weights is None else weights
         self.classes_ = np.unique(labels[counted > 0])

@@ -64,10 +64,10 @@ class Multinomial(Saved):
         """log p(x_t | state), for all positions and states; without the multinomial coefficient."""
         impossible = self.probabilities == 0
         logs = np.log(np.where(impossible, 1.0, self.probabilities))
-        found = np.ascontiguousarray(np.asarray(matrix @ logs.T, dtype=float))
+        log_p = np.ascontiguousarray(np.asarray(matrix @ logs.T, dtype=float))
         if impossible.any():
-            found[np.asarray(matrix @ impossible.T.astype(float)) > 0] = -np.inf
-        return found
+            log_p[np.asarray(matrix @ impossible.T.astype(float)) > 0] = -np.inf
+        return log_p
 
     def gradients(self, matrix: Any, responsibilities: np.ndarray, offsets: np.ndarray) -> np.ndarray:
         """Gradients of log p in the logits of the probabilities, one row a sequence."""

@@ -26,7 +26,7 @@ from mercer._validation import check_choice, check_count, check_positive, thread
 from mercer.data.features import FeatureIndex, as_sequences
 from mercer.data.labels import LabelIndex, TagSequences
 from mercer.data.sequences import Sequences
-from mercer.learning.solvers import ConvergenceWarning
+from mercer.exceptions import ConvergenceWarning
 from mercer.markov.emissions import COVARIANCES, Mixture, Multinomial
 from mercer.markov.symbols import IntegerSequences
 from mercer.structures.chain import Chain, ChainScores
@@ -268,8 +268,8 @@ class HiddenMarkovModel(Saved, Estimator):
             raise ValueError(f"means must be of shape ({S}, d) or ({S}, M, d), got {m.shape}")
         c = None if covariances is None else np.asarray(covariances, dtype=float)
         if c is None or c.shape not in (m.shape, (*m.shape, m.shape[-1])):
-            found = None if c is None else c.shape
-            raise ValueError(f"covariances must be of shape {m.shape} or {(*m.shape, m.shape[-1])}, got {found}")
+            shape = None if c is None else c.shape
+            raise ValueError(f"covariances must be of shape {m.shape} or {(*m.shape, m.shape[-1])}, got {shape}")
         if not np.isfinite(m).all() or not np.isfinite(c).all():
             raise ValueError("means and covariances must be finite")
         if m.ndim == 3 and weights is None:
@@ -369,8 +369,8 @@ class HiddenMarkovModel(Saved, Estimator):
         discrete = IntegerSequences.read(X, self.emission)
         reader = HiddenMarkovModel(emission=self.emission)
         reader.symbols_ = discrete.symbols() if discrete is not None and discrete.is_symbols else None
-        found = reader._read(X, discrete, FeatureIndex())
-        return Sequences(found.rows, found.offsets), (found.index, reader.symbols_)
+        sequences = reader._read(X, discrete, FeatureIndex())
+        return Sequences(sequences.rows, sequences.offsets), (sequences.index, reader.symbols_)
 
     def _position_weights(self, X: Sequences) -> np.ndarray | None:
         """The weight of the sequence of each position, while a weighted fit runs."""
@@ -566,14 +566,14 @@ class HiddenMarkovModel(Saved, Estimator):
                 np.zeros(n),
                 offsets,
             )
-            found = self._chain().marginals(theta).nodes.copy()
-            found = (1.0 - SOFTNESS) * found + SOFTNESS * random.dirichlet(np.ones(n), size=X.n_positions)
+            nodes = self._chain().marginals(theta).nodes.copy()
+            nodes = (1.0 - SOFTNESS) * nodes + SOFTNESS * random.dirichlet(np.ones(n), size=X.n_positions)
         else:
             clusters = self._emission.start(matrix, offsets, n, turn, random)
             if clusters is None:
                 clusters = random.dirichlet(np.ones(n), size=X.n_positions)
-            found = clusters[:, random.permutation(n)]
-        self._maximize_pairs(X, matrix, found, random)
+            nodes = clusters[:, random.permutation(n)]
+        self._maximize_pairs(X, matrix, nodes, random)
         self.start_, self.transitions_ = self._given.start.copy(), self._given.transitions.copy()
 
     def _begin_with_labels(
@@ -588,10 +588,10 @@ class HiddenMarkovModel(Saved, Estimator):
         responsibilities = np.zeros((X.n_positions, len(self._labels)))
         known = tags.labels >= 0
         responsibilities[known, tags.labels[known]] = 1.0
-        found = self._emission.start(matrix, offsets, len(missing), turn, random)
-        if found is None:
-            found = random.dirichlet(np.ones(len(missing)), size=X.n_positions)
-        responsibilities[np.ix_(~known, missing)] = found[~known]
+        drawn = self._emission.start(matrix, offsets, len(missing), turn, random)
+        if drawn is None:
+            drawn = random.dirichlet(np.ones(len(missing)), size=X.n_positions)
+        responsibilities[np.ix_(~known, missing)] = drawn[~known]
         self._maximize_pairs(X, matrix, responsibilities, random)
 
     def _parameters(self) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]:

@@ -30,12 +30,12 @@ def mean_iou(truth: Sequence[Any], predicted: Sequence[Any], label: Any = None) 
     >>> mean_iou([np.array([[0, 1, 1, 0]])], [np.array([[0, 1, 0, 0]])], label=1)
     0.5
     """
-    true, found = check_label_maps(truth), check_label_maps(predicted)
-    if len(true) != len(found) or any(a.shape != b.shape for a, b in zip(true, found, strict=True)):
+    true, predicted_maps = check_label_maps(truth), check_label_maps(predicted)
+    if len(true) != len(predicted_maps) or any(a.shape != b.shape for a, b in zip(true, predicted_maps, strict=True)):
         raise ValueError("truth and predicted must hold maps of the same shapes")
     if not true:
         raise ValueError("there are no label maps to compare")
-    a, b = np.concatenate([x.ravel() for x in true]), np.concatenate([x.ravel() for x in found])
+    a, b = np.concatenate([x.ravel() for x in true]), np.concatenate([x.ravel() for x in predicted_maps])
     labels = np.unique(np.concatenate([a, b])) if label is None else [label]
     shares = []
     for one in labels:

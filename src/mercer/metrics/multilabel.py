@@ -206,9 +206,9 @@ def propensity_scored_precision_at_k(y_true: Any, y_score: Any, propensities: An
         raise ValueError(f"propensities must hold a number above 0 and at most 1 for each of the {S.shape[1]} labels")
     weighted = sp.csr_matrix(Y.multiply(1.0 / p))
     k = check_count("k", k)
-    found = _picked(weighted, _best(S, k)).sum()
+    gained = _picked(weighted, _best(S, k)).sum()
     ideal = _picked(weighted, _best(weighted.toarray(), k)).sum()
-    return float(found / ideal)
+    return float(gained / ideal)
 
 
 def multilabel_scores(y_true: Any, y_pred: Any, y_score: Any = None) -> MultilabelScores:

@@ -201,14 +201,14 @@ def segment_f1(y_true: Sequence[Any], y_pred: Sequence[Any], *, labelled: bool =
         raise ValueError(f"y_true has {len(y_true)} sequences, but y_pred has {len(y_pred)}")
     support = predicted = correct = 0
     for number, (true, guess) in enumerate(zip(y_true, y_pred, strict=True), 1):
-        wanted, found = (
+        wanted, predicted_segments = (
             _segments(f"{name}, sequence {number}", y, labelled) for name, y in (("y_true", true), ("y_pred", guess))
         )
-        if max((s[1] for s in wanted), default=0) != max((s[1] for s in found), default=0):
+        if max((s[1] for s in wanted), default=0) != max((s[1] for s in predicted_segments), default=0):
             raise ValueError(f"sequence {number} ends at another position in y_true than in y_pred")
         support += len(wanted)
-        predicted += len(found)
-        correct += len(wanted & found)
+        predicted += len(predicted_segments)
+        correct += len(wanted & predicted_segments)
     return SpanScore.from_counts(support, predicted, correct)
 
 
@@ -245,11 +245,11 @@ def segment_confusion(
         raise ValueError(f"y_true has {len(y_true)} sequences, but y_pred has {len(y_pred)}")
     shares: list[tuple[Any, Counter[Any], int]] = []
     for number, (true, guess) in enumerate(zip(y_true, y_pred, strict=True), 1):
-        wanted, found = (
+        wanted, predicted_segments = (
             sorted(_segments(f"{name}, sequence {number}", y, True), key=lambda segment: segment[0])
             for name, y in (("y_true", true), ("y_pred", guess))
         )
-        predicted = [label for a, b, label in found for _ in range(b - a)]
+        predicted = [label for a, b, label in predicted_segments for _ in range(b - a)]
         if len(predicted) != max((b for _, b, _ in wanted), default=0):
             raise ValueError(f"sequence {number} ends at another position in y_true than in y_pred")
         shares += [(label, Counter(predicted[a:b]), b - a) for a, b, label in wanted]

@@ -95,23 +95,23 @@ def spans(labels: Sequence[str]) -> list[Span]:
     >>> spans(["B-NP", "I-NP", "O", "B-VP", "B-NP"])
     [(0, 2, 'NP'), (3, 4, 'VP'), (4, 5, 'NP')]
     """
-    found: list[Span] = []
+    segments: list[Span] = []
     start, open_type = 0, ""
     is_open = False
     for t, label in enumerate(labels):
         prefix, kind = _split(label)
         begins = prefix != "O" and (not is_open or prefix in _ALWAYS_OPEN or kind != open_type)
         if is_open and (begins or prefix == "O"):
-            found.append((start, t, open_type))
+            segments.append((start, t, open_type))
             is_open = False
         if begins:
             start, open_type, is_open = t, kind, True
         if is_open and prefix in _ALWAYS_CLOSE:
-            found.append((start, t + 1, open_type))
+            segments.append((start, t + 1, open_type))
             is_open = False
     if is_open:
-        found.append((start, len(labels), open_type))
-    return found
+        segments.append((start, len(labels), open_type))
+    return segments
 
 
 def is_span_labelling(labels: Iterable[Any]) -> bool:

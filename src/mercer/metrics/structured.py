@@ -107,9 +107,9 @@ def bracket_f1(y_true: Sequence[Any], y_pred: Sequence[Any], *, preterminals: bo
     correct = predicted = true = 0
     for one, other in zip(y_true, y_pred, strict=True):
         wanted = Counter(one.spans(preterminals=preterminals))
-        found = Counter(() if other is None else other.spans(preterminals=preterminals))
-        correct += (wanted & found).total()
-        predicted += found.total()
+        brackets = Counter(() if other is None else other.spans(preterminals=preterminals))
+        correct += (wanted & brackets).total()
+        predicted += brackets.total()
         true += wanted.total()
     return SpanScore.from_counts(support=true, predicted=predicted, correct=correct)
 

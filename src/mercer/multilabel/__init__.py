@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from mercer.multilabel.joint import JointSVM
     from mercer.multilabel.neighbors import NeighborLabels
     from mercer.multilabel.online import OnlineJointSVM
+    from mercer.multilabel.separate import SeparateSVM
     from mercer.multilabel.views import KernelHomogeneityAnalysis
 
 __all__ = [
@@ -31,5 +32,6 @@ __all__ = [
     "OnlineJointSVM",
     "OutputKernel",
     "PolynomialOutput",
+    "SeparateSVM",
 ]
 __getattr__, __dir__ = on_demand(__name__)

@@ -166,10 +166,10 @@ class CompressedLabels(LabelSetClassifier, Saved, Estimator):
         """Scores of labels: the coefficients of their hashed columns."""
         if self.solver == "omp":
             most = min(self.n_labels_, codes.shape[1])
-            found = sparse_codes(codes, self._dictionary, "omp", n_nonzero=most, positive=True, n_jobs=self.n_jobs)
+            sparse = sparse_codes(codes, self._dictionary, "omp", n_nonzero=most, positive=True, n_jobs=self.n_jobs)
         else:
-            found = sparse_codes(codes, self._dictionary, "lasso", alpha=0.05, positive=True, n_jobs=self.n_jobs)
-        return found.codes.toarray()
+            sparse = sparse_codes(codes, self._dictionary, "lasso", alpha=0.05, positive=True, n_jobs=self.n_jobs)
+        return sparse.codes.toarray()
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Return the score of each label: its coefficient in the recovery of the code, 0 for most.

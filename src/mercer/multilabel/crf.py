@@ -23,9 +23,9 @@ from mercer._estimator import Estimator
 from mercer._explain import Terms
 from mercer._state.saved import Choice, Fields, Flag, Floats, History, LabelValues, Saved
 from mercer._validation import check_choice, check_count, check_positive, check_sparse, thread_count, used_examples
+from mercer.exceptions import ConvergenceWarning
 from mercer.learning.learners import EnergyModel, Keys, Learner, Path, resolve_learner
 from mercer.learning.monitor import Monitor
-from mercer.learning.solvers import ConvergenceWarning
 from mercer.learning.solvers.sampled import ascend
 from mercer.multilabel._decisions import MEASURES
 from mercer.multilabel._labels import FORMS, encode, fit_labels
@@ -488,7 +488,7 @@ def _climb(
         monitor.record(lambda: best[0], objective=objective(w)[0])
 
     try:
-        found = minimize(objective, w, jac=True, method="L-BFGS-B", callback=record, options={"maxiter": max_iter})
+        solved = minimize(objective, w, jac=True, method="L-BFGS-B", callback=record, options={"maxiter": max_iter})
     except KeyboardInterrupt:
         return best[0], True
-    return found.x if max_iter else w, False
+    return solved.x if max_iter else w, False

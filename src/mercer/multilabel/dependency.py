@@ -129,8 +129,8 @@ class DependencyModel(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
             raise ValueError("all columns are outcomes: there is no feature to depend on")
         for j in self.outcome_places_:
             if len(analysis.categories_[j]) != 2:
-                found = len(analysis.categories_[j])
-                raise ValueError(f"the outcome {analysis.columns_[j]!r} must have two categories, found {found}")
+                n_categories = len(analysis.categories_[j])
+                raise ValueError(f"the outcome {analysis.columns_[j]!r} must have two categories, found {n_categories}")
         self.analysis_ = analysis
         codes = analysis._encoded(X)
         self.weights_ = [self._weights_of(int(j)) for j in self.outcome_places_]

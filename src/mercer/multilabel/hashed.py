@@ -43,9 +43,9 @@ class HashedLabelSets(LabelSetClassifier, Saved, Estimator):
     ----------
     n_bits : int, default=22
         The table has 2^n_bits weights.
-    n_epochs : int, default=3
+    max_iter : int, default=3
         Passes over the examples.
-    rate : float, default=0.5
+    learning_rate : float, default=0.5
         Size of the steps.
     hasher : TextHasher, optional
         Features of documents; by default words in lower case.
@@ -65,13 +65,15 @@ class HashedLabelSets(LabelSetClassifier, Saved, Estimator):
     threshold_ : float
     n_examples_ : int
         Examples learned, over all passes.
+    n_iter_ : int
+        Passes.
 
     Examples
     --------
     >>> from mercer.multilabel import HashedLabelSets
     >>> texts = ["blue sky over the sea", "the sea at night", "a clear sky", "rain in town"] * 10
     >>> labels = [["sea", "sky"], ["sea"], ["sky"], []] * 10
-    >>> HashedLabelSets(n_bits=16, n_epochs=5).fit(texts, labels).predict(["sky and sea", "rain in town"])
+    >>> HashedLabelSets(n_bits=16, max_iter=5).fit(texts, labels).predict(["sky and sea", "rain in town"])
     [['sea', 'sky'], []]
 
     References
@@ -90,16 +92,18 @@ class HashedLabelSets(LabelSetClassifier, Saved, Estimator):
         squares_=Floats("weights_", low=0.0, single=True),
         threshold_=Number(0.0, 1.0),
         n_examples_=Count(0),
+        n_iter_=Count(),
     )
+    version = 2  # n_epochs and rate are max_iter and learning_rate
 
     input_: str
 
     def __init__(
         self,
         n_bits: int = 22,
-        n_epochs: int = 3,
+        max_iter: int = 3,
         *,
-        rate: float = 0.5,
+        learning_rate: float = 0.5,
         hasher: Any = None,
         threshold: Any = "auto",
         random_state: Any = None,
@@ -107,8 +111,8 @@ class HashedLabelSets(LabelSetClassifier, Saved, Estimator):
         verbose: int = 0,
     ) -> None:
         self.n_bits = n_bits
-        self.n_epochs = n_epochs
-        self.rate = rate
+        self.max_iter = max_iter
+        self.learning_rate = learning_rate
         self.hasher = hasher
         self.threshold = threshold
         self.random_state = random_state
@@ -138,13 +142,13 @@ class HashedLabelSets(LabelSetClassifier, Saved, Estimator):
         random = check_random_state(self.random_state)
         self._start()
         order = None
-        for epoch in range(self.n_epochs):
+        for epoch in range(self.max_iter):
             order = visits(weights, labels.shape[0], random, order)
             random.shuffle(order)
             for at in range(0, len(order), _BLOCK):
                 rows = order[at : at + _BLOCK]
                 block = inputs.examples(rows if used is None else used[rows])
-                self._learn(block, labels[rows], epoch == self.n_epochs - 1)
+                self._learn(block, labels[rows], epoch == self.max_iter - 1)
         self._choose()
         return self
 
@@ -174,9 +178,9 @@ class HashedLabelSets(LabelSetClassifier, Saved, Estimator):
         self.classes_, self.label_form_ = np.zeros(0, dtype=object), "sets"
         self._start()
         self._numbers: dict[str, int] = {}
-        for epoch in range(self.n_epochs):
+        for epoch in range(self.max_iter):
             for block in self._file_blocks(path, limit, format):
-                self._learn(block, self._sets_of(block, label_separator, grow=True), epoch == self.n_epochs - 1)
+                self._learn(block, self._sets_of(block, label_separator, grow=True), epoch == self.max_iter - 1)
         if not self.n_examples_:
             raise ValueError(f"{path}: the file has no examples")
         self.classes_ = np.array(list(self._numbers)) if self._numbers else np.zeros(0, dtype="U1")
@@ -188,8 +192,8 @@ class HashedLabelSets(LabelSetClassifier, Saved, Estimator):
     def _check_parameters(self) -> None:
         if check_count("n_bits", self.n_bits, 5) > 32:
             raise ValueError(f"n_bits must be at most 32, got {self.n_bits}")
-        check_count("n_epochs", self.n_epochs)
-        check_positive("rate", self.rate)
+        check_count("max_iter", self.max_iter)
+        check_positive("learning_rate", self.learning_rate)
         thread_count(self.n_jobs)
         if isinstance(self.threshold, str):
             check_choice("threshold", self.threshold, ("auto",))
@@ -199,7 +203,7 @@ class HashedLabelSets(LabelSetClassifier, Saved, Estimator):
     def _start(self) -> None:
         self.weights_ = np.zeros(1 << self.n_bits, np.float32)
         self.squares_ = np.zeros(1 << self.n_bits, np.float32)
-        self.n_examples_ = 0
+        self.n_examples_, self.n_iter_ = 0, self.max_iter
         self._counts = np.zeros((2, _BINS))
         self._true = 0.0
 
@@ -250,17 +254,17 @@ class HashedLabelSets(LabelSetClassifier, Saved, Estimator):
         starts, flat = labels.indptr.astype(np.int64), labels.indices.astype(np.int32)
         if last and self.threshold == "auto":
             self._judge(block, labels, T)
-        _core.joint.learn_label_sets(block, starts, flat, self.weights_, self.squares_, T, DEPTH, self.rate)
+        _core.joint.learn_label_sets(block, starts, flat, self.weights_, self.squares_, T, DEPTH, self.learning_rate)
         self.n_examples_ += len(block)
 
     def _judge(self, block: Any, labels: sp.csr_matrix, T: int) -> None:
         """Count what thresholds would give and get right, for the first examples of a block."""
         n = min(_JUDGED, len(block))
-        starts, found, p = _core.joint.likely_labels(block, self.weights_, T, DEPTH, 0.02, 1000, 1)
+        starts, likely, p = _core.joint.likely_labels(block, self.weights_, T, DEPTH, 0.02, 1000, 1)
         end = int(starts[n])
         cell = np.minimum((p[:end] * _BINS).astype(np.int64), _BINS - 1)
         rows = np.repeat(np.arange(n), np.diff(starts[: n + 1]))
-        right = np.asarray(labels[rows, found[:end]]).ravel() > 0 if end else np.zeros(0, bool)
+        right = np.asarray(labels[rows, likely[:end]]).ravel() > 0 if end else np.zeros(0, bool)
         self._counts[0] += np.bincount(cell, minlength=_BINS)
         self._counts[1] += np.bincount(cell[right], minlength=_BINS)
         self._true += float(labels[:n].sum())
@@ -346,13 +350,13 @@ class HashedLabelSets(LabelSetClassifier, Saved, Estimator):
 
     def _given(self, blocks: Iterable[Any], n_labels: int | None) -> Any:
         if n_labels is None:
-            found = self._likely(blocks, self.threshold_, 1 << 20)
+            likely = self._likely(blocks, self.threshold_, 1 << 20)
         else:
             if check_count("n_labels", n_labels) > len(self.classes_):
                 raise ValueError(f"n_labels is {n_labels}, but there are {len(self.classes_)} labels")
-            found = self._likely(blocks, 0.0, n_labels)
-        found.data[:] = 1.0
-        return give(found, self.classes_, self.label_form_)
+            likely = self._likely(blocks, 0.0, n_labels)
+        likely.data[:] = 1.0
+        return give(likely, self.classes_, self.label_form_)
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return the probability of every label: for few labels, as it looks at all of them.
@@ -381,11 +385,11 @@ class HashedLabelSets(LabelSetClassifier, Saved, Estimator):
         score : float
         """
         check_is_fitted(self, "weights_")
-        found = self._likely(self._blocks(X), self.threshold_, 1 << 20)
+        likely = self._likely(self._blocks(X), self.threshold_, 1 << 20)
         known = encode(self, Y)
-        if known.shape[0] != found.shape[0]:
-            raise ValueError(f"X has {found.shape[0]} rows and Y {known.shape[0]}: they must be of one length")
-        return MEASURES["micro-f1"](known.toarray() > 0, found.toarray() > 0)
+        if known.shape[0] != likely.shape[0]:
+            raise ValueError(f"X has {likely.shape[0]} rows and Y {known.shape[0]}: they must be of one length")
+        return MEASURES["micro-f1"](known.toarray() > 0, likely.toarray() > 0)
 
     def _check_state(self) -> None:
         self._check_parameters()

@@ -206,7 +206,7 @@ class HomogeneityAnalysis(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMix
             part /= present[at : at + _ROWS, None]
         return scores
 
-    def biplot(self, components: tuple[int, int] = (0, 1), *, rows: bool = True, ax: Any = None) -> Any:
+    def plot(self, components: tuple[int, int] = (0, 1), *, rows: bool = True, ax: Any = None) -> Any:
         """Draw rows as points and categories as names, on two components.
 
         Parameters

@@ -139,11 +139,11 @@ class NeighborLabels(LabelSetClassifier, Saved, Estimator):
                 order = np.argsort(np.take_along_axis(D, nearest, axis=1), axis=1, kind="stable")
                 nearest = np.take_along_axis(nearest, order, axis=1)
             m = len(D)
-            for found, k in zip(parts, sizes, strict=True):
+            for blocks_of_k, k in zip(parts, sizes, strict=True):
                 ends = np.arange(0, m * k + 1, k)
                 mix = sp.csr_matrix((np.full(m * k, 1.0 / k), nearest[:, :k].ravel(), ends), shape=(m, n))
-                found.append((mix @ self.labels_).toarray())
-        return [np.vstack(found) for found in parts]
+                blocks_of_k.append((mix @ self.labels_).toarray())
+        return [np.vstack(blocks_of_k) for blocks_of_k in parts]
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Return for each label the share of the neighbours that have it.

@@ -41,10 +41,10 @@ from mercer._state.saved import (
     Saved,
 )
 from mercer._validation import check_choice, check_count, check_positive, thread_count, used_examples
+from mercer.exceptions import ConvergenceWarning
 from mercer.kernel_methods._base import KernelMethod, one_object
 from mercer.kernel_methods._collections import count, taken
 from mercer.kernels import Gaussian, Kernel
-from mercer.learning.solvers import ConvergenceWarning
 from mercer.multilabel._decisions import Decisions, check_threshold
 from mercer.multilabel._labels import FORMS, fit_labels
 from mercer.multilabel._meka import BlockKernel

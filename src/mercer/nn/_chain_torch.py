@@ -103,8 +103,8 @@ def k_best(emissions: Tensor, shared: Shared, lengths: Tensor, k: int) -> tuple[
         best = torch.where(inside, stepped, best)
         back.append(torch.where(inside, place.transpose(1, 2), own))
     scores, at = _top((best + end[None, :, None]).flatten(1), k, 1)
-    found = at[:, :, None] // k
-    labels = [found[:, :, 0]]
+    cells = at[:, :, None] // k
+    labels = [cells[:, :, 0]]
     for place in reversed(back):
         at = place.flatten(1).gather(1, at)
         labels.append(at // k)

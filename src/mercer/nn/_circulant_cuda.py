@@ -118,8 +118,8 @@ def fused(x: Tensor, r: Tensor, bias: Tensor | None, signs: Tensor | None, out: 
     if plan_of(x, r) is None:
         return None
     try:
-        found: Tensor = FusedCirculant.apply(x.reshape(-1, x.shape[-1]), r, bias, signs, out)
+        outputs: Tensor = FusedCirculant.apply(x.reshape(-1, x.shape[-1]), r, bias, signs, out)
     except KernelError as error:
         say_once(f"a kernel of mercer.nn cannot be used ({str(error)[:200]}): transforms of torch are used")
         return None
-    return found.view(*x.shape[:-1], out)
+    return outputs.view(*x.shape[:-1], out)

@@ -82,10 +82,10 @@ def as_batch(emissions: Any, lengths: Any, mask: Any, n_labels: int, weight: Ten
         return emissions, _full(batch, time, emissions.device)
     if isinstance(lengths, Tensor) and lengths.is_floating_point():
         raise ValueError(f"lengths must be integers, got {lengths.dtype}")
-    found = torch.as_tensor(lengths, dtype=torch.int64)
-    if found.shape != (batch,):
-        raise ValueError(f"lengths must be one number a sequence, ({batch},), got {tuple(found.shape)}")
-    return emissions, torch.ops.mercer.checked_lengths(found, time, check).to(emissions.device)
+    sizes = torch.as_tensor(lengths, dtype=torch.int64)
+    if sizes.shape != (batch,):
+        raise ValueError(f"lengths must be one number a sequence, ({batch},), got {tuple(sizes.shape)}")
+    return emissions, torch.ops.mercer.checked_lengths(sizes, time, check).to(emissions.device)
 
 
 @functools.lru_cache(maxsize=64)
@@ -126,13 +126,13 @@ def as_numbers(given: Any, emissions: Tensor, name: str) -> Tensor:
 def _padded(tags: Sequence[Any], batch: int, time: int) -> Tensor:
     if len(tags) != batch:
         raise ValueError(f"tags are {len(tags)} sequences, emissions {batch}")
-    found = torch.full((batch, time), UNKNOWN, dtype=torch.int64)
+    padded = torch.full((batch, time), UNKNOWN, dtype=torch.int64)
     for i, row in enumerate(tags):
         if len(row) > time:
             raise ValueError(f"the tags of sequence {i} are {len(row)}, its emissions {time}")
         known = [UNKNOWN if tag is None else int(tag) for tag in row]
-        found[i, : len(known)] = torch.tensor(known, dtype=torch.int64)
-    return found
+        padded[i, : len(known)] = torch.tensor(known, dtype=torch.int64)
+    return padded
 
 
 def restricted(emissions: Tensor, tags: Tensor | None, lengths: Tensor) -> Tensor:

@@ -34,13 +34,13 @@ def label_names(n_labels: Any) -> tuple[int, tuple[Any, ...] | None]:
 
 def layer_loss(loss: str | Loss) -> Loss:
     """The loss of a name, or the one given; only those that the layers know."""
-    found = resolve_loss(loss)
-    if found.name not in LOSSES:
+    resolved = resolve_loss(loss)
+    if resolved.name not in LOSSES:
         known = ", ".join(map(repr, LOSSES))
-        raise ValueError(f"loss must be one of {known} here, got {found.name!r}; StructuredLoss takes all of them")
-    if isinstance(found, Hybrid) and found.margin != "unit":
+        raise ValueError(f"loss must be one of {known} here, got {resolved.name!r}; StructuredLoss takes all of them")
+    if isinstance(resolved, Hybrid) and resolved.margin != "unit":
         raise ValueError("the hybrid loss of a layer has margin='unit'; StructuredLoss takes the other")
-    return found
+    return resolved
 
 
 def forbidden_masks(
@@ -69,12 +69,12 @@ def cost_matrix(loss: Loss, cost: Any, n_labels: int, names: tuple[Any, ...] | N
     if loss.name not in ("hinge", "squared-hinge", "softmax-margin"):
         return None
     given: Cost = getattr(loss, "cost", None) or (Hamming() if cost is None else resolve_cost(cost))
-    found = (
+    resolved = (
         given.bind(names or range(n_labels)) if not isinstance(given, Hamming) or given.weights is not None else given
     )
-    matrix = found.matrix_of(n_labels) if found.decomposes else None
-    if matrix is None and found.decomposes:
-        matrix = found.table(np.arange(n_labels), n_labels)
+    matrix = resolved.matrix_of(n_labels) if resolved.decomposes else None
+    if matrix is None and resolved.decomposes:
+        matrix = resolved.table(np.arange(n_labels), n_labels)
     if matrix is None:
         raise ValueError("the cost of a layer must be a sum over positions; StructuredLoss takes others")
     return np.asarray(matrix, dtype=np.float64)

@@ -117,9 +117,9 @@ class CirculantLinear(nn.Module):
         if x.device.type == "cuda" and x.numel():
             from mercer.nn._circulant_cuda import fused
 
-            found = fused(z, self.weight, self.bias, self.signs, self.out_features)
-            if found is not None:
-                return found.to(kind)
+            fused_outputs = fused(z, self.weight, self.bias, self.signs, self.out_features)
+            if fused_outputs is not None:
+                return fused_outputs.to(kind)
         if self.signs is not None:
             z = z * self.signs
         if x.numel() == 0:  # some FFT libraries refuse empty batches

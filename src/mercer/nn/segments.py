@@ -114,13 +114,13 @@ class SemiMarkovCRF(StructuredLayer):
     def segments(self, tags: Tensor, lengths: Any = None) -> list[list[tuple[int, int, Any]]]:
         """Return a tensor of segments as lists of (start, stop, label), labels by name where the layer has names."""
         sizes = [tags.shape[1]] * len(tags) if lengths is None else [int(n) for n in lengths]
-        found = []
+        segments = []
         for row, size in zip(tags.tolist(), sizes, strict=True):
             starts = [t for t in range(size) if row[t] >= 0]
             stops = [*starts[1:], size]
             names = [row[t] if self.labels is None else self.labels[row[t]] for t in starts]
-            found.append(list(zip(starts, stops, names, strict=True)))
-        return found
+            segments.append(list(zip(starts, stops, names, strict=True)))
+        return segments
 
     def _labels_at(self, y: Tensor) -> Tensor:
         at = torch.arange(y.shape[1], device=y.device).expand_as(y)

@@ -39,10 +39,10 @@ class _Value(torch.autograd.Function):
         values, mu = layer.loss.value_and_gradient(layer.structure, given, y)
         made = []
         for name, x in zip(names or (_PLAIN,), tensors, strict=True):
-            found = np.asarray(getattr(mu, _GRADIENTS.get(name, name)))
-            while found.ndim > x.dim():  # scores that the examples share
-                found = found.sum(axis=0)
-            made.append(torch.from_numpy(np.array(found)).to(x.dtype).reshape(x.shape))
+            gradient = np.asarray(getattr(mu, _GRADIENTS.get(name, name)))
+            while gradient.ndim > x.dim():  # scores that the examples share
+                gradient = gradient.sum(axis=0)
+            made.append(torch.from_numpy(np.array(gradient)).to(x.dtype).reshape(x.shape))
         ctx.save_for_backward(*made)
         return torch.tensor(float(np.sum(values)), dtype=torch.float64)
 
@@ -59,7 +59,7 @@ class StructuredLoss(nn.Module):
     Parameters
     ----------
     structure : Structure
-        For example :class:`mercer.structures.Chain`, ``Segments``, ``Labels``, ``Graph`` or ``LabelSets``.
+        For example :class:`mercer.structures.Chain`, ``Segments``, ``Labels``, ``GraphLabels`` or ``LabelSets``.
     loss : str or Loss, default="log"
         Every loss of :mod:`mercer.learning`.
     cost : optional

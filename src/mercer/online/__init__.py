@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 from mercer._lazy import on_demand
 
 if TYPE_CHECKING:
+    from mercer.exceptions import ColumnGuessWarning
     from mercer.online.classifier import HashedClassifier
-    from mercer.online.files import ColumnGuessWarning
     from mercer.online.regressor import HashedRegressor
 
 __all__ = ["ColumnGuessWarning", "HashedClassifier", "HashedRegressor"]

@@ -18,7 +18,7 @@ from mercer.data.readers import roles as _roles
 from mercer.data.readers.roles import LABEL_NAMES, MOST_CLASSES, Column, Table, guess_label
 from mercer.data.readers.sniff import FORMATS, LAYOUTS, SUFFIXES, Sniffed, fail_unknown, sniff
 from mercer.data.readers.source import Source
-from mercer.exceptions import DataFileError
+from mercer.exceptions import ColumnGuessWarning, DataFileError
 
 __all__ = ["READING", "ColumnGuessWarning", "FieldName", "FileFormat", "announce", "file_format", "with_roles"]
 
@@ -33,10 +33,6 @@ N_KNOTS = 8
 
 _NAMED = ("csv", "jsonl")
 """Formats whose columns have names: a model of one reads the other."""
-
-
-class ColumnGuessWarning(UserWarning):
-    """The role of a column of a file was guessed from its values."""
 
 
 @dataclass(frozen=True)
@@ -81,12 +77,12 @@ class FileFormat:
             out["header"] = self.header is not False
         return out
 
-    def resolved(self, found: dict[str, Any] | None) -> FileFormat:
+    def resolved(self, roles: dict[str, Any] | None) -> FileFormat:
         """The same with the names that the reader found, for files that come later."""
-        if found is None:
+        if roles is None:
             return self
-        columns = "rest" if found["rest"] else tuple(found["columns"])
-        return replace(self, label=found["label"], text=tuple(found["texts"]), columns=columns)
+        columns = "rest" if roles["rest"] else tuple(roles["columns"])
+        return replace(self, label=roles["label"], text=tuple(roles["texts"]), columns=columns)
 
     def to_json(self) -> dict[str, Any]:
         """Plain data, for model files."""
@@ -376,7 +372,7 @@ def _days(column: Column) -> np.ndarray:
 
 def _oddities(form: FileFormat, table: Table, where: str, label: str | None, numeric: bool, guessed: bool) -> list[str]:
     """What is probably not meant: labels as many as rows, columns that say nothing, ids."""
-    found = []
+    oddities = []
     if label in table.names and not numeric:
         column = table[str(label)]
         many = column.n_different > MOST_CLASSES or (
@@ -384,15 +380,15 @@ def _oddities(form: FileFormat, table: Table, where: str, label: str | None, num
         )
         if many:
             numbers = "; a HashedRegressor (train regressor) learns numbers" if column.role == "number" else ""
-            found.append(
+            oddities.append(
                 f"{where}: the label {quoted(label)} has {column.n_different:,} different values in "
                 f"{column.n_values:,} rows{numbers}"
             )
     if not guessed:  # whoever says which columns are features knows them
-        return found
+        return oddities
     for column in table.columns:
         if column.name in form.ignored and column.role == "id":
-            found.append(
+            oddities.append(
                 f"{where}: the column {quoted(column.name)} is left out: it looks like an id "
                 f"({column.n_different:,} different values in {column.n_values:,} rows); "
                 f"roles={{{column.name!r}: 'category'}} takes it as a feature"
@@ -403,8 +399,8 @@ def _oddities(form: FileFormat, table: Table, where: str, label: str | None, num
     rows = f"in the first {table.n_rows:,} rows" if table.n_rows >= _roles.SAMPLE_ROWS else "in every row"
     for names, what in ((constant, "the same value"), (empty, "nothing")):
         if names:
-            found.append(f"{where}: columns that hold {what} {rows}: {listed(names)}")
-    return found
+            oddities.append(f"{where}: columns that hold {what} {rows}: {listed(names)}")
+    return oddities
 
 
 def _summary(form: FileFormat, table: Table, where: str, label: str | None, numeric: bool) -> str:

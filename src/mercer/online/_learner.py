@@ -18,11 +18,11 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from mercer import _core
 from mercer._estimator import Estimator
 from mercer._explain import Terms
-from mercer._state.container import ModelFileError
 from mercer._state.limits import reserve
 from mercer._state.saved import AsJson, Choice, Count, Fields, Flag, Ints, Kind, Optional, Saved
 from mercer._state.values import Reader, Writer
 from mercer._validation import check_choice, check_count, check_not_negative, check_positive, check_sparse, thread_count
+from mercer.exceptions import ModelFileError
 from mercer.learning.checkpoint import Checkpoint, digest_of, fingerprint
 from mercer.learning.partitioned import Here, n_examples
 from mercer.learning.training import seed_state
@@ -46,16 +46,16 @@ from mercer.online.files import FileLearning
 
 __all__ = ["HashedLearner"]
 
-OPTIMIZERS = ("adagrad", "ftrl", "sgd")
+SOLVERS = ("adagrad", "ftrl", "sgd")
 RATES = {"adagrad": 2.5, "ftrl": 0.1, "sgd": 0.5}
 """``learning_rate=None``: chosen on the progressive loss of fifteen streams together, never for one of them."""
 
 SGD_L2 = 1e-5
 AUTO_PASSES = 16
 AUTO_VISITS = {"rows": 100_000, "documents": 6_000}
-"""``passes="auto"``: as many as visit so many rows or documents, at most 16. Chosen on five sets of rows, and on folds
-of the training parts of five sets of documents together (1,500 each): few dense columns gain from many passes, words
-from about four."""
+"""``max_iter="auto"``: passes that visit so many rows or documents, at most 16. Chosen on five sets of rows, and on
+folds of the training parts of five sets of documents together (1,500 each): few dense columns gain from many passes,
+words from about four."""
 
 _BLOCK = 1 << 20
 """Features times blocks of 16 classes between two looks at Ctrl-C: some tens of milliseconds."""
@@ -94,10 +94,10 @@ class HashedLearner(FileLearning, Saved, Estimator):
 
     loss: str
     n_bits: int
-    optimizer: str
+    solver: str
     l1: float
     l2: float | None
-    passes: int | str
+    max_iter: int | str
     n_jobs: int | None
     random_state: Any
     hasher: Any
@@ -112,14 +112,15 @@ class HashedLearner(FileLearning, Saved, Estimator):
     progress_: Progress
     input_: str
     interrupted_: bool
-    passes_: int
+    n_iter_: int
 
+    version = 2  # optimizer and passes are solver and max_iter
     saved: ClassVar[Fields] = Fields(
         model_=_Weights(),
         progress_=AsJson(Progress),
         input_=Choice("array", "hashed"),
         interrupted_=Flag(),
-        passes_=Optional(Count(1)),
+        n_iter_=Optional(Count(1)),
         file_format_=Optional(AsJson(FileFormat)),
         names_=Optional(_Names()),
         _categories=Optional(Ints(None)),
@@ -146,17 +147,17 @@ class HashedLearner(FileLearning, Saved, Estimator):
                 for i in range(place.n_parts):
                     place.use(i, partial(_learn_part, model, more))
                 continue
-            found = [one for one in place.each(_learnt_part, model, more) if one is not None]
-            if not found:
+            learnt = [one for one in place.each(_learnt_part, model, more) if one is not None]
+            if not learnt:
                 raise ValueError("nothing to learn from: all partitions are empty")
-            model = found[0][0]
-            model.model_ = _averaged([(one.model_, n) for one, n in found])
+            model = learnt[0][0]
+            model.model_ = _averaged([(one.model_, n) for one, n in learnt])
         if not hasattr(model, "model_"):
             raise ValueError("nothing to learn from: all partitions are empty")
         self.__dict__.update(
             {name: value for name, value in vars(model).items() if name.endswith("_") or name[0] == "_"}
         )
-        self.passes_ = passes
+        self.n_iter_ = passes
         return self
 
     def _known_of_parts(self, place: Any) -> dict[str, Any]:
@@ -316,9 +317,9 @@ class HashedLearner(FileLearning, Saved, Estimator):
         if sizes != {1}:
             raise ValueError(f"x must be one record, got {max(sizes, default=0)} rows")
         block = frame_records(self, columns, self.file_format_, False).examples(np.arange(1))
-        found = RecordNames(self.hasher)
-        found.fields([{name: cells[0] for name, cells in columns.items()}], self.file_format_)
-        known = dict(zip(*(list(part) for part in reversed(found.result())), strict=True))
+        names = RecordNames(self.hasher)
+        names.fields([{name: cells[0] for name, cells in columns.items()}], self.file_format_)
+        known = dict(zip(*(list(part) for part in reversed(names.result())), strict=True))
         hashes = np.asarray(block.hashes, np.uint64)
         values = np.asarray(block.values, float) if len(block.values) else np.ones(len(hashes))
         if block.documents and self.counts == "sqrt":
@@ -337,30 +338,29 @@ class HashedLearner(FileLearning, Saved, Estimator):
 
     def _check_parameters(self) -> dict[str, Any]:
         """The settings of the compiled model that all tasks share."""
-        check_choice("optimizer", self.optimizer, OPTIMIZERS)
+        check_choice("solver", self.solver, SOLVERS)
         n_bits = check_n_bits(self.n_bits)
-        rate = (
-            RATES[self.optimizer] if self.learning_rate is None else check_positive("learning_rate", self.learning_rate)
-        )
+        rate = RATES[self.solver] if self.learning_rate is None else check_positive("learning_rate", self.learning_rate)
         l1 = check_not_negative("l1", self.l1)
         if self.l2 is None:
-            l2 = SGD_L2 if self.optimizer == "sgd" else 0.0
+            l2 = SGD_L2 if self.solver == "sgd" else 0.0
         else:
             l2 = check_not_negative("l2", self.l2)
-        if self.optimizer == "sgd" and l2 == 0:
-            raise ValueError("optimizer='sgd' needs l2 > 0: its steps are 1 / (l2 (t + t0))")
-        if not (isinstance(self.passes, str) and self.passes == "auto"):
+        if self.solver == "sgd" and l2 == 0:
+            raise ValueError("solver='sgd' needs l2 > 0: its steps are 1 / (l2 (t + t0))")
+        if not (isinstance(self.max_iter, str) and self.max_iter == "auto"):
             try:
-                check_count("passes", self.passes)
+                check_count("max_iter", self.max_iter)
             except ValueError:
-                raise ValueError(f"passes must be 'auto' or an integer of at least 1, got {self.passes!r}") from None
+                told = f"max_iter must be 'auto' or an integer of at least 1, got {self.max_iter!r}"
+                raise ValueError(told) from None
         thread_count(self.n_jobs)
         check_count("inverse_size", self.inverse_size, 0)
         text_features(self.hasher)
         return {
             "loss": self.loss,
             "n_bits": n_bits,
-            "optimizer": self.optimizer,
+            "optimizer": self.solver,
             "rate": rate,
             "l1": l1,
             "l2": l2,
@@ -370,8 +370,8 @@ class HashedLearner(FileLearning, Saved, Estimator):
 
     def _passes(self, inputs: Inputs | None = None) -> int:
         """Return the number of passes; ``"auto"`` is one over a stream, whose length nobody knows."""
-        if not isinstance(self.passes, str):
-            return self.passes
+        if not isinstance(self.max_iter, str):
+            return self.max_iter
         if inputs is None:
             return 1
         text = isinstance(inputs, Documents) or (isinstance(inputs, Records) and inputs.documents)
@@ -574,7 +574,7 @@ class HashedLearner(FileLearning, Saved, Estimator):
         settings, arrays = given
         if check_n_bits(settings["n_bits"]) != self.n_bits:
             raise ValueError(f"the table has 2^{settings['n_bits']} weights, and n_bits is {self.n_bits}")
-        check_choice("optimizer", settings["optimizer"], OPTIMIZERS)
+        check_choice("optimizer", settings["optimizer"], SOLVERS)
         n_rows = self._n_rows(settings)
         reserve(_bytes(settings, n_rows), f"a table of {_size(settings, n_rows)}")
         self.model_ = self._new_model(settings, n_rows)

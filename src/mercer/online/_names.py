@@ -73,10 +73,10 @@ class Unnamed:
 
     def names(self) -> tuple[list[str], np.ndarray]:
         """Names of all of it, and their hashes."""
-        found = [names_of(self.texts, self.hasher)[:2]] if self.texts else []
-        found += [names() for names in self.others]
-        hashes = [np.zeros(0, np.uint64), *(some for _, some in found)]
-        return [name for names, _ in found for name in names], np.concatenate(hashes)
+        name_lists = [names_of(self.texts, self.hasher)[:2]] if self.texts else []
+        name_lists += [names() for names in self.others]
+        hashes = [np.zeros(0, np.uint64), *(some for _, some in name_lists)]
+        return [name for names, _ in name_lists for name in names], np.concatenate(hashes)
 
 
 @dataclass(frozen=True)
@@ -170,28 +170,28 @@ def frame_sample(hasher: Any, rows: Iterable[dict[str, Any]], form: FileFormat) 
     some, hasher = list(itertools.islice(rows, _NAMED_RECORDS)), text_features(hasher)
 
     def names() -> tuple[list[str], np.ndarray]:
-        found = _Names(hasher)
-        found.fields(some, form)
-        return found.result()
+        name_reader = _Names(hasher)
+        name_reader.fields(some, form)
+        return name_reader.result()
 
     return names
 
 
 def _line_names(hasher: Any, lines: list[str], form: FileFormat) -> tuple[list[str], np.ndarray]:
-    found = _Names(hasher)
+    names = _Names(hasher)
     if form.format == "text":
         last, cut = form.label == "last", form.separator or "\t"
         parts = [line.rpartition(cut) if last else line.partition(cut) for line in lines]
-        found.texts([part[0] if last else part[2] for part in parts], "")
+        names.texts([part[0] if last else part[2] for part in parts], "")
     elif form.format == "vw":
-        found.vw(lines)
+        names.vw(lines)
     elif form.format == "csv" and lines:
         rows = csv_rows("\n".join(lines), form.separator or ",", len(lines)) or [[]]
         header = [str(j) for j in range(len(rows[0]))] if form.header is False else rows.pop(0)
-        found.fields([dict(zip(header, row, strict=False)) for row in rows], form)
+        names.fields([dict(zip(header, row, strict=False)) for row in rows], form)
     elif form.format == "jsonl":
-        found.fields([flat for line in lines if (flat := _flat_json(line)) is not None], form)
-    return found.result()
+        names.fields([flat for line in lines if (flat := _flat_json(line)) is not None], form)
+    return names.result()
 
 
 class _Names:

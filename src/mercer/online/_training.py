@@ -17,10 +17,9 @@ from typing import Any, NoReturn
 import numpy as np
 
 from mercer import _core
-from mercer._state.container import ModelFileError
 from mercer._validation import check_count
 from mercer.data.readers.source import Source
-from mercer.exceptions import DataFileError
+from mercer.exceptions import DataFileError, ModelFileError
 from mercer.learning.checkpoint import Checkpoint
 from mercer.learning.checkpoint import fingerprint as fingerprint_of
 from mercer.online._blocks import (
@@ -109,7 +108,7 @@ class Training:
         model = self.model
         passes = model._passes()
         if passes > 1 and not self.source.again:
-            raise ValueError(f"{self.source.name} can be read only once: passes must be 1, got {passes}")
+            raise ValueError(f"{self.source.name} can be read only once: max_iter must be 1, got {passes}")
         self._set_names(classes)
         self._resume()
         with self._ending():
@@ -129,7 +128,7 @@ class Training:
                 "class_weight='balanced' needs all examples at once, and this file is longer than what is kept in "
                 "memory: give the weights as a dict"
             )
-        model.passes_ = passes
+        model.n_iter_ = passes
         try:
             self._pass(0)
         except _ThirdClass as late:
@@ -145,7 +144,7 @@ class Training:
     def _learn_in_memory(self) -> bool:
         """Learn a file that ends within the first blocks as rows are learnt; False where it does not end there."""
         model = self.model
-        if not isinstance(model.passes, str) or not model.shuffle or self.checkpoint is not None:
+        if not isinstance(model.max_iter, str) or not model.shuffle or self.checkpoint is not None:
             return False
         if not self.load(AHEAD):
             return False
@@ -224,8 +223,8 @@ class Training:
             kept = kept if rows is None else kept[rows]
             inputs, y = inputs.part(kept), y[kept]
             weights = None if weights is None else weights[kept]
-        model.passes_ = model._passes(inputs)
-        model._learn(inputs, model._outputs(y, weights), model.passes_, model.shuffle)
+        model.n_iter_ = model._passes(inputs)
+        model._learn(inputs, model._outputs(y, weights), model.n_iter_, model.shuffle)
         if model.interrupted_:
             raise KeyboardInterrupt
 

@@ -71,7 +71,7 @@ class HashedClassifier(ClassifierMixin, HashedLearner):
         ``"two-stage"``: one table; features are hashed to buckets, and each label permutes the buckets. Both with a
         hashed sign, so the interference of colliding weights is 0 on average. ``"separate"``: a table for each
         class. Two classes need one vector anyway.
-    optimizer : {"adagrad", "ftrl", "sgd"}, default="adagrad"
+    solver : {"adagrad", "ftrl", "sgd"}, default="adagrad"
         ``"adagrad"``: a rate for each weight, features scaled by their largest value so far, and steps that do not
         overshoot. ``"ftrl"``: follows the regularised leader; with ``l1`` most weights are exactly 0. ``"sgd"``:
         steps of 1 / (l2 (t + t0)), which over many passes minimises l2/2 ‖w‖² + mean loss.
@@ -80,9 +80,9 @@ class HashedClassifier(ClassifierMixin, HashedLearner):
         factor, l1 of the weights of an example when it is learnt. adagrad: both of the weights of an example when it
         is learnt, times their rates; so weights of features that do not occur again stay. None: 1e-5 for sgd, 0 for
         the others.
-    passes : int or "auto", default="auto"
+    max_iter : int or "auto", default="auto"
         Passes of `fit` over the data. ``"auto"``: as many as visit 100,000 rows of an array or 6,000 documents,
-        but at most 16, so that few rows are learnt well and many in one pass; the number is kept as ``passes_``.
+        but at most 16, so that few rows are learnt well and many in one pass; the number is kept as ``n_iter_``.
         `partial_fit` takes one pass, and `fit_file` takes one unless a number is given.
     n_jobs : int or None
         Threads of prediction; -1 for all cores. Training processes one example after the other in one thread. No result
@@ -120,7 +120,7 @@ class HashedClassifier(ClassifierMixin, HashedLearner):
     progressive_loss_ : float, average loss over the stream, each example predicted before it was learnt
     history_ : dict of lists: examples, loss, loss_since_last, error, seconds; see the guide
     coef_, intercept_ : weights of columns, for arrays
-    passes_ : int, passes of the last `fit` over arrays or documents
+    n_iter_ : int, passes of the last `fit` over arrays or documents
     interrupted_ : bool, whether Ctrl-C ended `fit` or `fit_file`
     file_format_ : how the last file was read; later files are read in the same way
     skipped_ : examples and lines of the last file, and the number of skipped malformed lines (``n_skipped``)
@@ -164,10 +164,10 @@ class HashedClassifier(ClassifierMixin, HashedLearner):
         loss: str = "log",
         n_bits: int = 22,
         label_hashing: str = "joint",
-        optimizer: str = "adagrad",
+        solver: str = "adagrad",
         l1: float = 0.0,
         l2: float | None = None,
-        passes: int | str = "auto",
+        max_iter: int | str = "auto",
         n_jobs: int | None = None,
         random_state: Any = 0,
         *,
@@ -184,10 +184,10 @@ class HashedClassifier(ClassifierMixin, HashedLearner):
         self.loss = loss
         self.n_bits = n_bits
         self.label_hashing = label_hashing
-        self.optimizer = optimizer
+        self.solver = solver
         self.l1 = l1
         self.l2 = l2
-        self.passes = passes
+        self.max_iter = max_iter
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.alpha = alpha
@@ -228,9 +228,9 @@ class HashedClassifier(ClassifierMixin, HashedLearner):
             raise ValueError(f"need at least two classes to learn from, found one class: {classes.tolist()[0]!r}")
         weights = self._weights(inputs, y, classes, sample_weight)
         self._start(settings, inputs, classes)
-        self.passes_ = self._passes(inputs)
+        self.n_iter_ = self._passes(inputs)
         self._save_to(checkpoint, inputs, y, weights)
-        self._learn(inputs, self._outputs(y, weights), self.passes_, self.shuffle)
+        self._learn(inputs, self._outputs(y, weights), self.n_iter_, self.shuffle)
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> HashedClassifier:
@@ -275,8 +275,8 @@ class HashedClassifier(ClassifierMixin, HashedLearner):
         return self
 
     def _known_of_parts(self, place: Any) -> dict[str, Any]:
-        found = [one for one in place.each(_classes_of) if one is not None]
-        classes = np.unique(np.concatenate(found)) if found else np.zeros(0)
+        classes_of = [one for one in place.each(_classes_of) if one is not None]
+        classes = np.unique(np.concatenate(classes_of)) if classes_of else np.zeros(0)
         if len(classes) == 1:
             raise ValueError(f"need at least two classes to learn from, found one class: {classes.tolist()[0]!r}")
         return {"classes": classes}

@@ -10,9 +10,10 @@ import numpy as np
 
 from mercer import _core
 from mercer.data.readers.source import FilePath, Source
+from mercer.exceptions import ColumnGuessWarning
 from mercer.learning.checkpoint import Checkpoint
 from mercer.online._blocks import ReadReport, labelled_blocks, outputs_of
-from mercer.online._format import READING, ColumnGuessWarning, FieldName, FileFormat, announce
+from mercer.online._format import READING, FieldName, FileFormat, announce
 from mercer.online._training import Training
 from mercer.online._writer import HEADER, LineWriter, prediction_lines, with_gaps
 
@@ -50,8 +51,8 @@ class FileLearning:
     ) -> Any:
         r"""Learn from a file, from scratch, block by block in fixed memory.
 
-        With ``passes="auto"`` a file of up to about four megabytes is learnt as `fit` learns an array: shuffled, in
-        several passes. A longer one, or one with a number of ``passes``, is taken in its order and nothing is shuffled.
+        With ``max_iter="auto"`` a file of up to about four megabytes is learnt as `fit` learns an array: shuffled, in
+        several passes. A longer one, or one with a number, is taken in its order and nothing is shuffled.
         Reading, hashing and learning overlap unless ``n_jobs=1``; the result is the same. ``verbose=1`` prints the
         progressive loss at powers of two, as Vowpal Wabbit does. Ctrl-C ends the reading and keeps what was learnt
         (``interrupted_``); so does a malformed line, after its error.

@@ -34,14 +34,14 @@ class HashedRegressor(RegressorMixin, HashedLearner):
     n_bits : int, default=22
         The table has 2^n_bits weights; from 1 to 32. A weight takes 8 bytes with adagrad (12 if features have values
         other than 1), 16 with ftrl, 4 with sgd.
-    optimizer : {"adagrad", "ftrl", "sgd"}, default="adagrad"
+    solver : {"adagrad", "ftrl", "sgd"}, default="adagrad"
         See :class:`HashedClassifier`. adagrad and ftrl measure their steps in the spread of the targets seen so far
         (but for poisson), so the unit of y does not matter; scores are measured from the first target.
     l1, l2 : float, default=0.0 and None
         Penalties of weights, as in :class:`HashedClassifier`. None: 1e-5 for sgd, 0 for the others.
-    passes : int or "auto", default="auto"
+    max_iter : int or "auto", default="auto"
         Passes of `fit` over the data. ``"auto"``: as many as visit 100,000 rows of an array or 6,000 documents,
-        but at most 16, so that few rows are learnt well and many in one pass; the number is kept as ``passes_``.
+        but at most 16, so that few rows are learnt well and many in one pass; the number is kept as ``n_iter_``.
         `partial_fit` takes one pass, and `fit_file` takes one unless a number is given.
     n_jobs : int or None
         Threads of prediction; -1 for all cores. No result depends on it.
@@ -77,7 +77,7 @@ class HashedRegressor(RegressorMixin, HashedLearner):
     progressive_loss_ : float, average loss over the stream, each example predicted before it was learnt
     history_ : dict of lists: examples, loss, loss_since_last, error, seconds; see the guide
     coef_, intercept_ : weights of columns, for arrays
-    passes_ : int, passes of the last `fit` over arrays or documents
+    n_iter_ : int, passes of the last `fit` over arrays or documents
     interrupted_ : bool, whether Ctrl-C ended `fit` or `fit_file`
     file_format_ : how the last file was read; later files are read in the same way
     skipped_ : examples and lines of the last file, and the number of skipped malformed lines (``n_skipped``)
@@ -96,7 +96,7 @@ class HashedRegressor(RegressorMixin, HashedLearner):
     >>> from mercer.online import HashedRegressor
     >>> X = np.random.default_rng(0).normal(size=(2000, 3))
     >>> y = 5 + X @ [1.0, -2.0, 0.5]
-    >>> model = HashedRegressor(n_bits=10, passes=5).fit(X, y)
+    >>> model = HashedRegressor(n_bits=10, max_iter=5).fit(X, y)
     >>> np.round(model.coef_, 1), round(model.intercept_, 1)
     (array([ 1. , -2. ,  0.5]), 5.0)
     """
@@ -105,10 +105,10 @@ class HashedRegressor(RegressorMixin, HashedLearner):
         self,
         loss: str = "squared",
         n_bits: int = 22,
-        optimizer: str = "adagrad",
+        solver: str = "adagrad",
         l1: float = 0.0,
         l2: float | None = None,
-        passes: int | str = "auto",
+        max_iter: int | str = "auto",
         n_jobs: int | None = None,
         random_state: Any = 0,
         *,
@@ -124,10 +124,10 @@ class HashedRegressor(RegressorMixin, HashedLearner):
     ) -> None:
         self.loss = loss
         self.n_bits = n_bits
-        self.optimizer = optimizer
+        self.solver = solver
         self.l1 = l1
         self.l2 = l2
-        self.passes = passes
+        self.max_iter = max_iter
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.quantile = quantile
@@ -164,9 +164,9 @@ class HashedRegressor(RegressorMixin, HashedLearner):
         inputs, y = self._inputs(X, reset=True, y=y)
         weights = self._check_weights(sample_weight, inputs)
         self._start(settings, inputs)
-        self.passes_ = self._passes(inputs)
+        self.n_iter_ = self._passes(inputs)
         self._save_to(checkpoint, inputs, y, weights)
-        self._learn(inputs, self._outputs(y, weights), self.passes_, self.shuffle)
+        self._learn(inputs, self._outputs(y, weights), self.n_iter_, self.shuffle)
         return self
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> HashedRegressor:

@@ -6,8 +6,9 @@ from mercer._lazy import on_demand
 
 if TYPE_CHECKING:
     from mercer.data.trees import Tree, Word, read_trees
+    from mercer.exceptions import ParseError
     from mercer.parsing.parser import Parser
-    from mercer.structures.grammar import Grammar, ParseError, Rule
+    from mercer.structures.grammar import Grammar, Rule
     from mercer.structures.trees import TreeStructure
 
 __all__ = ["Grammar", "ParseError", "Parser", "Rule", "Tree", "TreeStructure", "Word", "read_trees"]

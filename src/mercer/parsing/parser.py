@@ -19,13 +19,14 @@ from mercer._estimator import Outputs
 from mercer._state.saved import Fields, Floats, Nested, check_shapes
 from mercer._validation import check_choice, check_count, check_flag, thread_count
 from mercer.data.trees import Tree
+from mercer.exceptions import ParseError
 from mercer.learning.checkpoint import Checkpoint
 from mercer.learning.estimator import StructuredEstimator
 from mercer.learning.losses import Log, Loss
 from mercer.learning.risk import Risk
 from mercer.learning.solvers import Solver
 from mercer.metrics import bracket_f1
-from mercer.structures.grammar import Grammar, ParseError, check_sentence, check_trees, stack_offsets
+from mercer.structures.grammar import Grammar, check_sentence, check_trees, stack_offsets
 from mercer.structures.joint import Examples
 from mercer.structures.trees import COSTS, FEATURES, TreeBatches, TreeStructure
 
@@ -269,8 +270,8 @@ class Parser(StructuredEstimator):
         return _leaves(X, trees), trees
 
     def _quality(self, w: np.ndarray, X: list[list[str]], y: list[Tree]) -> float:
-        found = self._search(X, 1, fail=False, w=w)
-        predicted = [one[0][0] if one else None for one in found]
+        parses = self._search(X, 1, fail=False, w=w)
+        predicted = [one[0][0] if one else None for one in parses]
         return bracket_f1(y, predicted, preterminals=self.preterminals).f1
 
     def _arrays(self, X: Any, y: Any) -> Iterable[np.ndarray | None]:
@@ -319,10 +320,10 @@ class Parser(StructuredEstimator):
             trees, unknown = [_replaced(tree, few) for tree in trees], UNKNOWN
         if last is None:
             return Grammar.from_trees(trees, self.smoothing, cycles="once", unknown=unknown), trees
-        found = Grammar.from_trees(trees, self.smoothing, cycles="once")
-        if found.start != last.start:
-            raise ValueError(f"the trees have the root label {found.start}, the model to go on from has {last.start}")
-        rules = list(dict.fromkeys([*last.rules, *found.rules]))
+        grammar = Grammar.from_trees(trees, self.smoothing, cycles="once")
+        if grammar.start != last.start:
+            raise ValueError(f"the trees have the root label {grammar.start}, the model to go on from has {last.start}")
+        rules = list(dict.fromkeys([*last.rules, *grammar.rules]))
         return Grammar(rules, None, last.start, cycles="once", unknown=unknown or last.unknown), trees
 
     def _count(self, grammar: Grammar, Y: list[np.ndarray]) -> None:
@@ -339,18 +340,18 @@ class Parser(StructuredEstimator):
 
     def predict(self, X: Sequence[Sequence[str]]) -> list[Tree | None]:
         """Return the best tree of each sentence; see ``on_failure`` for those that have none."""
-        return [found[0][0] if found else None for found in self._search(X, 1)]
+        return [parses[0][0] if parses else None for parses in self._search(X, 1)]
 
     def k_best(self, X: Sequence[Sequence[str]], k: int) -> list[list[tuple[Tree, float]]]:
         """Return for each sentence the k best trees with their scores, best first; fewer if there are fewer.
 
         Scores are log p(tree) for ``method="pcfg"``, log p(tree | sentence) for the log loss, and ⟨w, Φ⟩ otherwise.
         """
-        found = self._search(X, check_count("k", k))
+        parses = self._search(X, check_count("k", k))
         if self.method == "pcfg" or not self._is_log():
-            return found
+            return parses
         z = self._log_partitions(X)
-        return [[(tree, score - total) for tree, score in trees] for trees, total in zip(found, z, strict=True)]
+        return [[(tree, score - total) for tree, score in trees] for trees, total in zip(parses, z, strict=True)]
 
     def log_likelihood(self, X: Sequence[Sequence[str]] | None, y: Sequence[Tree] | None = None) -> np.ndarray:
         """Return the log-probabilities, one per sentence; −inf where the grammar derives nothing.
@@ -445,8 +446,8 @@ class Parser(StructuredEstimator):
                     number = numbers[chunk.start + at // k]
                     tree = grammar.tree(rules[offsets[at] : offsets[at + 1]], sentences[number])
                     result[number].append((tree, score))
-        for number, found in enumerate(result):
-            if fail and not found:
+        for number, parses in enumerate(result):
+            if fail and not parses:
                 raise ParseError(number, None)
         return result
 

@@ -6,7 +6,7 @@ from mercer._lazy import on_demand
 
 if TYPE_CHECKING:
     from mercer.data.bags import Bags, bag_proportions, make_bags, sample_mixture_bags
-    from mercer.proportions._base import IllPosedWarning
+    from mercer.exceptions import ConstantAnswerWarning, IllPosedWarning
     from mercer.proportions.alternating import AlternatingProportionSVM
     from mercer.proportions.assignment import assign_labels
     from mercer.proportions.attributes import (
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from mercer.proportions.gradient import ProportionClassifier
     from mercer.proportions.instances import MultipleInstanceSVM
     from mercer.proportions.mean_map import MeanMap
-    from mercer.proportions.selection import BagCV, ConstantAnswerWarning, MajorityBag, bag_score, proportion_risk
+    from mercer.proportions.selection import BagCV, MajorityBag, bag_score, proportion_risk
     from mercer.proportions.video import VideoEventDetector
 
 __all__ = [

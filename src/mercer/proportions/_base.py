@@ -25,6 +25,7 @@ from mercer._linalg import pivoted_cholesky_of
 from mercer._state.saved import Fields, Floats, Ints, LabelValues, Number, Optional, outputs
 from mercer._validation import check_sparse, thread_count
 from mercer.data.bags import Bags, _missing, _plain
+from mercer.exceptions import IllPosedWarning
 from mercer.kernel_methods._base import KernelMethod, one_object
 from mercer.kernel_methods._collections import count
 from mercer.proportions.selection import constant_shares, majority_shares, proportion_risk, warn_if_no_better
@@ -35,18 +36,6 @@ _NEVER = -1e300  # the output for a class that no bag and no label allows
 _EQUAL = 1e-10  # of the largest output of a row: those that differ by less are the same
 _BAG_ERRORS = ("bag_error_", "constant_bag_error_", "majority_bag_error_")
 _NULL = 1e-10  # of the largest eigenvalue: directions that the instances do not span
-
-
-class IllPosedWarning(UserWarning):
-    """The proportions do not determine the model, such as equal shares in all bags for `MeanMap`.
-
-    Examples
-    --------
-    >>> import warnings
-    >>> from mercer.proportions import IllPosedWarning
-    >>> warnings.simplefilter("error", IllPosedWarning)  # stop instead of going on with a guess
-    >>> warnings.simplefilter("default", IllPosedWarning)
-    """
 
 
 @dataclass(frozen=True)
@@ -109,8 +98,8 @@ class Problem:
             return np.asarray(np.add.reduceat(values[: self.n_inside] * v, self.offsets[:-1]) / total)
         rows = np.repeat(np.arange(self.n_bags), self.sizes)
         average = sp.csr_matrix((v / total[rows], (rows, np.arange(self.n_inside))), shape=(self.n_bags, self.n))
-        found = average @ values
-        return np.asarray(found.toarray() if sp.issparse(found) else found)
+        averages = average @ values
+        return np.asarray(averages.toarray() if sp.issparse(averages) else averages)
 
     def shares(self, positive: np.ndarray) -> np.ndarray:
         """The share of each bag, given which instances are positive."""
@@ -417,8 +406,8 @@ class ProportionEstimator(ClassifierMixin, KernelMethod):
             if not inside.all() and default and len(seen) == n_classes:
                 self.classes_ = seen  # shares came without names: the labels give them, in their order
             elif not inside.all():
-                found, allowed = seen[~inside].tolist()[0], bags.classes.tolist()
-                raise ValueError(f"y holds {found!r}, which is not among the classes {allowed}")
+                label_seen, allowed = seen[~inside].tolist()[0], bags.classes.tolist()
+                raise ValueError(f"y holds {label_seen!r}, which is not among the classes {allowed}")
             else:
                 self.classes_ = bags.classes
         codes = np.full(n, -1)
@@ -476,8 +465,8 @@ class ProportionEstimator(ClassifierMixin, KernelMethod):
             self._keep(X, np.flatnonzero(dense.any(axis=0)))
             self.dual_coef_ = np.ascontiguousarray(dense[:, self.support_])
         for key in solutions[0].info:
-            found = [solution.info[key] for solution in solutions]
-            setattr(self, f"{key}_", found[0] if len(found) == 1 else found)
+            values = [solution.info[key] for solution in solutions]
+            setattr(self, f"{key}_", values[0] if len(values) == 1 else values)
 
     # ------------------------------------------------------------------ prediction
 

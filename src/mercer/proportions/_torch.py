@@ -57,15 +57,19 @@ def _tensor(module: Any, X: Any) -> Any:
 
 def _outputs(module: Any, X: Any, n_classes: int) -> Any:
     """What the module gives for rows: one column for two classes, otherwise one for each."""
-    found = module(X)
-    if found.ndim == 1:
-        found = found[:, None]
-    if found.ndim != 2 or len(found) != len(X) or found.shape[1] not in ({1, 2} if n_classes == 2 else {n_classes}):
+    outputs = module(X)
+    if outputs.ndim == 1:
+        outputs = outputs[:, None]
+    if (
+        outputs.ndim != 2
+        or len(outputs) != len(X)
+        or outputs.shape[1] not in ({1, 2} if n_classes == 2 else {n_classes})
+    ):
         wanted = "1 or 2 outputs" if n_classes == 2 else f"{n_classes} outputs"
-        raise ValueError(f"scorer must give {wanted} for each of {len(X)} rows, got shape {tuple(found.shape)}")
-    if n_classes == 2 and found.shape[1] == 2:
-        found = found[:, 1:] - found[:, :1]
-    return found
+        raise ValueError(f"scorer must give {wanted} for each of {len(X)} rows, got shape {tuple(outputs.shape)}")
+    if n_classes == 2 and outputs.shape[1] == 2:
+        outputs = outputs[:, 1:] - outputs[:, :1]
+    return outputs
 
 
 def module_scores(module: Any, X: Any, n_classes: int) -> np.ndarray:

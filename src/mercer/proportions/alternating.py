@@ -19,22 +19,15 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.exceptions import ConvergenceWarning
 
 from mercer import _core
 from mercer._progress import say
 from mercer._state.saved import Fields, Objects
 from mercer._threads import each
 from mercer._validation import check_choice, check_count, check_positive, thread_count
+from mercer.exceptions import ConvergenceWarning, IllPosedWarning
 from mercer.kernel_methods._base import check_rate
-from mercer.proportions._base import (
-    IllPosedWarning,
-    Problem,
-    ProportionEstimator,
-    Solution,
-    Space,
-    warn_of_one_class,
-)
+from mercer.proportions._base import Problem, ProportionEstimator, Solution, Space, warn_of_one_class
 from mercer.proportions._starts import NAMED_STARTS, named_solution
 from mercer.proportions.assignment import PROPORTION_LOSSES, assigned, neighbours
 
@@ -455,9 +448,9 @@ class _TwoWays:
     def solve(self, labels: np.ndarray, upper: np.ndarray, tol: float, max_iter: int) -> tuple[Any, ...]:
         """See the machines."""
         if self.by_pairs:
-            found = self.machine.solve(labels, upper, tol, min(max_iter, self._FEW))
-            if found[-1]:
-                return tuple(found)
+            solved = self.machine.solve(labels, upper, tol, min(max_iter, self._FEW))
+            if solved[-1]:
+                return tuple(solved)
             self.machine, self.by_pairs = _core.machines.LinearMachine(self.rows), False
         return tuple(self.machine.solve(labels, upper, tol, max_iter))
 
@@ -467,5 +460,5 @@ class _TwoWays:
 
     def weights(self) -> np.ndarray:
         """w."""
-        found = self.machine.weights()
-        return np.asarray(self.X.T @ found).ravel() if self.by_pairs else np.asarray(found)
+        multipliers = self.machine.weights()
+        return np.asarray(self.X.T @ multipliers).ravel() if self.by_pairs else np.asarray(multipliers)

@@ -108,9 +108,11 @@ def assign_labels(
         made.offsets, made.proportions, made.lower[:, 1], made.upper[:, 1], made.bag_weight,
         np.concatenate([made.row_weight, np.ones(len(made.alone))]), given[rows],
     )  # fmt: skip
-    found, cost, _ = assigned(f[rows], problem, float(ratio), proportion_loss, loss=loss, threads=thread_count(n_jobs))
+    assigned_labels, cost, _ = assigned(
+        f[rows], problem, float(ratio), proportion_loss, loss=loss, threads=thread_count(n_jobs)
+    )
     labels = np.zeros(len(f), np.int8)
-    labels[rows] = found
+    labels[rows] = assigned_labels
     return labels, cost
 
 

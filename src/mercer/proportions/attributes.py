@@ -78,8 +78,8 @@ class _Attributes(Saved, Estimator):
             raise ValueError(f"proportion_matrix must have shape {wanted}, got {P.shape}")
         if ((P < 0) | (P > 1)).any():  # NaN is neither
             k, a = np.argwhere((P < 0) | (P > 1))[0]
-            found = f"category {self.categories_[k]!s} has {P[k, a]:g} in column {a}"
-            raise ValueError(f"proportion_matrix must lie in [0, 1], but {found}")
+            wrong = f"category {self.categories_[k]!s} has {P[k, a]:g} in column {a}"
+            raise ValueError(f"proportion_matrix must lie in [0, 1], but {wrong}")
         if np.isinf(P).any() or np.isnan(P).all(axis=0).any():
             raise ValueError("proportion_matrix must have a known share of every attribute for some category")
         self.attribute_names_ = np.array([f"attribute{a}" for a in range(P.shape[1])] if columns is None else columns)
@@ -178,10 +178,10 @@ class _Attributes(Saved, Estimator):
         scores, truth = self.decision_function(X), np.asarray(A)
         if truth.shape != scores.shape or not np.isin(truth, (0, 1)).all():
             raise ValueError(f"A must hold 0 and 1 with shape {scores.shape}, got shape {truth.shape}")
-        found = [average_precision_score(t, s) for t, s in zip(truth.T, scores.T, strict=True) if t.any()]
-        if not found:
+        precisions = [average_precision_score(t, s) for t, s in zip(truth.T, scores.T, strict=True) if t.any()]
+        if not precisions:
             raise ValueError("A has no row with an attribute: average precision is not defined")
-        return float(np.mean(found))
+        return float(np.mean(precisions))
 
 
 def _looked_up(matrix: Any, names: list[Any]) -> tuple[np.ndarray, Any]:
@@ -212,8 +212,8 @@ def _numbers(values: Any) -> np.ndarray:
 def _spread(X: Any) -> float:
     """The mean squared distance of rows from their mean; 1 where they are all equal."""
     total = X.multiply(X).sum() if sp.issparse(X) else np.square(X).sum()
-    found = float(total) / X.shape[0] - float(np.square(np.asarray(X.mean(axis=0))).sum())
-    return found if found > 1e-12 * float(total) / X.shape[0] else 1.0
+    variance = float(total) / X.shape[0] - float(np.square(np.asarray(X.mean(axis=0))).sum())
+    return variance if variance > 1e-12 * float(total) / X.shape[0] else 1.0
 
 
 # ---------------------------------------------------------------------------------------------------- with proportions

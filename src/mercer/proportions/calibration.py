@@ -16,9 +16,9 @@ import numpy as np
 
 from mercer._state.saved import Fields, Objects
 from mercer._validation import check_count, check_positive
+from mercer.exceptions import ConvergenceWarning, IllPosedWarning
 from mercer.learning.qp.interior_point import fit_tubes
-from mercer.learning.solvers import ConvergenceWarning
-from mercer.proportions._base import IllPosedWarning, Problem, ProportionEstimator, Solution, Space
+from mercer.proportions._base import Problem, ProportionEstimator, Solution, Space
 from mercer.proportions._means import BagMeans, bag_means
 
 __all__ = ["InverseCalibration"]
@@ -135,18 +135,18 @@ class InverseCalibration(ProportionEstimator):
             warnings.warn(message, IllPosedWarning, stacklevel=4)
         points = means.features(space) if space.linear else means.gram(space)
         upper, epsilon = float(self.C) * means.bag_weight, float(self.epsilon)
-        found = fit_tubes(points, low - epsilon, high + epsilon, upper, self.tol, self.max_iter, gram=not space.linear)
-        gap = found.gap / max(found.objective, 1e-300)
-        if not found.converged:
-            advice = "scale the features, or raise tol" if found.stalled else "raise max_iter or tol"
-            cause = " by rounding" if found.stalled else ""
-            message = f"stopped after {found.steps} steps{cause}, with a relative gap of {gap:.1e}: {advice}"
+        tube = fit_tubes(points, low - epsilon, high + epsilon, upper, self.tol, self.max_iter, gram=not space.linear)
+        gap = tube.gap / max(tube.objective, 1e-300)
+        if not tube.converged:
+            advice = "scale the features, or raise tol" if tube.stalled else "raise max_iter or tol"
+            cause = " by rounding" if tube.stalled else ""
+            message = f"stopped after {tube.steps} steps{cause}, with a relative gap of {gap:.1e}: {advice}"
             warnings.warn(message, ConvergenceWarning, stacklevel=4)
         if space.linear:
-            weights = np.asarray(points.T @ found.coefficients).ravel()
+            weights = np.asarray(points.T @ tube.coefficients).ravel()
         else:
-            weights = np.asarray(means.average.T @ found.coefficients)
-        return Solution(weights, found.intercept, {"duality_gap": gap, "n_iter": found.steps})
+            weights = np.asarray(means.average.T @ tube.coefficients)
+        return Solution(weights, tube.intercept, {"duality_gap": gap, "n_iter": tube.steps})
 
     def _tubes(self, means: BagMeans) -> tuple[np.ndarray, np.ndarray]:
         """Logits of the bounds."""

@@ -30,16 +30,10 @@ from mercer import _core
 from mercer._progress import say
 from mercer._state.saved import Fields, Objects
 from mercer._validation import check_choice, check_count, check_positive, thread_count
+from mercer.exceptions import IllPosedWarning
 from mercer.kernel_methods._base import check_rate
 from mercer.learning.qp.simplex import simplex_qp
-from mercer.proportions._base import (
-    IllPosedWarning,
-    Problem,
-    ProportionEstimator,
-    Solution,
-    Space,
-    warn_of_one_class,
-)
+from mercer.proportions._base import Problem, ProportionEstimator, Solution, Space, warn_of_one_class
 from mercer.proportions._shares import labelled_alone, share_error, share_threshold
 
 __all__ = ["ConvexProportionSVM"]
@@ -82,7 +76,7 @@ class ConvexProportionSVM(ProportionEstimator):
     variance : float, default=0.9
         With a kernel, or more columns than rows: labellings are searched along the principal axes that have this part
         of the variance.
-    max_rounds : int, default=10
+    max_iter : int, default=10
         Most labellings to enter.
     tol : float, default=1e-2
         Stop when a labelling lowers the objective by less than this part of it.
@@ -111,10 +105,12 @@ class ConvexProportionSVM(ProportionEstimator):
         Bound on the distance of the last objective from the optimum over the active labellings.
     converged_ : bool
         Whether the rounds ended by ``tol``.
+    n_iter_ : int
+        Rounds.
     adjusted_bags_ : ndarray of int64
         Indices of the bags whose share is not a whole number of rows.
 
-    With several classes the last six are lists, one for each class against the rest.
+    With several classes the last seven are lists, one for each class against the rest.
 
     Notes
     -----
@@ -122,7 +118,7 @@ class ConvexProportionSVM(ProportionEstimator):
     Rows whose label is known are bags of one there, with weight 1, also where they are in a bag. The form itself has no
     bias, which costs accuracy where classes differ in size.
 
-    More rounds lower the objective, not always the error: with large bags, few labellings (``max_rounds`` of 1 to 3)
+    More rounds lower the objective, not always the error: with large bags, few labellings (``max_iter`` of 1 to 3)
     can give a better classifier. `BagCV` chooses without labels.
 
     Rows of different weight in one bag raise an error. With equal weights the best labelling of a bag along a
@@ -147,12 +143,14 @@ class ConvexProportionSVM(ProportionEstimator):
     True
     """
 
+    version = 2  # max_rounds is max_iter
     saved = ProportionEstimator.saved | Fields(
         active_labelings_=Objects(),
         mu_=Objects(),
         objective_history_=Objects(),
         gap_=Objects(),
         converged_=Objects(),
+        n_iter_=Objects(),
         adjusted_bags_=Objects(),
     )
 
@@ -165,7 +163,7 @@ class ConvexProportionSVM(ProportionEstimator):
         map: Any = None,
         intercept: str = "constant",
         variance: float = 0.9,
-        max_rounds: int = 10,
+        max_iter: int = 10,
         tol: float = 1e-2,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -177,7 +175,7 @@ class ConvexProportionSVM(ProportionEstimator):
         self.map = map
         self.intercept = intercept
         self.variance = variance
-        self.max_rounds = max_rounds
+        self.max_iter = max_iter
         self.tol = tol
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -189,7 +187,7 @@ class ConvexProportionSVM(ProportionEstimator):
             raise ValueError(f"epsilon must be a number in [0, 1], got {self.epsilon!r}")
         check_choice("intercept", self.intercept, INTERCEPTS)
         check_rate("variance", self.variance)
-        check_count("max_rounds", self.max_rounds)
+        check_count("max_iter", self.max_iter)
         check_positive("tol", self.tol)
 
     def _solve(self, space: Space, problem: Problem, random: np.random.RandomState) -> Solution:
@@ -221,6 +219,7 @@ class ConvexProportionSVM(ProportionEstimator):
             "objective_history": np.array(hull.history),
             "gap": hull.gap,
             "converged": hull.converged,
+            "n_iter": len(hull.history),
             "adjusted_bags": adjusted,
         }
         return Solution(weights, intercept + shift, info)
@@ -233,12 +232,12 @@ class ConvexProportionSVM(ProportionEstimator):
         refined = 0  # the round whose weights are as good as they get
         while True:
             entered = len(hull.history)
-            found, square = choices.searched(vectors, directions, hull.alpha)
+            labelings, square = choices.searched(vectors, directions, hull.alpha)
             small = self.tol * hull.value
-            known = bool((hull.labelings == found).all(axis=1).any())
+            known = bool((hull.labelings == labelings).all(axis=1).any())
             fell = entered == 1 or hull.history[-2] - hull.value > small
             hull.converged = known or not fell or hull.promise(square) <= small
-            last = hull.converged or entered == self.max_rounds
+            last = hull.converged or entered == self.max_iter
             if last and refined != entered and not hull.solved:  # nearly the best weights do for the search only
                 refined = entered
                 hull.improve()
@@ -247,7 +246,7 @@ class ConvexProportionSVM(ProportionEstimator):
                 say(f"round {entered}: objective {hull.value:.6g}, {(hull.mu > 0).sum()} labelings")
             if last:
                 return hull
-            hull.enter(found, square, _EARLY)
+            hull.enter(labelings, square, _EARLY)
 
 
 # ---------------------------------------------------------------------------------------------------- instances
@@ -464,8 +463,11 @@ class _Choices:
             axes = directions[order[start : start + _STARTS]]
             both = np.concatenate([axes, -axes])
             # Columns with few values would leave it to the order of the rows which of equal ones are positive.
-            found = self.best(both + _TILT * np.abs(both).max(axis=1, keepdims=True) * self.key, alpha)
-            Y, along = np.concatenate([Y, found]), np.concatenate([along, np.einsum("tn,tn->t", found * alpha, both)])
+            labelings = self.best(both + _TILT * np.abs(both).max(axis=1, keepdims=True) * self.key, alpha)
+            Y, along = (
+                np.concatenate([Y, labelings]),
+                np.concatenate([along, np.einsum("tn,tn->t", labelings * alpha, both)]),
+            )
             largest = np.argsort(-along, kind="stable")[:_STARTS]
             Y, along = Y[largest], along[largest]
         return Y

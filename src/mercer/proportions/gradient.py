@@ -31,9 +31,9 @@ from mercer._state.saved import Count, Fields, Floats, Number, Objects, Optional
 from mercer._threads import each
 from mercer._validation import check_choice, check_count, check_positive, thread_count
 from mercer.data.bags import Bags
-from mercer.learning.solvers import ConvergenceWarning
+from mercer.exceptions import ConvergenceWarning, IllPosedWarning
 from mercer.learning.training import check_tol
-from mercer.proportions._base import IllPosedWarning, ProportionEstimator, Solution, Space
+from mercer.proportions._base import ProportionEstimator, Solution, Space
 from mercer.proportions._scorers import Linear, is_module, resolve_scorer, size_of
 from mercer.proportions._starts import NAMED_STARTS, named_solution
 
@@ -255,12 +255,12 @@ def descend(
 
     try:
         options = {"maxiter": max_iter, "maxfun": 10 * max_iter + 20, "gtol": tol, "ftol": 1e-3 * tol}
-        found = minimize(
+        solved = minimize(
             task.value_and_gradient, w, (decay,), jac=True, method="L-BFGS-B", callback=after, options=options
         )
-        run.converged = found.status != 1  # 1: out of iterations
+        run.converged = solved.status != 1  # 1: out of iterations
         if run.w is None:  # the start is an optimum
-            run.keep(found.x, float(found.fun), task.held_out(found.x), tol)
+            run.keep(solved.x, float(solved.fun), task.held_out(solved.x), tol)
     except KeyboardInterrupt:
         stop.set()
         if run.w is None:
@@ -597,9 +597,9 @@ class ProportionClassifier(ProportionEstimator):
         with warnings.catch_warnings():  # that bags do not suit the other learner is no matter here
             warnings.simplefilter("ignore")
             for c in which:
-                found = named_solution(self.init, space, self._problem(bags, shares.codes, c), random)
-                W.append(found.weights if space.linear else space.coordinates().T @ found.weights)
-                b.append(found.intercept)
+                solution = named_solution(self.init, space, self._problem(bags, shares.codes, c), random)
+                W.append(solution.weights if space.linear else space.coordinates().T @ solution.weights)
+                b.append(solution.intercept)
         return np.concatenate([np.array(W).T.ravel(), np.array(b, np.float64)])
 
     def _train_module(
@@ -733,8 +733,8 @@ class ProportionClassifier(ProportionEstimator):
         bags = bags if isinstance(bags, Bags) else Bags(bags, n_rows=len(P))
         if bags.n_rows != len(P):
             raise ValueError(f"bags has {bags.n_rows} rows, but X has {len(P)}")
-        found = bags.mean(P[bags.members])
-        return found[:, 1] if len(self.classes_) == 2 else found
+        shares = bags.mean(P[bags.members])
+        return shares[:, 1] if len(self.classes_) == 2 else shares
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "objective_")

@@ -17,13 +17,13 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.class_weight import compute_class_weight
 
 from mercer._progress import say
 from mercer._state.saved import Fields, Objects, Optional
 from mercer._validation import check_choice, check_count, check_positive
 from mercer.data.bags import Bags, _missing, _plain
+from mercer.exceptions import ConvergenceWarning
 from mercer.proportions._base import Problem, ProportionEstimator, Solution, Space
 from mercer.proportions.alternating import machine_of
 
@@ -231,7 +231,7 @@ class _Turns:
     def run(self) -> Solution:
         """Turns until labels (or witnesses) repeat; for mi from two starts, of which the smaller objective is kept."""
         starts = [self._from(self._witnesses(self._from_means()))] if self.model.mode == "MI" else self._row_labels()
-        _, weights, intercept, history, repeated = min(starts, key=lambda found: found[0])
+        _, weights, intercept, history, repeated = min(starts, key=lambda start: start[0])
         if not repeated:
             warnings.warn(
                 f"labels still changed after max_iter={self.model.max_iter} turns", ConvergenceWarning, stacklevel=5
@@ -250,10 +250,10 @@ class _Turns:
         that follow the labels objectives do not compare: then there is the first alone.
         """
         y = np.where(self.problem.known != 0, self.problem.known, np.where(self.inside, 1, -1))
-        found = [self._from((np.arange(self.problem.n), y))]
+        starts = [self._from((np.arange(self.problem.n), y))]
         if self.model.class_weight is None and (self.problem.known == 0).any():
-            found.append(self._from(self._relabelled(self._from_means())))
-        return found
+            starts.append(self._from(self._relabelled(self._from_means())))
+        return starts
 
     def _from(self, state: tuple[np.ndarray, np.ndarray]) -> tuple[float, np.ndarray, float, list[float], bool]:
         """Turns from labels: objective, weights, intercept, objectives of all turns, and whether they ended."""
@@ -356,8 +356,8 @@ class _Turns:
         else:
             machine = machine_of(Space(gram=np.ascontiguousarray(take @ self.space.gram @ take.T)))
         intercept, _ = self._solved(machine, y.astype(np.int8), upper)
-        found = np.asarray(machine.weights())
-        return self.space.scores(found if self.space.linear else take.T @ found, intercept)
+        weights = np.asarray(machine.weights())
+        return self.space.scores(weights if self.space.linear else take.T @ weights, intercept)
 
 
 # ---------------------------------------------------------------------------------------------------- labels of bags

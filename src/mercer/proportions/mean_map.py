@@ -28,9 +28,9 @@ from scipy.spatial.distance import cdist
 from mercer._linalg import conjugate_gradients
 from mercer._state.saved import Fields, Objects, Optional
 from mercer._validation import check_choice, check_count, check_positive
+from mercer.exceptions import ConvergenceWarning, IllPosedWarning
 from mercer.learning.newton import minimize_by_newton
-from mercer.learning.solvers import ConvergenceWarning
-from mercer.proportions._base import IllPosedWarning, Problem, ProportionEstimator, Solution, Space
+from mercer.proportions._base import Problem, ProportionEstimator, Solution, Space
 from mercer.proportions._means import BagMeans, bag_means
 from mercer.proportions._shares import labelled_alone, share_threshold
 
@@ -182,8 +182,8 @@ class MeanMap(ProportionEstimator):
         w, b, norm, steps = self._model(X, u, mu, share, float(offset))
         info: dict[str, Any] = {"gradient_norm": norm, "n_iter": steps}
         if space.linear:
-            found = over_class @ means.features(space)
-            info["class_means"] = np.asarray(found.toarray() if hasattr(found, "toarray") else found)
+            averages = over_class @ means.features(space)
+            info["class_means"] = np.asarray(averages.toarray() if hasattr(averages, "toarray") else averages)
         weights = space.weights_of(w)
         if self.threshold == "shares":
             scores = np.asarray(space.scores(weights)) + b

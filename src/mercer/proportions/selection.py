@@ -32,6 +32,7 @@ from mercer._state.saved import Count, Fields, Ints, LabelValues, Saved
 from mercer._threads import each
 from mercer._validation import check_choice, check_count, check_sparse, thread_count
 from mercer.data.bags import Bags, _missing, _plain
+from mercer.exceptions import ConstantAnswerWarning
 from mercer.kernel_methods._collections import count, taken
 
 __all__ = ["BagCV", "ConstantAnswerWarning", "MajorityBag", "bag_score", "proportion_risk"]
@@ -107,22 +108,6 @@ def bag_score(estimator: Any, X: Any, bags: Any, proportions: Any = None) -> flo
 
 
 # ---------------------------------------------------------------------------------------------------- constants
-
-
-class ConstantAnswerWarning(UserWarning):
-    """The predicted shares of bags are no better than a constant share for all bags.
-
-    Nothing then shows that the model tells rows apart: more rows, more or smaller bags, or other features are needed.
-    On held-out bags (`BagCV`) almost every model of pure noise raises this warning, and so do some useful models,
-    since shares of predicted labels are noisy.
-
-    Examples
-    --------
-    >>> import warnings
-    >>> from mercer.proportions import ConstantAnswerWarning
-    >>> warnings.simplefilter("error", ConstantAnswerWarning)  # stop instead of going on
-    >>> warnings.simplefilter("default", ConstantAnswerWarning)
-    """
 
 
 def constant_shares(bags: Bags) -> np.ndarray:
@@ -313,8 +298,8 @@ class BagCV(MetaEstimatorMixin, ClassifierMixin, Estimator):
         if self.verbose:
             say(f"BagCV: {len(candidates)} combinations, {len(splits)} folds of {len(made)} bags")
         tasks = [(params, split, fold_seeds[f]) for params in candidates for f, split in enumerate(splits)]
-        found = self._run(X, y, made, tasks, jobs)
-        self._keep_results(candidates, splits, made, np.array(found).reshape(len(candidates), len(splits), 3))
+        figures = self._run(X, y, made, tasks, jobs)
+        self._keep_results(candidates, splits, made, np.array(figures).reshape(len(candidates), len(splits), 3))
         self._compare_with_constants(splits, made)
         if self.refit:
             begin = time.perf_counter()
@@ -360,7 +345,7 @@ class BagCV(MetaEstimatorMixin, ClassifierMixin, Estimator):
         judged = each(partial(self._watched, X, y, bags), tasks, jobs, processes=True)
         for category, message in dict.fromkeys(warning for _, told in judged for warning in told):
             warnings.warn(message, category, stacklevel=3)
-        return [found for found, _ in judged]
+        return [judged_figures for judged_figures, _ in judged]
 
     def _watched(
         self, X: Any, y: Any, bags: Bags, task: Any
@@ -369,8 +354,8 @@ class BagCV(MetaEstimatorMixin, ClassifierMixin, Estimator):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             warnings.simplefilter("ignore", ConstantAnswerWarning)  # on training bags; held-out ones say more
-            found = self._judge(X, y, bags, *task)
-        return found, [(warning.category, str(warning.message)) for warning in caught]
+            figures = self._judge(X, y, bags, *task)
+        return figures, [(warning.category, str(warning.message)) for warning in caught]
 
     def _judge(
         self, X: Any, y: Any, bags: Bags, params: dict[str, Any], split: Any, seed: int | None
@@ -394,8 +379,8 @@ class BagCV(MetaEstimatorMixin, ClassifierMixin, Estimator):
             say(f"BagCV: {params}: {score:.4f}")
         return float(score), middle - begin, time.perf_counter() - middle
 
-    def _keep_results(self, candidates: list[Any], splits: list[Any], bags: Bags, found: np.ndarray) -> None:
-        scores, fitting, scoring = found[..., 0], found[..., 1], found[..., 2]
+    def _keep_results(self, candidates: list[Any], splits: list[Any], bags: Bags, figures: np.ndarray) -> None:
+        scores, fitting, scoring = figures[..., 0], figures[..., 1], figures[..., 2]
         weight = np.array([bags.bag_weight[test].sum() for _, test in splits])
         weight = weight if weight.sum() > 0 else np.ones(len(splits))
         mean = scores @ weight / weight.sum()

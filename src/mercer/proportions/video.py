@@ -405,10 +405,10 @@ class VideoEventDetector(Saved, Estimator):
             return 0
         if event is None:
             raise ValueError(f"event must be one of {self.classes_.tolist()}: there are several")
-        found = np.flatnonzero(self.classes_ == event)
-        if not len(found):
+        places = np.flatnonzero(self.classes_ == event)
+        if not len(places):
             raise ValueError(f"event must be one of {self.classes_.tolist()}, got {event!r}")
-        return int(found[0])
+        return int(places[0])
 
     def score(self, videos: Any, y: Any) -> float:
         """Return the average precision of the ranking of videos; with several events the mean over them.
@@ -429,10 +429,10 @@ class VideoEventDetector(Saved, Estimator):
             raise ValueError(f"y must hold a label for each of the {len(scores)} videos, as in fit, got {labels.shape}")
         if not self.multilabel_:
             labels = labels[:, None] == (self.classes_[1:] if len(self.classes_) == 2 else self.classes_)
-        found = [average_precision_score(t, s) for t, s in zip(labels.T, scores.T, strict=True) if t.any()]
-        if not found:
+        precisions = [average_precision_score(t, s) for t, s in zip(labels.T, scores.T, strict=True) if t.any()]
+        if not precisions:
             raise ValueError("y has no video with an event: average precision is not defined")
-        return float(np.mean(found))
+        return float(np.mean(precisions))
 
     @staticmethod
     def fuse(detectors: Sequence[VideoEventDetector], views: Sequence[Any], weights: Any = None) -> np.ndarray:

@@ -300,13 +300,13 @@ def _parts(decompose: Decomposition, graph: Graph, example: int) -> list[Graph]:
     edges = set(graph)
     if not all(parts):
         raise ValueError(f"the decomposition of y[{example}] has an empty part")
-    found = {edge for part in parts for edge in part}
-    if found - edges:
+    covered = {edge for part in parts for edge in part}
+    if covered - edges:
         raise ValueError(
-            f"the decomposition of y[{example}] holds {min(found - edges)!r}, which is no edge of the graph"
+            f"the decomposition of y[{example}] holds {min(covered - edges)!r}, which is no edge of the graph"
         )
-    if edges - found:
-        raise ValueError(f"the decomposition of y[{example}] leaves out the edge {min(edges - found)!r}")
+    if edges - covered:
+        raise ValueError(f"the decomposition of y[{example}] leaves out the edge {min(edges - covered)!r}")
     return parts
 
 

@@ -77,9 +77,9 @@ def from_multilabel(Y: Any, classes: Sequence[Any] | None = None) -> list[Graph]
     if all(isinstance(row, (set, frozenset)) for row in rows):
         known = _classes(sorted(set().union(*rows)) if classes is None else classes)
         sets = [set(_plain(row)) for row in rows]
-        for i, found in enumerate(sets):
-            if found - set(known):
-                raise ValueError(f"Y[{i}] holds {min(found - set(known))!r}, which is not in classes")
+        for i, labels in enumerate(sets):
+            if labels - set(known):
+                raise ValueError(f"Y[{i}] holds {min(labels - set(known))!r}, which is not in classes")
     else:
         matrix = np.asarray(Y)
         if matrix.ndim != 2 or not np.isin(matrix, (0, 1)).all():
@@ -88,7 +88,7 @@ def from_multilabel(Y: Any, classes: Sequence[Any] | None = None) -> list[Graph]
         if len(known) != matrix.shape[1]:
             raise ValueError(f"Y has {matrix.shape[1]} columns and classes {len(known)} labels")
         sets = [{known[k] for k in np.flatnonzero(row)} for row in matrix]
-    return [[(u, v) for u in known if u in found for v in known if v not in found] for found in sets]
+    return [[(u, v) for u in known if u in labels for v in known if v not in labels] for labels in sets]
 
 
 def from_ranking(rankings: Iterable[Sequence[Any]]) -> list[Graph]:

@@ -368,9 +368,9 @@ def _read_grades(y: Any, n: int) -> np.ndarray:
 
 def _check_binary(classes: np.ndarray, measure: str) -> None:
     """Two classes, as 0 and 1, −1 and 1, or False and True."""
-    found = classes.astype(float).tolist()
-    if not (set(found) <= {0.0, 1.0} or set(found) <= {-1.0, 1.0}):
-        wrong = next((value for value in found if value not in (0.0, 1.0)), found[0])
+    values = classes.astype(float).tolist()
+    if not (set(values) <= {0.0, 1.0} or set(values) <= {-1.0, 1.0}):
+        wrong = next((value for value in values if value not in (0.0, 1.0)), values[0])
         raise ValueError(
             f"measure {measure!r} needs two classes (0 and 1, −1 and 1, or False and True), but y holds {wrong:g}; "
             "graded relevance is for measure='pairs'"

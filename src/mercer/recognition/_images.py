@@ -9,9 +9,14 @@ import numpy as np
 __all__ = ["as_pixel_rows"]
 
 
-def as_pixel_rows(X: Any) -> Any:
-    """Images of shape (n, height, width) or (n, height, width, channels) as rows; anything else as it is."""
+def as_pixel_rows(X: Any, n_pixels: int | None = None) -> Any:
+    """Return images of shape (n, height, width) or (n, height, width, channels) as rows, and anything else unchanged.
+
+    An array of two or three dimensions with exactly ``n_pixels`` numbers is one image.
+    """
     shape = getattr(X, "shape", None)
+    if isinstance(X, np.ndarray) and X.ndim in (2, 3) and X.size == n_pixels:
+        return X.reshape(1, -1)
     if shape is None and isinstance(X, (list, tuple)) and X and getattr(X[0], "ndim", 0) in (2, 3):
         shapes = {getattr(image, "shape", None) for image in X}
         if len(shapes) > 1:

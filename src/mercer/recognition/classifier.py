@@ -85,7 +85,7 @@ class _Gallery(Coding, Saved, ClassifierMixin, Estimator):
 
     def _queries(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
-        X = validate_data(self, as_pixel_rows(X), dtype=[np.float64, np.float32], reset=False)
+        X = validate_data(self, as_pixel_rows(X, self.n_features_in_), dtype=[np.float64, np.float32], reset=False)
         return np.asarray(self._project(X), np.float64)
 
     def code(self, X: Any) -> SparseCodes:
@@ -93,7 +93,7 @@ class _Gallery(Coding, Saved, ClassifierMixin, Estimator):
 
         Parameters
         ----------
-        X : array of shape (n_rows, n_features) or images of shape (n_rows, height, width)
+        X : array of shape (n_rows, n_features), images of shape (n_rows, height, width), or one image
             Queries.
 
         Returns
@@ -249,7 +249,7 @@ class SparseRepresentationClassifier(_Gallery):
 
         Parameters
         ----------
-        X : array of shape (n_rows, n_features) or images of shape (n_rows, height, width)
+        X : array of shape (n_rows, n_features), images of shape (n_rows, height, width), or one image
             Queries.
 
         Returns
@@ -271,7 +271,7 @@ class SparseRepresentationClassifier(_Gallery):
 
         Parameters
         ----------
-        X : array of shape (n_rows, n_features) or images of shape (n_rows, height, width)
+        X : array of shape (n_rows, n_features), images of shape (n_rows, height, width), or one image
             Queries.
 
         Returns
@@ -287,7 +287,7 @@ class SparseRepresentationClassifier(_Gallery):
 
         Parameters
         ----------
-        X : array of shape (n_rows, n_features) or images of shape (n_rows, height, width)
+        X : array of shape (n_rows, n_features), images of shape (n_rows, height, width), or one image
             Queries.
 
         Returns
@@ -305,7 +305,7 @@ class SparseRepresentationClassifier(_Gallery):
 
         Parameters
         ----------
-        X : array of shape (n_rows, n_features) or images of shape (n_rows, height, width)
+        X : array of shape (n_rows, n_features), images of shape (n_rows, height, width), or one image
             Queries.
 
         Returns
@@ -485,7 +485,7 @@ class CodeClassifier(_Gallery):
 
         Parameters
         ----------
-        X : array of shape (n_rows, n_features) or images of shape (n_rows, height, width)
+        X : array of shape (n_rows, n_features), images of shape (n_rows, height, width), or one image
             Queries.
 
         Returns
@@ -501,7 +501,7 @@ class CodeClassifier(_Gallery):
 
         Parameters
         ----------
-        X : array of shape (n_rows, n_features) or images of shape (n_rows, height, width)
+        X : array of shape (n_rows, n_features), images of shape (n_rows, height, width), or one image
             Queries.
 
         Returns

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from mercer._estimator import Estimator
 from mercer._state.saved import Fields, Floats, Saved, Transient
-from mercer.learning.solvers import ConvergenceWarning
+from mercer.exceptions import ConvergenceWarning
 from mercer.learning.sparse_codes import Dictionary, SparseCodes, check_settings, sparse_codes
 from mercer.recognition._images import as_pixel_rows
 
@@ -46,29 +46,29 @@ class Coding:
 
     def _search(self, X: np.ndarray, dictionary: Dictionary, barred: np.ndarray | None = None) -> SparseCodes:
         """The codes of rows, with a warning where a residual or an optimum was not reached."""
-        found = sparse_codes(
+        coded = sparse_codes(
             X, dictionary, self.solver, positive=self.positive, barred=barred, n_jobs=self.n_jobs, **self._stopping()
         )
         if (target := self._stopping()["tol"]) is not None and target >= 1:
             message = f"tol={target:g} allows residuals as long as the rows: all codes are 0"
             warnings.warn(message, UserWarning, stacklevel=4)
-        elif self.n_nonzero is None and not found.reached.all():
-            row = int(np.argmin(found.reached))
+        elif self.n_nonzero is None and not coded.reached.all():
+            row = int(np.argmin(coded.reached))
             warnings.warn(
-                f"tol={self._stopping()['tol']:g} is out of reach for {int((~found.reached).sum())} of {len(X)} rows: "
-                f"the atoms leave a residual of {found.residuals[row]:.3g} of the norm of row {row}; "
+                f"tol={self._stopping()['tol']:g} is out of reach for {int((~coded.reached).sum())} of {len(X)} rows: "
+                f"the atoms leave a residual of {coded.residuals[row]:.3g} of the norm of row {row}; "
                 "their codes have the smallest residual that was found",
                 ConvergenceWarning,
                 stacklevel=4,
             )
-        elif self.solver in ("l1", "lasso") and not (found.finished & (found.gaps <= GAP)).all():
-            row = int(np.argmax(np.where(found.finished, found.gaps, np.inf)))
+        elif self.solver in ("l1", "lasso") and not (coded.finished & (coded.gaps <= GAP)).all():
+            row = int(np.argmax(np.where(coded.finished, coded.gaps, np.inf)))
             warnings.warn(
-                f"the path of row {row} ended with a relative duality gap of {found.gaps[row]:.2g}",
+                f"the path of row {row} ended with a relative duality gap of {coded.gaps[row]:.2g}",
                 ConvergenceWarning,
                 stacklevel=4,
             )
-        return found
+        return coded
 
 
 class SparseCoder(Coding, Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):

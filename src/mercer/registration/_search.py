@@ -55,10 +55,10 @@ def best_pose(judge: Judge, poses: np.ndarray, *, reach: float | None = None, mo
     rough = judge.rough(poses, reach / 2)
     # all on a third of the points, then the three best and different ones on all of them
     first = [refine(judge, poses[k], [reach, reach / 2], 3) for k in np.argsort(-rough, kind="stable")[:most]]
-    found = _ranked(judge, [(pose, judge.evidence(pose)) for pose in first if np.isfinite(pose).all()])
-    if found is None:
+    ranking = _ranked(judge, [(pose, judge.evidence(pose)) for pose in first if np.isfinite(pose).all()])
+    if ranking is None:
         return None
-    ranked = [(found.pose, found.evidence), *found.others]
+    ranked = [(ranking.pose, ranking.evidence), *ranking.others]
     last = [max(1.5 * judge.r, reach / 4), 1.5 * judge.r]
     fine = [refine(judge, pose, last) for pose, _ in ranked[:3]]
     better = [(pose, judge.evidence(pose)) for pose in fine if np.isfinite(pose).all()]
@@ -67,8 +67,8 @@ def best_pose(judge: Judge, poses: np.ndarray, *, reach: float | None = None, mo
 
 def merged(judge: Judge, one: Found | None, other: Found | None) -> Found | None:
     """Return the best of two searches, with all their poses that differ."""
-    parts = [found for found in (one, other) if found is not None]
-    return _ranked(judge, [item for found in parts for item in [(found.pose, found.evidence), *found.others]])
+    parts = [ranking for ranking in (one, other) if ranking is not None]
+    return _ranked(judge, [item for ranking in parts for item in [(ranking.pose, ranking.evidence), *ranking.others]])
 
 
 def _ranked(judge: Judge, refined: list[tuple[np.ndarray, Evidence]]) -> Found | None:
@@ -80,15 +80,15 @@ def _ranked(judge: Judge, refined: list[tuple[np.ndarray, Evidence]]) -> Found |
     return Found(*kept[0], kept[1:]) if kept else None
 
 
-def verdict(found: Found) -> tuple[bool, str, dict[str, float]]:
+def verdict(ranking: Found) -> tuple[bool, str, dict[str, float]]:
     """Whether the evidence rules out chance, and why."""
-    e = found.evidence
-    second = max((other.score for _, other in found.others), default=0.0)
+    e = ranking.evidence
+    second = max((other.score for _, other in ranking.others), default=0.0)
     margin = e.score / second if second > 0 else math.inf
     figures = {"overlap": e.overlap, "contact": e.contact, "normals": e.normals, "margin": margin, "score": e.score}
     if e.overlap < OVERLAP:
         return False, f"only {e.overlap:.1%} of the surface of the source lies on the target", figures
-    contact = CONTACT_OF_CURVES if len(found.pose) == 3 else CONTACT
+    contact = CONTACT_OF_CURVES if len(ranking.pose) == 3 else CONTACT
     if e.contact < contact or e.normals < NORMALS:
         what = f"contact {e.contact:.2f} (needs {contact}), agreement of normals {e.normals:.2f} (needs {NORMALS})"
         return False, f"the surfaces cross rather than lie on each other: {what}", figures

@@ -13,7 +13,7 @@ from mercer._estimator import Estimator
 from mercer._state.saved import Count, Fields, Flag, Floats, Number, Saved
 from mercer._validation import thread_count
 from mercer.data.clouds import PointCloud
-from mercer.learning.solvers import ConvergenceWarning
+from mercer.exceptions import ConvergenceWarning
 from mercer.registration._clouds import Cloud, check_pair
 from mercer.registration.result import RegistrationResult, move
 

@@ -356,24 +356,24 @@ def polished(
     if scale or source.dimension > 3:
         return _nearest_distances(source, target, weights, poses, facts, scale)
     judge = Judge(source, target)
-    found = best_pose(judge, poses, reach=8 * judge.r, most=4)
-    if found is None:
+    ranking = best_pose(judge, poses, reach=8 * judge.r, most=4)
+    if ranking is None:
         raise ValueError("no pose was found")
-    return finished(source, target, weights, judge, found, facts)
+    return finished(source, target, weights, judge, ranking, facts)
 
 
 def finished(
-    source: Cloud, target: Cloud, weights: np.ndarray | None, judge: Judge, found: Found, facts: dict[str, Any]
+    source: Cloud, target: Cloud, weights: np.ndarray | None, judge: Judge, ranking: Found, facts: dict[str, Any]
 ) -> tuple[np.ndarray, dict[str, Any]]:
     """Refine the best pose on all points."""
     limit = max(3 * max(source.spacing, target.spacing), 1.5 * judge.r)
-    pose, n_iter, converged = compiled(source, target, weights, found.pose, "generalized", limit, 1.0, 50, 1e-6)
-    if np.isfinite(pose).all() and judge.evidence(pose).score >= 0.97 * found.evidence.score:
+    pose, n_iter, converged = compiled(source, target, weights, ranking.pose, "generalized", limit, 1.0, 50, 1e-6)
+    if np.isfinite(pose).all() and judge.evidence(pose).score >= 0.97 * ranking.evidence.score:
         facts["n_iter"], facts["converged"] = n_iter, converged
     else:  # the fine stage drifted off: keep what was found
-        pose = found.pose
-    certified, reason, figures = verdict(found)
-    alike = [other for other, evidence in found.others if evidence.score >= 0.9 * found.evidence.score]
+        pose = ranking.pose
+    certified, reason, figures = verdict(ranking)
+    alike = [other for other, evidence in ranking.others if evidence.score >= 0.9 * ranking.evidence.score]
     facts |= {"certified": certified, "reason": reason, "evidence": figures, "alternatives": alike}
     facts["method"] += " + generalized icp"
     return pose, facts

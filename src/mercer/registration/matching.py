@@ -91,31 +91,31 @@ class FeatureMatching(Registration):
         if source.dimension > 3:
             raise ValueError(f"FeatureMatching needs clouds in 2 or 3 dimensions, got {source.dimension}")
         judge = Judge(source, target, check_count("n_points", self.n_points, 20))
-        found = self.search(judge)
+        ranking = self.search(judge)
         facts: dict[str, Any] = {"method": "matching"}
-        if found is None:
+        if ranking is None:
             start = np.eye(source.dimension + 1)
             start[:-1, -1] = target.points.mean(axis=0) - source.points.mean(axis=0)
             return start, facts | {"reason": "no three matches agree with each other", "converged": True}
-        return finished(source, target, weights, judge, found, facts)
+        return finished(source, target, weights, judge, ranking, facts)
 
     def search(self, judge: Judge) -> Found | None:
         """Return the best pose of the searches made, or None where no matches agree."""
         radius, tolerance = check_positive("radius", self.radius), check_positive("tolerance", self.tolerance)
-        found: Found | None = None
+        ranking: Found | None = None
         for step in range(check_count("effort", self.effort)):
-            if found is not None and verdict(found)[0]:
+            if ranking is not None and verdict(ranking)[0]:
                 break
             if step == 0:
                 poses = poses_of_matches(judge, radius, tolerance, mutual=True, wanted=20)
-                found = best_pose(judge, poses, most=6)
+                ranking = best_pose(judge, poses, most=6)
                 continue
             for factor in _FACTORS:
                 poses = poses_of_matches(judge, radius * factor, tolerance, mutual=False, wanted=60)
-                found = merged(judge, found, best_pose(judge, poses, most=16))
-                if found is not None and verdict(found)[0]:
+                ranking = merged(judge, ranking, best_pose(judge, poses, most=16))
+                if ranking is not None and verdict(ranking)[0]:
                     break
-        return found
+        return ranking
 
 
 _FACTORS = (1.0, 1.4, 0.8)

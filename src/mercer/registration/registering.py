@@ -10,6 +10,7 @@ import numpy as np
 
 from mercer._validation import check_choice, check_flag, thread_count
 from mercer.data.clouds import PointCloud
+from mercer.exceptions import UncertainPoseWarning
 from mercer.registration._clouds import Cloud, check_pair
 from mercer.registration._evidence import MARGIN, Judge
 from mercer.registration._search import Found, best_pose, merged, verdict
@@ -22,10 +23,6 @@ from mercer.registration.result import RegistrationResult
 __all__ = ["UncertainPoseWarning", "register"]
 
 METHODS = ("auto", "kernel", "matching", "icp")
-
-
-class UncertainPoseWarning(UserWarning):
-    """The pose may fit by chance, or several poses fit equally well."""
 
 
 def register(
@@ -171,7 +168,7 @@ def _coarse(
     steps = ["kernel", "matching"] if method == "auto" else [method]
     if method == "auto" and not alike(judge.source.points, judge.target.points):
         steps = ["matching", "kernel"]
-    found: Found | None = None
+    ranking: Found | None = None
     used = steps[0]
     for step in steps:
         if step == "kernel":
@@ -179,16 +176,16 @@ def _coarse(
             new = best_pose(judge, poses, reach=8 * judge.r, most=4)
         else:
             new = FeatureMatching(effort=effort).search(judge)
-        best = merged(judge, found, new)
-        if best is not None and (found is None or best.evidence.score > found.evidence.score):
+        best = merged(judge, ranking, new)
+        if best is not None and (ranking is None or best.evidence.score > ranking.evidence.score):
             used = step
-        found = best
-        if found is not None and verdict(found)[0]:
+        ranking = best
+        if ranking is not None and verdict(ranking)[0]:
             break
-    if found is None:
+    if ranking is None:
         pose = check_start("centroid", source.points, target.points)
         return pose, {"method": "none", "reason": "no pose was found", "evidence": {}}
-    return finished(source, target, weights, judge, found, {"method": used})
+    return finished(source, target, weights, judge, ranking, {"method": used})
 
 
 def alike(x: np.ndarray, y: np.ndarray, tolerance: float = 0.06) -> bool:

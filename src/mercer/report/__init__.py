@@ -20,7 +20,7 @@ from mercer.report.labellings import (
     write_png,
 )
 from mercer.report.proportions import plot_decision, plot_proportions
-from mercer.report.strips import plot_segment_confusion, plot_segmentation
+from mercer.report.segmentations import plot_segment_confusion, plot_segmentation
 
 __all__ = [
     "Html",

@@ -517,7 +517,7 @@ def _path(x: np.ndarray, y: np.ndarray, **style: Any) -> str:
 # ------------------------------------------------------------------------------------------------------ bars
 
 
-def bars(names: Sequence[str], values: ArrayLike) -> Html:
+def bars(names: Sequence[str], values: ArrayLike, *, length: float = 240.0, characters: int = 40) -> Html:
     """Draw named values as horizontal bars, to the right above zero and to the left below.
 
     Parameters
@@ -526,6 +526,10 @@ def bars(names: Sequence[str], values: ArrayLike) -> Html:
         What the values belong to, from top to bottom.
     values : array of shape (n,)
         The values. One that is not finite is written, without a bar.
+    length : float, default=240
+        Pixels of the longest bar; of the longest ones of both signs together.
+    characters : int, default=40
+        Longer names are cut; the whole name is shown when one points at its bar.
 
     Returns
     -------
@@ -553,13 +557,13 @@ def bars(names: Sequence[str], values: ArrayLike) -> Html:
     room = max(_width(text, 11) for text in texts) + 8
     # Each side is as long as its longest bar, and the texts stand outside the bars.
     below, above = max(0.0, -float(lengths.min())) / reach, max(0.0, float(lengths.max())) / reach
-    left = max(_width(_short(label, 40), 12) for label in labels) + 12
-    zero = left + (room if np.any(numbers < 0) else 0) + below * 240
-    width = zero + above * 240 + room
+    left = max(_width(_short(label, characters), 12) for label in labels) + 12
+    zero = left + (room if np.any(numbers < 0) else 0) + below * length
+    width = zero + above * length + room
     step = 22.0
     parts = []
     for i, (label, value, text) in enumerate(zip(labels, numbers, texts, strict=True)):
-        y, size = 4 + i * step, abs(float(lengths[i])) / reach * 240
+        y, size = 4 + i * step, abs(float(lengths[i])) / reach * length
         negative = value < 0
         x = zero - size if negative else zero
         title = _tag("title", text_of(f"{label}: {_cell_text(float(value))}"))
@@ -570,7 +574,7 @@ def bars(names: Sequence[str], values: ArrayLike) -> Html:
                 "g",
                 title,
                 drawn if math.isfinite(value) else "",
-                _text(_short(label, 40), left - 10, y + 12.5, 12, "end"),
+                _text(_short(label, characters), left - 10, y + 12.5, 12, "end"),
                 _text(text, beside, y + 12, 11, "end" if negative else "start", _MUTED),
             )
         )

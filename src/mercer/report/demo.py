@@ -12,7 +12,7 @@ from mercer.report.demo_faces import FaceResult, faces_part
 from mercer.report.demo_images import ImageResult, images_part
 from mercer.report.demo_shares import ShareResult, shares_part
 from mercer.report.html import Html, columns, figure, page, paragraph, section, table, text_of
-from mercer.report.strips import plot_segment_confusion, plot_segmentation
+from mercer.report.segmentations import plot_segment_confusion, plot_segmentation
 
 __all__ = ["ActionResult", "Cutter", "DemoResult", "Reader", "demo_page"]
 

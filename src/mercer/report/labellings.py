@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from mercer._validation import check_positive
 from mercer.report.charts import _INK, _LINE, _MUTED, _num, _svg, _tag, _text, line_chart
 from mercer.report.html import Html, text_of
-from mercer.report.strips import _GREY, _LABELS
+from mercer.report.segmentations import _GREY, _LABELS
 
 __all__ = ["labelling_picture", "plot_convergence", "plot_graph_labelling", "plot_labelling", "write_png"]
 

@@ -41,13 +41,13 @@ def plot_proportions(truth: ArrayLike, predicted: ArrayLike, names: Any = None, 
     >>> "north: 0.25 known, 0.3 predicted" in plot_proportions([0.25, 1.0], [0.3, 0.9], ["north", "south"])
     True
     """
-    known, found = (np.asarray(values, np.float64) for values in (truth, predicted))
-    if known.shape != found.shape or known.ndim not in (1, 2) or not known.size:
-        raise ValueError(f"truth and predicted must have the same shape, got {known.shape} and {found.shape}")
-    for name, values in (("truth", known), ("predicted", found)):
+    known, estimated = (np.asarray(values, np.float64) for values in (truth, predicted))
+    if known.shape != estimated.shape or known.ndim not in (1, 2) or not known.size:
+        raise ValueError(f"truth and predicted must have the same shape, got {known.shape} and {estimated.shape}")
+    for name, values in (("truth", known), ("predicted", estimated)):
         if not np.isfinite(values).all() or values.min() < 0 or values.max() > 1:
             raise ValueError(f"{name} must hold shares in [0, 1]")
-    known, found = known.reshape(len(known), -1), found.reshape(len(found), -1)
+    known, estimated = known.reshape(len(known), -1), estimated.reshape(len(estimated), -1)
     labels = [str(name) for name in (range(len(known)) if names is None else names)]
     if len(labels) != len(known):
         raise ValueError(f"names must hold a name for each of the {len(known)} bags, got {len(labels)}")
@@ -65,9 +65,9 @@ def plot_proportions(truth: ArrayLike, predicted: ArrayLike, names: Any = None, 
         _tag("line", x1=ends[0][0], x2=ends[0][1], y1=ends[1][0], y2=ends[1][1], stroke=_MUTED, stroke_dasharray="4 4")
     )
     for c in range(known.shape[1]):
-        px, py = frame.at(known[:, c], found[:, c])
+        px, py = frame.at(known[:, c], estimated[:, c])
         for k in np.argsort(-radius, kind="stable"):
-            said = f"{labels[k]}: {number_text(known[k, c])} known, {number_text(found[k, c])} predicted"
+            said = f"{labels[k]}: {number_text(known[k, c])} known, {number_text(estimated[k, c])} predicted"
             style = {"fill": _SERIES[c % 6], "fill_opacity": 0.55, "stroke": _SURFACE}
             parts.append(_tag("circle", _tag("title", text_of(said)), cx=px[k], cy=py[k], r=radius[k], **style))
     return _svg(frame.width, frame.height, "predicted against known shares of bags", parts)

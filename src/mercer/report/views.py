@@ -254,13 +254,13 @@ def _tables(network: Any) -> list[tuple[str, list[Hashable], np.ndarray]]:
 
 
 def _numbered_tables(graph: FactorGraph) -> list[tuple[str, list[int], np.ndarray]]:
-    found = []
+    tables = []
     for factor in graph.factors:
         numbers = [graph.number(v) for v in factor.variables]
         names = ", ".join(str(graph.name(i)) for i in numbers)
         with np.errstate(over="ignore"):
-            found.append((f"φ({names})", numbers, np.exp(factor.log_table)))
-    return found
+            tables.append((f"φ({names})", numbers, np.exp(factor.log_table)))
+    return tables
 
 
 def _table(title: str, variables: Sequence[Hashable], values: np.ndarray, states: dict[Hashable, list[str]]) -> Listing:

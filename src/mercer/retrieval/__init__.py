@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from mercer._lazy import on_demand
 
 if TYPE_CHECKING:
+    from mercer.exceptions import IndexFileError
     from mercer.retrieval._codes import (
         angle_estimate,
         circulant_variance_bound,
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
         unpack_codes,
     )
     from mercer.retrieval.circulant import CirculantEmbedding
-    from mercer.retrieval.index import HammingIndex, IndexFileError
+    from mercer.retrieval.index import HammingIndex
     from mercer.retrieval.projections import BilinearEmbedding, SignProjection
     from mercer.retrieval.quantization import IterativeQuantization, ShiftInvariantHashing, SpectralHashing
 

@@ -155,8 +155,8 @@ def hamming_distances(A: Any, B: Any = None) -> Any:
     second = first if B is None else np.asarray(as_numpy(B)[0])
     for name, array in (("A", first), ("B", second)):
         if array.dtype != np.uint8 or array.ndim != 2 or array.shape[1] == 0:
-            found = f"{array.dtype} of shape {array.shape}"
-            raise ValueError(f"{name} must be a matrix of packed codes (uint8), got {found}")
+            given = f"{array.dtype} of shape {array.shape}"
+            raise ValueError(f"{name} must be a matrix of packed codes (uint8), got {given}")
     if first.shape[1] != second.shape[1]:
         raise ValueError(f"A and B must have equally long codes, got {first.shape[1]} and {second.shape[1]} bytes")
     a, b = to_words(first), to_words(second)
@@ -322,8 +322,8 @@ SPARSE_HINT = (
 )
 
 
-def _same(found: Any) -> Any:
-    return found
+def _same(array: Any) -> Any:
+    return array
 
 
 class SignCodes(Saved, Copies, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
@@ -342,7 +342,7 @@ class SignCodes(Saved, Copies, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         if sp.issparse(X):
             raise TypeError(f"X is sparse, and {SPARSE_HINT}")
         if on_device(X):
-            return as_rows(self, X.detach(), reset, SPARSE_HINT).contiguous(), lambda found: found
+            return as_rows(self, X.detach(), reset, SPARSE_HINT).contiguous(), lambda codes: codes
         array, back = as_numpy(X)
         finite = reset or not self._looks_itself()
         options: dict[str, Any] = {"dtype": [np.float32, np.float64], "order": "C", "ensure_all_finite": finite}

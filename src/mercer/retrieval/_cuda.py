@@ -84,8 +84,8 @@ class Kernel:
         with torch.cuda.device(device):
             torch.cuda.current_stream()  # the driver must have its context
             _checked(self._driver.cuModuleLoadData(ctypes.byref(module), image), "loading the kernel")
-            found = self._driver.cuModuleGetFunction(ctypes.byref(self._function), module, name.encode())
-            _checked(found, "loading the kernel")
+            code = self._driver.cuModuleGetFunction(ctypes.byref(self._function), module, name.encode())
+            _checked(code, "loading the kernel")
             asked = self._driver.cuFuncSetAttribute(self._function, 8, shared_bytes)
             _checked(asked, "asking for shared memory")
             self._context = ctypes.c_void_p()
@@ -163,8 +163,8 @@ class CodeTables:
         self.roots = placed(roots(plan).astype(np.complex64).view(np.float32))
         self.broken = torch.zeros(1, dtype=torch.int32, device=device)
         self.index = self.signs.device.index
-        found = torch.cuda.get_device_properties(self.index)
-        self.ahead = found.multi_processor_count * plan.blocks
+        properties = torch.cuda.get_device_properties(self.index)
+        self.ahead = properties.multi_processor_count * plan.blocks
 
     def write(self, x: Any, n_bits: int, out: Any) -> None:
         """Write the packed codes of the rows of a CUDA tensor to ``out``, which `finite` can then be asked about.

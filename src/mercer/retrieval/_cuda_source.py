@@ -96,11 +96,11 @@ def _radices(n: int) -> tuple[int, ...] | None:
     limit = 8 if n < 4096 and n & (n - 1) == 0 else _LARGEST
     count = max(2, math.ceil(math.log(n) / math.log(limit) - 1e-9))
     while True:
-        found = _split(n, count, limit)
-        if found and n & (n - 1) == 0:
-            return (max(found) if limit == _LARGEST else min(found, key=sum))[::-1]
-        if found:
-            best = min(found, key=lambda factors: (max(factors), sum(factors)))
+        splits = _split(n, count, limit)
+        if splits and n & (n - 1) == 0:
+            return (max(splits) if limit == _LARGEST else min(splits, key=sum))[::-1]
+        if splits:
+            best = min(splits, key=lambda factors: (max(factors), sum(factors)))
             return tuple([f for f in best if f % 2 == 0] + [f for f in best if f % 2])
         count += 1
 
@@ -301,14 +301,14 @@ def _root_count(r: int, m: int) -> int:
 
 def roots(plan: Plan) -> np.ndarray:
     """The roots e^{−2πi c o/L} of all passes, in the order that `source` reads them."""
-    length, found = plan.n, [np.zeros(1, np.complex128)]
+    length, parts = plan.n, [np.zeros(1, np.complex128)]
     for r in plan.radices:
         m = length // r
         if m > 1:
             o = np.arange(m)
-            found += [np.exp(-2j * np.pi * ((c * o) % length) / length) for c in _powers(r, m)]
+            parts += [np.exp(-2j * np.pi * ((c * o) % length) / length) for c in _powers(r, m)]
         length = m
-    return np.concatenate(found)[1:] if len(found) > 1 else found[0]
+    return np.concatenate(parts)[1:] if len(parts) > 1 else parts[0]
 
 
 def _roots(w: _Writer, r: int, m: int, root: int) -> Callable[[int], Number]:
@@ -602,8 +602,10 @@ def spectrum(plan: Plan, r: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     order = stored_frequencies(plan)
     if plan.pairs:
         last = plan.radices[-1]
-        found = np.fft.fft(r)[order].reshape(-1, last).T  # numbers of one thread lie apart, those of a warp together
-        return np.ascontiguousarray(found).ravel(), np.zeros((1, 2), np.int32)
+        transform = (
+            np.fft.fft(r)[order].reshape(-1, last).T
+        )  # numbers of one thread lie apart, those of a warp together
+        return np.ascontiguousarray(transform).ravel(), np.zeros((1, 2), np.int32)
     n = plan.n
     E, G, w = np.fft.fft(r[::2]), np.fft.fft(r[1::2]), np.exp(-2j * np.pi * np.arange(n) / n)
     k = np.arange(n // 2 + 1)

@@ -78,10 +78,10 @@ def distances(queries: Tensor, codes: Tensor, n_bits: int, shift: int | None = N
             return _cuda_hamming.distances(queries, codes, shift)
         except _cuda.KernelError as error:
             warnings.warn(f"{error}: distances are computed by matrix products", RuntimeWarning, stacklevel=2)
-    found = by_products(queries, codes, n_bits)
+    bits = by_products(queries, codes, n_bits)
     if shift is None:
-        return found
-    return found.bitwise_left_shift_(shift).add_(torch.arange(len(codes), dtype=torch.int32, device=codes.device))
+        return bits
+    return bits.bitwise_left_shift_(shift).add_(torch.arange(len(codes), dtype=torch.int32, device=codes.device))
 
 
 def by_products(queries: Tensor, codes: Tensor, n_bits: int) -> Tensor:
@@ -136,13 +136,13 @@ def _nearest_keys(codes: Tensor, queries: Tensor, n_bits: int, k: int) -> Tensor
     best: Any = None
     for start in range(0, codes.shape[0], step):
         block = codes[start : start + step]
-        found = distances(queries, block, n_bits, shift)
-        found = found.topk(min(k, block.shape[0]), dim=1, largest=False, sorted=True).values.to(torch.int64)
-        found = (found >> shift << KEY) + (found & ((1 << shift) - 1)) + start
+        keys = distances(queries, block, n_bits, shift)
+        keys = keys.topk(min(k, block.shape[0]), dim=1, largest=False, sorted=True).values.to(torch.int64)
+        keys = (keys >> shift << KEY) + (keys & ((1 << shift) - 1)) + start
         if best is not None:
-            both = torch.cat([best, found], dim=1)
-            found = both.topk(min(k, both.shape[1]), dim=1, largest=False, sorted=True).values
-        best = found
+            both = torch.cat([best, keys], dim=1)
+            keys = both.topk(min(k, both.shape[1]), dim=1, largest=False, sorted=True).values
+        best = keys
     return best
 
 
@@ -162,10 +162,10 @@ def _within(codes: Tensor, queries: Tensor, n_bits: int, radius: int) -> tuple[T
     step = _stretches(codes, queries.shape[0], n_bits)
     rows, near, places = [], [], []
     for start in range(0, codes.shape[0], step):
-        found = distances(queries, codes[start : start + step], n_bits)
-        row, place = torch.nonzero(found <= radius, as_tuple=True)
+        bits = distances(queries, codes[start : start + step], n_bits)
+        row, place = torch.nonzero(bits <= radius, as_tuple=True)
         rows.append(row)
-        near.append(found[row, place])
+        near.append(bits[row, place])
         places.append(place + start)
     row, distance, place = torch.cat(rows), torch.cat(near), torch.cat(places)
     # Places ascend within a query: a stable sort leaves ties in their order.

@@ -30,12 +30,12 @@ from typing import Any
 import array_api_compat
 import numpy as np
 import scipy.fft
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from mercer._arrays import compiled, is_numpy, on_device_of, to_numpy
 from mercer._state.saved import Fields, Floats, Ints, Objects, Transient, check_shapes
 from mercer._validation import check_choice, check_count, check_positive, check_weights, thread_count
+from mercer.exceptions import ConvergenceWarning
 from mercer.retrieval._codes import SignCodes, check_optional_positive, on_device
 from mercer.retrieval._cuda_source import plan_for
 
@@ -428,14 +428,16 @@ def _taken(X: Any, rows: np.ndarray) -> Any:
 
 def _checked_pairs(name: str, pairs: Any, n: int) -> np.ndarray:
     """Pairs of rows, perhaps none."""
-    found = np.zeros((0, 2), np.int64) if pairs is None else np.asarray(pairs)
-    if found.size == 0:
+    pair_array = np.zeros((0, 2), np.int64) if pairs is None else np.asarray(pairs)
+    if pair_array.size == 0:
         return np.zeros((0, 2), np.int64)
-    if found.ndim != 2 or found.shape[1] != 2 or found.dtype.kind not in "iu":
-        raise ValueError(f"{name} must be integers of shape (pairs, 2), got {found.dtype} of shape {found.shape}")
-    if found.min() < 0 or found.max() >= n:
-        raise ValueError(f"{name} must name rows 0 … {n - 1} of X, got {found.min()} … {found.max()}")
-    return found.astype(np.int64)
+    if pair_array.ndim != 2 or pair_array.shape[1] != 2 or pair_array.dtype.kind not in "iu":
+        raise ValueError(
+            f"{name} must be integers of shape (pairs, 2), got {pair_array.dtype} of shape {pair_array.shape}"
+        )
+    if pair_array.min() < 0 or pair_array.max() >= n:
+        raise ValueError(f"{name} must name rows 0 … {n - 1} of X, got {pair_array.min()} … {pair_array.max()}")
+    return pair_array.astype(np.int64)
 
 
 def frequency_step(a: np.ndarray, c: np.ndarray, weight: float, start: np.ndarray) -> np.ndarray:

@@ -26,6 +26,7 @@ import numpy as np
 from mercer._arrays import compiled, is_tensor
 from mercer._state.container import write_atomically
 from mercer._validation import check_choice, check_count, thread_count
+from mercer.exceptions import IndexFileError
 from mercer.retrieval._codes import as_numpy, checked_codes, hamming_distances, on_device, to_words
 
 __all__ = ["HammingIndex", "IndexFileError"]
@@ -33,23 +34,6 @@ __all__ = ["HammingIndex", "IndexFileError"]
 MAGIC, VERSION, HEADER = b"MERCERHX", 1, struct.Struct("<8sIIQQQQQQ32s")
 HEADER_SIZE = 128
 MOST_BITS = 1 << 24
-
-
-class IndexFileError(ValueError):
-    """A file is not an index of codes, is corrupted, or has another version.
-
-    Examples
-    --------
-    >>> from mercer.retrieval import HammingIndex, IndexFileError
-    >>> import pathlib, tempfile
-    >>> path = pathlib.Path(tempfile.mkdtemp()) / "codes"
-    >>> _ = path.write_bytes(b"something else")
-    >>> try:
-    ...     HammingIndex.load(path)
-    ... except IndexFileError as error:
-    ...     print("no" in str(error))
-    True
-    """
 
 
 class HammingIndex:
@@ -208,8 +192,8 @@ class HammingIndex:
             return np.where(ids < self._n, ids, -1)
         order = np.argsort(self._ids, kind="stable")
         at = np.searchsorted(self._ids, ids, sorter=order)
-        found = order[np.minimum(at, self._n - 1)] if self._n else np.zeros(len(ids), np.int64)
-        return np.where((at < self._n) & (self._ids[found] == ids) if self._n else False, found, -1)
+        positions = order[np.minimum(at, self._n - 1)] if self._n else np.zeros(len(ids), np.int64)
+        return np.where((at < self._n) & (self._ids[positions] == ids) if self._n else False, positions, -1)
 
     def get(self, ids: Any) -> np.ndarray:
         """Return the packed codes with these ids.
@@ -305,12 +289,12 @@ class HammingIndex:
         codes, sizes = self.codes, []
         distances, positions = [np.zeros(0, np.int32)], [np.zeros(0, np.int64)]
         for query in queries:
-            found = hamming_distances(query[None, :], codes)[0] if self._n else np.zeros(0, np.int32)
-            near = found <= radius
+            bits = hamming_distances(query[None, :], codes)[0] if self._n else np.zeros(0, np.int32)
+            near = bits <= radius
             places = np.flatnonzero(near if mask is None else near & mask)
-            order = places[np.argsort(found[places], kind="stable")][: k or None]
+            order = places[np.argsort(bits[places], kind="stable")][: k or None]
             sizes.append(len(order))
-            distances.append(found[order])
+            distances.append(bits[order])
             positions.append(order)
         return np.cumsum([0, *sizes], dtype=np.int64), np.concatenate(distances), np.concatenate(positions)
 
@@ -361,25 +345,25 @@ class HammingIndex:
         n_queries, back = len(offsets) - 1, as_numpy(queries)[1]
         if len(positions) == n_queries * k:
             return back(distances.reshape(n_queries, k)), back(self._names(positions).reshape(n_queries, k))
-        found, ids = np.full((n_queries, k), self.n_bits + 1, np.int32), np.full((n_queries, k), -1, np.int64)
+        nearest, ids = np.full((n_queries, k), self.n_bits + 1, np.int32), np.full((n_queries, k), -1, np.int64)
         row = np.repeat(np.arange(n_queries), np.diff(offsets))
         column = np.arange(len(positions)) - offsets[row]
-        found[row, column] = distances
+        nearest[row, column] = distances
         ids[row, column] = self._names(positions)
-        return back(found), back(ids)
+        return back(nearest), back(ids)
 
     def _device_search(self, queries: Any, k: int, filter: Any) -> tuple[Any, Any]:
         from mercer.retrieval import _tensors
 
         codes, checked, places = self._on_device(queries, filter)
         shape, device, torch = (checked.shape[0], k), checked.device, _tensors.torch
-        found = torch.full(shape, self.n_bits + 1, dtype=torch.int32, device=device)
+        nearest = torch.full(shape, self.n_bits + 1, dtype=torch.int32, device=device)
         ids = torch.full(shape, -1, dtype=torch.int64, device=device)
         fewer = min(k, codes.shape[0])
         if fewer and checked.shape[0]:
-            found[:, :fewer], at = _tensors.nearest(codes, checked, self.n_bits, fewer)
+            nearest[:, :fewer], at = _tensors.nearest(codes, checked, self.n_bits, fewer)
             ids[:, :fewer] = self._device_names(at, places)
-        return found, ids
+        return nearest, ids
 
     def _device_names(self, at: Any, places: Any) -> Any:
         import torch
@@ -499,14 +483,14 @@ class HammingIndex:
 
 def _checked_ids(name: str, ids: Any) -> np.ndarray:
     """Integers ≥ 0."""
-    found = np.atleast_1d(np.asarray(as_numpy(ids)[0]))
-    if found.size == 0:
+    id_array = np.atleast_1d(np.asarray(as_numpy(ids)[0]))
+    if id_array.size == 0:
         return np.zeros(0, np.int64)
-    if found.ndim != 1 or found.dtype.kind not in "iu":
-        raise ValueError(f"{name} must be integers of one dimension, got {found.dtype} of shape {found.shape}")
-    if found.min() < 0 or found.max() > np.iinfo(np.int64).max:
-        raise ValueError(f"{name} must lie between 0 and 2^63 − 1, got {found.min()} … {found.max()}")
-    return found.astype(np.int64)
+    if id_array.ndim != 1 or id_array.dtype.kind not in "iu":
+        raise ValueError(f"{name} must be integers of one dimension, got {id_array.dtype} of shape {id_array.shape}")
+    if id_array.min() < 0 or id_array.max() > np.iinfo(np.int64).max:
+        raise ValueError(f"{name} must lie between 0 and 2^63 − 1, got {id_array.min()} … {id_array.max()}")
+    return id_array.astype(np.int64)
 
 
 def _read_header(path: Any) -> tuple[int, int, int, bytes]:

@@ -99,8 +99,8 @@ def tune_offset(
     tried = np.unique(np.append(np.asarray(offsets, dtype=float).ravel(), 0.0))
     if not np.isfinite(tried).all():
         raise ValueError("offsets must not hold NaN or infinite values")
-    found = [boundary_score(starts, predict(float(offset)), lengths) for offset in tried]
-    curves = {name: np.array([getattr(score, name) for score in found]) for name in _METRICS}
+    scores = [boundary_score(starts, predict(float(offset)), lengths) for offset in tried]
+    curves = {name: np.array([getattr(score, name) for score in scores]) for name in _METRICS}
     allowed = (curves["recall"] >= min_recall) & (curves["precision"] >= min_precision)
     if not allowed.any():
         raise ValueError(f"no offset reaches a recall of {min_recall} with a precision of {min_precision}")
@@ -266,12 +266,12 @@ def _inner(rows: Sequences) -> np.ndarray:
 
 
 def _starts_of(scores: Sequence[np.ndarray], offset: float) -> list[np.ndarray]:
-    found = []
+    starts = []
     for one in scores:
         chosen = one + offset > 0
         chosen[:1] = True
-        found.append(np.flatnonzero(chosen))
-    return found
+        starts.append(np.flatnonzero(chosen))
+    return starts
 
 
 def _scores(estimator: Any, matrix: Any) -> np.ndarray:

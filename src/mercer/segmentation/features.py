@@ -455,15 +455,15 @@ class ParagraphFeatures(FeaturePack):
         folds = min(self.cv, n_groups)
         if folds < 2:
             return _Surprisal.of(self.language_, corpus, tokens)
-        found = _Surprisal(*np.zeros((3, corpus.n)))
+        surprisals = _Surprisal(*np.zeros((3, corpus.n)))
         for fold in range(folds):
             inside = group % folds == fold
             others = [sentence for sentence, held in zip(tokens, inside, strict=True) if not held]
             model = NgramModel(self.order, unit=self.unit).fit_tokens(others)
             part = _Surprisal.of(model, corpus, tokens)
-            for whole, piece in zip(found, part, strict=True):
+            for whole, piece in zip(surprisals, part, strict=True):
                 whole[inside] = piece[inside]
-        return found
+        return surprisals
 
     def _features(self, corpus: _Corpus, surprisal: _Surprisal) -> SegmentFeatures:
         blocks: list[Any] = [

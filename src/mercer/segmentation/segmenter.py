@@ -409,30 +409,30 @@ default="table"
             self.index_, self.edge_index_ = FeatureIndex(self.n_bits), FeatureIndex(self.n_bits)
         else:
             self.index_, self.edge_index_ = copy.copy(last.index_), copy.copy(last.edge_index_)
-        found = self._transform(X, learn=True, last=last)
-        if not len(found):
+        sequences = self._transform(X, learn=True, last=last)
+        if not len(sequences):
             raise ValueError("no sequences to learn from: X is empty")
-        if not found.n_positions:
+        if not sequences.n_positions:
             raise ValueError("nothing to learn from: all sequences are empty")
-        triples = self._triples(y, found.lengths, learn=True)
+        triples = self._triples(y, sequences.lengths, learn=True)
         labels = LabelIndex.from_sequences([[label for _, _, label in one] for one in triples])
         self._labels = labels if last is None else LabelIndex(sorted({*labels.classes, *last._labels.classes}))
         self.classes_ = self._labels.array
-        truth = Segmentations.from_segments(triples, found.lengths, self._labels)
+        truth = Segmentations.from_segments(triples, sequences.lengths, self._labels)
         shortest, longest = self._bounds(truth, last)
         self.max_length_ = int(longest.max())
-        self.n_features_in_ = found.n_features
+        self.n_features_in_ = sequences.n_features
         # Where every position is a segment, the features of a start are those of the position.
-        own = found.edges is not None or bool(self._names)
+        own = sequences.edges is not None or bool(self._names)
         self._starts_are_rows = bool(self.boundaries and not own and self.max_length_ > 1)
-        found = self._completed(found)
+        sequences = self._completed(sequences)
         self._labels_may_repeat = self._repeats(truth) or (last is not None and last._labels_may_repeat)
-        self.structure_ = self._make_structure(found, truth, shortest, longest, last)
-        self.structure_.check(found, truth, self._labels.classes)
+        self.structure_ = self._make_structure(sequences, truth, shortest, longest, last)
+        self.structure_.check(sequences, truth, self._labels.classes)
         self.offset_ = float(self.offset)
         if self._loss_is_auto():
-            loss = resolve_loss(self._chosen_loss(found), self._cost())
-        return Risk(self.structure_, loss.for_labels(self._labels.classes), found, truth)
+            loss = resolve_loss(self._chosen_loss(sequences), self._cost())
+        return Risk(self.structure_, loss.for_labels(self._labels.classes), sequences, truth)
 
     def _reason_against_parts(self) -> str | None:
         if self.features is not None:
@@ -449,15 +449,15 @@ default="table"
                 names = ("frame", X.frame_names), ("boundary", X.boundary_names), ("span", X.segment_names)
                 self._names = {kind: list(some) for kind, some in names}
                 self._found_statistics = X.statistics
-            found = _joined(X)
+            sequences = _joined(X)
         else:
-            found = as_sequences(X, self.index_, template=self.template, edge_index=self.edge_index_, learn=learn)
+            sequences = as_sequences(X, self.index_, template=self.template, edge_index=self.edge_index_, learn=learn)
             if learn:
-                self.index_, self.edge_index_ = found.index, found.edge_index
+                self.index_, self.edge_index_ = sequences.index, sequences.edge_index
                 self._names, self._found_statistics = {}, ("sum", "length")
         if learn and last is not None:
-            self._check_goes_on(found, last)
-        return found
+            self._check_goes_on(sequences, last)
+        return sequences
 
     def _check_goes_on(self, X: Sequences, last: Any) -> None:
         """Columns must mean what they meant before; only names may be new."""
@@ -498,7 +498,7 @@ default="table"
 
     def _bounds(self, y: Segmentations, last: Any) -> tuple[np.ndarray, np.ndarray]:
         """Shortest and longest length of each label."""
-        found, seen = [], int(y.lengths.max())
+        bounds_of, seen = [], int(y.lengths.max())
         if last is not None:
             seen = max(seen, last.max_length_)
         for name, given, default in (
@@ -513,13 +513,13 @@ default="table"
                     bounds[self._labels.classes.index(label)] = check_count(name, bound)
             elif given is not None:
                 bounds[:] = check_count(name, given)
-            found.append(bounds)
-        wrong = np.flatnonzero(found[0] > found[1])
+            bounds_of.append(bounds)
+        wrong = np.flatnonzero(bounds_of[0] > bounds_of[1])
         if len(wrong):
             c = int(wrong[0])
             said = " (the longest segment of the training data)" if self.max_length is None else ""
-            raise ValueError(f"min_length={found[0][c]} is greater than max_length={found[1][c]}{said}")
-        return found[0], found[1]
+            raise ValueError(f"min_length={bounds_of[0][c]} is greater than max_length={bounds_of[1][c]}{said}")
+        return bounds_of[0], bounds_of[1]
 
     def _repeats(self, y: Segmentations) -> bool:
         if len(self._labels) == 1 or self.max_length_ == 1:
@@ -622,8 +622,8 @@ default="table"
         for theta in self._theta(sequences):
             mu = self.structure_.marginals(theta, spans=spans)
             self._check_feasible(mu.log_partition, sequences)
-            found, bounds = part(mu), (theta.offsets - theta.offsets[0]).tolist()
-            out.extend(found[a:b] for a, b in pairwise(bounds))
+            marginals, bounds = part(mu), (theta.offsets - theta.offsets[0]).tolist()
+            out.extend(marginals[a:b] for a, b in pairwise(bounds))
         return out
 
     def k_best(self, X: Any, k: int) -> list[list[tuple[list[Segment], float]]]:
@@ -797,12 +797,12 @@ default="table"
         """X with all features that the fitted structure asks for."""
         if not hasattr(self, "structure_"):
             self._check_is_fitted()
-        found = self._transform(X)
-        if found.n_features != self.n_features_in_ and len(found):
-            raise ValueError(f"X has {found.n_features} features, the model has {self.n_features_in_}")
-        if None not in (found.index, self.index_) and found.index != self.index_:
+        sequences = self._transform(X)
+        if sequences.n_features != self.n_features_in_ and len(sequences):
+            raise ValueError(f"X has {sequences.n_features} features, the model has {self.n_features_in_}")
+        if None not in (sequences.index, self.index_) and sequences.index != self.index_:
             raise ValueError("X was made with another feature index: its columns mean other features than the model's")
-        return self._completed(found)
+        return self._completed(sequences)
 
     def _encoded(self, y: Sequence[Any], X: Sequences) -> Segmentations:
         return Segmentations.from_segments(self._triples(y, X.lengths), X.lengths, self._labels)
@@ -882,7 +882,7 @@ def _starts(y: Segmentations) -> list[np.ndarray]:
 
 def _spread(count: Callable[[float], int]) -> np.ndarray:
     """Offsets on both sides of 0, up to where the number of segments no longer changes."""
-    found = []
+    offsets = []
     for sign in (1.0, -1.0):
         end, last = sign, count(sign)
         for _ in range(40):
@@ -890,8 +890,8 @@ def _spread(count: Callable[[float], int]) -> np.ndarray:
             if following == last:
                 break
             end, last = 2 * end, following
-        found.append(end * (np.arange(1, _OFFSETS + 1) / _OFFSETS) ** 2)
-    return np.concatenate(found)
+        offsets.append(end * (np.arange(1, _OFFSETS + 1) / _OFFSETS) ** 2)
+    return np.concatenate(offsets)
 
 
 def _to_json(value: Any) -> Any:

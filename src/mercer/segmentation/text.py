@@ -112,12 +112,12 @@ def _text(source: str | os.PathLike[str]) -> str:
 
 def _document(text: str, mode: str) -> Document:
     text = text.replace("\r\n", "\n").replace("\r", "\n")
-    found: list[str] = []
+    sentences: list[str] = []
     starts: list[int] = []
     for a, b in paragraph_spans(text):
-        starts.append(len(found))
+        starts.append(len(sentences))
         if mode == "split":
-            found += split_sentences(text[a:b])
+            sentences += split_sentences(text[a:b])
         else:
-            found += [" ".join(line.split()) for line in text[a:b].split("\n")]
-    return Document(found, np.array(starts, np.int64))
+            sentences += [" ".join(line.split()) for line in text[a:b].split("\n")]
+    return Document(sentences, np.array(starts, np.int64))

@@ -19,6 +19,7 @@ import secrets
 import time
 import traceback
 import urllib.parse
+import zlib
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -50,7 +51,7 @@ _PROTECTED: Headers = [
 ]
 _INLINE = 1 << 16  # bytes: larger bodies are read on a thread
 _PATIENCE = 0.05  # seconds after which a waiting request looks whether its caller is still there
-_LOOPBACK = ("localhost", "127.0.0.1", "[::1]", "::1")
+_CODINGS = {b"gzip": 31, b"x-gzip": 31, b"deflate": 15}  # content encoding → format of zlib
 
 
 @dataclass(frozen=True)
@@ -279,6 +280,13 @@ class App:
     # ------------------------------------------------------------------ predictions
 
     async def _body(self, headers: dict[bytes, bytes], receive: Receive) -> bytes:
+        body = await self._received(headers, receive)
+        coding = headers.get(b"content-encoding", b"identity").strip().lower()
+        if coding == b"identity":
+            return body
+        return await asyncio.to_thread(_inflated, body, coding, self.settings.limits.body)
+
+    async def _received(self, headers: dict[bytes, bytes], receive: Receive) -> bytes:
         most = self.settings.limits.body
         length = headers.get(b"content-length")
         if length is not None and length.isdigit() and int(length) > most:
@@ -337,13 +345,13 @@ class App:
         else:
             key, X, n, asked = read(loaded, verb, headers, scope, body)
         trace["instances"] = n
-        found = await self._answer(batcher, (loaded, key), X, n, receive, trace)
+        fields = await self._answer(batcher, (loaded, key), X, n, receive, trace)
         write = self._write_v2 if protocol2 else self._write_v1
         long = n > 64 or len(body) > _INLINE or asked is not None
         if long:
-            content, kind = await asyncio.to_thread(write, loaded, found, asked, headers, n)
+            content, kind = await asyncio.to_thread(write, loaded, fields, asked, headers, n)
         else:
-            content, kind = write(loaded, found, asked, headers, n)
+            content, kind = write(loaded, fields, asked, headers, n)
         await _respond(send, 200, content, kind + cors if cors else kind)
         return 200
 
@@ -439,24 +447,24 @@ class App:
                 task.cancel()
 
     def _write_v1(
-        self, loaded: Loaded, found: dict[str, Any], asked: Any, headers: dict[bytes, bytes], n: int
+        self, loaded: Loaded, fields: dict[str, Any], asked: Any, headers: dict[bytes, bytes], n: int
     ) -> tuple[bytes, Headers]:
         if asked is not None:
             from mercer.serve import pages
 
-            found = {"answer": found, "html": pages.draw(loaded.answers, asked, found)}
+            fields = {"answer": fields, "html": pages.draw(loaded.answers, asked, fields)}
         accept = headers.get(b"accept", b"")
         if b"application/x-npy" in accept:
-            return npy(found), [(b"content-type", b"application/x-npy")]
+            return npy(fields), [(b"content-type", b"application/x-npy")]
         if _ARROW in accept:
-            return arrow(found, n), [(b"content-type", _ARROW)]
-        body = {"model": loaded.name, "version": loaded.version, **found}
+            return arrow(fields, n), [(b"content-type", _ARROW)]
+        body = {"model": loaded.name, "version": loaded.version, **fields}
         return dumps(body), [_JSON]
 
     def _write_v2(
-        self, loaded: Loaded, found: dict[str, Any], asked: v2.Inference, headers: dict[bytes, bytes], n: int
+        self, loaded: Loaded, fields: dict[str, Any], asked: v2.Inference, headers: dict[bytes, bytes], n: int
     ) -> tuple[bytes, Headers]:
-        body, length = v2.write(loaded.name, loaded.version, found, asked)
+        body, length = v2.write(loaded.name, loaded.version, fields, asked)
         if length is None:
             return body, [_JSON]
         kind = (b"content-type", b"application/octet-stream")
@@ -565,13 +573,13 @@ class App:
 
     def _metadata(self, name: str) -> dict[str, Any]:
         loaded = self.store.get(name)
-        return v2.metadata(name, loaded.version, loaded.answers)
+        return v2.metadata(name, loaded.version, loaded.answers, v2.outputs_of(loaded.answers, loaded.sample))
 
     def _versioned(self, params: Mapping[str, str]) -> Any:
-        found = self._metadata(params["name"])
-        if params["version"] not in found["versions"]:
-            raise RequestError(404, f"the model has the version {found['versions'][0]}")
-        return self._json(found)
+        metadata = self._metadata(params["name"])
+        if params["version"] not in metadata["versions"]:
+            raise RequestError(404, f"the model has the version {metadata['versions'][0]}")
+        return self._json(metadata)
 
 
 _OPEN = frozenset(
@@ -583,6 +591,22 @@ def _server_metadata() -> dict[str, Any]:
     from mercer import __version__
 
     return {"name": "mercer", "version": __version__, "extensions": ["binary_tensor_data"]}
+
+
+def _inflated(body: bytes, coding: bytes, most: int) -> bytes:
+    """A body that was compressed, read no further than to the limit."""
+    if coding not in _CODINGS:
+        raise RequestError(415, "the content encoding is not understood; send gzip, deflate or none")
+    reader = zlib.decompressobj(_CODINGS[coding])
+    try:
+        plain = reader.decompress(body, most + 1)
+    except zlib.error:
+        raise RequestError(400, "the body is not compressed as its content encoding says") from None
+    if len(plain) > most:
+        raise RequestError(413, f"the body is too long: at most {most:,} bytes are allowed")
+    if not reader.eof:
+        raise RequestError(400, "the compressed body is truncated")
+    return plain
 
 
 async def _respond(send: Send, status: int, body: bytes, headers: Headers) -> None:

@@ -36,6 +36,7 @@ INPUTS: dict[str, str] = {
             "SparseRepresentationClassifier", "SignedHashProjection", "AttributeRetriever", "WeakAttributes",
             "CategoryAttributes", "ZeroShotClassifier", "GaussianModel", "GaussianMixtureModel", "AdditiveMap",
             "FourierMap", "OnlineJointSVM", "CompressedLabels", "HashedLabelSets", "NeighborLabels", "MultiLabelCRF",
+            "SeparateSVM",
             "AlternatingProportionSVM", "ConvexProportionSVM", "MultipleInstanceSVM", "InverseCalibration", "MeanMap",
             "ProportionClassifier", "AttributeModeler", "ICP", "KernelRegistration", "FeatureMatching", "SoftAssign",
             "MixtureRegistration", "CoherentPointDrift", "BilinearEmbedding", "CirculantEmbedding", "SignProjection",
@@ -165,9 +166,13 @@ class Answerer:
 
     def explained(self, X: Any, n: int) -> list[Any]:
         """What decided about each instance."""
-        made = []
+        made: list[dict[str, Any]] = []
         for i in range(size_of(X)):
-            one = self.model.explain(X[i], n)
+            try:
+                one = self.model.explain([part[i] for part in X.parts] if isinstance(X, Views) else X[i], n)
+            except ValueError as error:  # the input has been predicted already: it has no second output to compare with
+                made.append({"problem": str(error).partition(":")[0]})
+                continue
             terms = [{"name": t.name, "value": t.value, "contribution": t.contribution} for t in one.terms]
             made.append(
                 {
@@ -244,16 +249,16 @@ def _register(model: Any, body: dict[str, Any]) -> dict[str, Any]:
         if points.ndim != 2 or not np.isfinite(points).all():
             raise RequestError(422, f'"{name}" must be an array of points, arrays of finite numbers of one length')
         clouds.append(points)
-    found = clone(model).fit(*clouds).result_
+    pose = clone(model).fit(*clouds).result_
     return {
-        "transform": found.transform.tolist(),
-        "moved": found.apply(clouds[0]).tolist(),
-        "fitness": found.fitness,
-        "rmse": found.rmse,
-        "radius": found.radius,
-        "certified": found.certified,
-        "reason": found.reason,
-        "converged": found.converged,
+        "transform": pose.transform.tolist(),
+        "moved": pose.apply(clouds[0]).tolist(),
+        "fitness": pose.fitness,
+        "rmse": pose.rmse,
+        "radius": pose.radius,
+        "certified": pose.certified,
+        "reason": pose.reason,
+        "converged": pose.converged,
     }
 
 
@@ -274,8 +279,8 @@ def _nearest(model: Any, body: dict[str, Any]) -> dict[str, Any]:
     order = np.argsort(distances, axis=1, kind="stable")[:, :k]
     angles = np.degrees(angle_estimate(distances, int(model.n_bits)))
     nearest = [
-        [{"index": int(j), "distance": int(distances[i, j]), "angle": float(angles[i, j])} for j in found]
-        for i, found in enumerate(order)
+        [{"index": int(j), "distance": int(distances[i, j]), "angle": float(angles[i, j])} for j in neighbours]
+        for i, neighbours in enumerate(order)
     ]
     return {"nearest": nearest}
 
@@ -300,7 +305,7 @@ def _shares(model: Any, body: dict[str, Any]) -> dict[str, Any]:
         members: dict[str, list[Any]] = {}
         for name, label in zip(groups, predicted, strict=True):
             members.setdefault(str(name), []).append(label)
-        made["groups"] = {name: {"rows": len(found), **share(found)} for name, found in sorted(members.items())}
+        made["groups"] = {name: {"rows": len(places), **share(places)} for name, places in sorted(members.items())}
     return made
 
 

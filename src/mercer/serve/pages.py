@@ -19,7 +19,7 @@ from mercer.report.charts import bars
 from mercer.report.clouds import plot_clouds
 from mercer.report.html import _STYLE, Html, paragraph, table, text_of
 from mercer.report.labellings import plot_graph_labelling, plot_labelling
-from mercer.report.strips import plot_segmentation
+from mercer.report.segmentations import plot_segmentation
 from mercer.serve.errors import RequestError
 from mercer.serve.kinds import Answerer
 
@@ -34,6 +34,7 @@ _COLOURS = 7
 _UNSURE = 0.8
 """Tokens whose label is less probable than this are underlined."""
 _SHOWN = 200  # rows of a table
+_NARROW: dict[str, Any] = {"length": 90.0, "characters": 22}  # charts that a phone shows whole
 
 
 def index() -> Any:
@@ -56,10 +57,10 @@ def static(name: str) -> Any:
 
 def draw(answers: Answerer, body: dict[str, Any], answer: dict[str, Any]) -> Html:
     """An answer as markup, by the page of the model."""
-    found = json.loads(json.dumps(answer, default=_listed))
+    fields = json.loads(json.dumps(answer, default=_listed))
     instances = body.get("instances") or []
-    parts = _DRAWINGS.get(answers.page, _numbers)(answers, instances, found, body)
-    parts += _best(found) + _explained(found)
+    parts = _DRAWINGS.get(answers.page, _numbers)(answers, instances, fields, body)
+    parts += _best(fields) + _explained(fields)
     return Html("\n".join(parts))
 
 
@@ -108,20 +109,20 @@ def _tokens(answers: Answerer, words: Sequence[str], labels: Sequence[Any], prob
     return Html(f'<p class="tokens">{" ".join(made)}</p>')
 
 
-def _tagged(answers: Answerer, instances: list[Any], found: dict[str, Any], body: dict[str, Any]) -> list[Html]:
+def _tagged(answers: Answerer, instances: list[Any], fields: dict[str, Any], body: dict[str, Any]) -> list[Html]:
     made = []
-    for i, labels in enumerate(found.get("predictions", [])):
-        marginals = found["probabilities"][i] if "probabilities" in found else None
+    for i, labels in enumerate(fields.get("predictions", [])):
+        marginals = fields["probabilities"][i] if "probabilities" in fields else None
         made.append(_tokens(answers, _words(instances[i]), labels, marginals))
-    if "probabilities" in found:
+    if "probabilities" in fields:
         made.append(paragraph(f"Underlined: less probable than {_UNSURE:.0%}. Point at a token for its probability."))
     return made
 
 
-def _segmented(answers: Answerer, instances: list[Any], found: dict[str, Any], body: dict[str, Any]) -> list[Html]:
+def _segmented(answers: Answerer, instances: list[Any], fields: dict[str, Any], body: dict[str, Any]) -> list[Html]:
     made = []
-    for i, segments in enumerate(found.get("predict_segments", found.get("predictions", []))):
-        starts = found["boundary_marginals"][i] if "boundary_marginals" in found else None
+    for i, segments in enumerate(fields.get("predict_segments", fields.get("predictions", []))):
+        starts = fields["boundary_marginals"][i] if "boundary_marginals" in fields else None
         n = len(instances[i])
         triples = [tuple(one) for one in segments] if segments and isinstance(segments[0], list) else None
         if triples is None:
@@ -140,18 +141,18 @@ def _segmented(answers: Answerer, instances: list[Any], found: dict[str, Any], b
 # -------------------------------------------------------------------------------------------------- classes and scores
 
 
-def _classified(answers: Answerer, instances: list[Any], found: dict[str, Any], body: dict[str, Any]) -> list[Html]:
+def _classified(answers: Answerer, instances: list[Any], fields: dict[str, Any], body: dict[str, Any]) -> list[Html]:
     made = []
-    for i, label in enumerate(found.get("predictions", [])[:20]):
-        if len(found["predictions"]) > 1:
+    for i, label in enumerate(fields.get("predictions", [])[:20]):
+        if len(fields["predictions"]) > 1:
             made.append(Html(f"<h3>{text_of(_short(instances[i]))}</h3>"))
         made.append(Html(f'<p class="verdict">{text_of(_said(answers, label))}</p>'))
-        values = found.get("probabilities", found.get("scores"))
+        values = fields.get("probabilities", fields.get("scores"))
         if values is not None and answers.classes is not None:
             row = np.atleast_1d(np.asarray(values[i], float))
             if row.ndim == 1 and len(row) == len(answers.classes):
                 order = np.argsort(-row)[:15]
-                chart = bars([str(answers.classes[k]) for k in order], row[order])
+                chart = bars([str(answers.classes[k]) for k in order], row[order], **_NARROW)
                 made.append(Html(f'<div class="scroll">{chart}</div>'))
             elif len(row) == 1:
                 made.append(paragraph("score ", float(row[0])))
@@ -171,16 +172,21 @@ def _short(value: Any, most: int = 80) -> str:
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
-def _shared(answers: Answerer, instances: list[Any], found: dict[str, Any], body: dict[str, Any]) -> list[Html]:
+def _shared(answers: Answerer, instances: list[Any], fields: dict[str, Any], body: dict[str, Any]) -> list[Html]:
     made = []
-    if "shares" in found:
-        names, values = list(found["shares"]), list(found["shares"].values())
-        made += [Html("<h3>Shares of all rows</h3>"), Html(f'<div class="scroll">{bars(names, values)}</div>')]
-    if "groups" in found:
-        header = ["group", "rows", *found["shares"]]
-        rows = [[name, group["rows"], *(group[c] for c in found["shares"])] for name, group in found["groups"].items()]
+    if "shares" in fields:
+        names, values = list(fields["shares"]), list(fields["shares"].values())
+        made += [
+            Html("<h3>Shares of all rows</h3>"),
+            Html(f'<div class="scroll">{bars(names, values, **_NARROW)}</div>'),
+        ]
+    if "groups" in fields:
+        header = ["group", "rows", *fields["shares"]]
+        rows = [
+            [name, group["rows"], *(group[c] for c in fields["shares"])] for name, group in fields["groups"].items()
+        ]
         made += [Html("<h3>Shares of groups</h3>"), table(rows[:_SHOWN], header)]
-    labels = found.get("predictions", [])
+    labels = fields.get("predictions", [])
     if labels:
         rows = [[i + 1, str(label), _short(instances[i])] for i, label in enumerate(labels[:_SHOWN])]
         made += [Html("<h3>Rows</h3>"), table(rows, ["row", "class", "input"])]
@@ -189,65 +195,65 @@ def _shared(answers: Answerer, instances: list[Any], found: dict[str, Any], body
     return made
 
 
-def _numbers(answers: Answerer, instances: list[Any], found: dict[str, Any], body: dict[str, Any]) -> list[Html]:
-    rows = [[i + 1, _short(instances[i]), _short(value, 300)] for i, value in enumerate(found["predictions"][:_SHOWN])]
+def _numbers(answers: Answerer, instances: list[Any], fields: dict[str, Any], body: dict[str, Any]) -> list[Html]:
+    rows = [[i + 1, _short(instances[i]), _short(value, 300)] for i, value in enumerate(fields["predictions"][:_SHOWN])]
     return [table(rows, ["", "input", answers.verbs[0]])]
 
 
 # --------------------------------------------------------------------------------- images, graphs, clouds, codes, trees
 
 
-def _image(answers: Answerer, instances: list[Any], found: dict[str, Any], body: dict[str, Any]) -> list[Html]:
+def _image(answers: Answerer, instances: list[Any], fields: dict[str, Any], body: dict[str, Any]) -> list[Html]:
     from mercer.serve.forms import FORMS, Limits
 
     made = []
     for i, pixels in enumerate(FORMS["images"].read(answers.model, instances[:4], Limits())):
-        marginals = np.asarray(found["probabilities"][i], float) if "probabilities" in found else None
-        drawn = plot_labelling(pixels, prediction=np.asarray(found["predictions"][i]), marginals=marginals)
-        made.append(Html(f'<div class="scroll">{drawn}</div>'))
+        marginals = np.asarray(fields["probabilities"][i], float) if "probabilities" in fields else None
+        drawn = plot_labelling(pixels, prediction=np.asarray(fields["predictions"][i]), marginals=marginals)
+        made.append(Html(f'<div class="scroll whole">{drawn}</div>'))
     return made
 
 
-def _graph(answers: Answerer, instances: list[Any], found: dict[str, Any], body: dict[str, Any]) -> list[Html]:
+def _graph(answers: Answerer, instances: list[Any], fields: dict[str, Any], body: dict[str, Any]) -> list[Html]:
     made = []
-    for i, labels in enumerate(found["predictions"][:10]):
-        marginals = found["probabilities"][i] if "probabilities" in found else None
+    for i, labels in enumerate(fields["predictions"][:10]):
+        marginals = fields["probabilities"][i] if "probabilities" in fields else None
         drawn = plot_graph_labelling(instances[i]["edges"], labels, marginals=marginals)
         made.append(Html(f'<div class="scroll">{drawn}</div>'))
     return made
 
 
-def _registered(answers: Answerer, instances: list[Any], found: dict[str, Any], body: dict[str, Any]) -> list[Html]:
-    if "moved" not in found:
-        return _numbers(answers, instances, found, body)
+def _registered(answers: Answerer, instances: list[Any], fields: dict[str, Any], body: dict[str, Any]) -> list[Html]:
+    if "moved" not in fields:
+        return _numbers(answers, instances, fields, body)
     source, target = np.asarray(body["source"], float), np.asarray(body["target"], float)
     facts = [
-        ["fitness", f"{found['fitness']:.1%} of the points within {found['radius']:.3g}"],
-        ["rmse", found["rmse"]],
-        ["motion", json.dumps([[round(v, 4) for v in row] for row in found["transform"]])],
+        ["fitness", f"{fields['fitness']:.1%} of the points within {fields['radius']:.3g}"],
+        ["rmse", fields["rmse"]],
+        ["motion", json.dumps([[round(v, 4) for v in row] for row in fields["transform"]])],
     ]
     return [
         Html("<h3>Before</h3>"),
         Html(f'<div class="scroll">{plot_clouds(source, target)}</div>'),
         Html("<h3>After</h3>"),
-        Html(f'<div class="scroll">{plot_clouds(np.asarray(found["moved"], float), target)}</div>'),
+        Html(f'<div class="scroll">{plot_clouds(np.asarray(fields["moved"], float), target)}</div>'),
         table(facts, ["", ""]),
     ]
 
 
-def _retrieved(answers: Answerer, instances: list[Any], found: dict[str, Any], body: dict[str, Any]) -> list[Html]:
-    if "nearest" not in found:
-        return _numbers(answers, instances, found, body)
+def _retrieved(answers: Answerer, instances: list[Any], fields: dict[str, Any], body: dict[str, Any]) -> list[Html]:
+    if "nearest" not in fields:
+        return _numbers(answers, instances, fields, body)
     made = []
-    for i, nearest in enumerate(found["nearest"][:20]):
+    for i, nearest in enumerate(fields["nearest"][:20]):
         rows = [[one["index"], one["distance"], one["angle"], _short(body["among"][one["index"]])] for one in nearest]
         made += [Html(f"<h3>{text_of(_short(instances[i]))}</h3>"), table(rows, ["row", "bits", "angle (°)", "values"])]
     return made
 
 
-def _plain_text(answers: Answerer, instances: list[Any], found: dict[str, Any], body: dict[str, Any]) -> list[Html]:
+def _plain_text(answers: Answerer, instances: list[Any], fields: dict[str, Any], body: dict[str, Any]) -> list[Html]:
     made = []
-    for one in found["predictions"][:20]:
+    for one in fields["predictions"][:20]:
         text = "\n".join(one["rows"]) if isinstance(one, dict) and "rows" in one else str(one)
         made.append(Html(f"<pre>{text_of(text)}</pre>"))
     return made
@@ -256,28 +262,39 @@ def _plain_text(answers: Answerer, instances: list[Any], found: dict[str, Any], 
 # ------------------------------------------------------------------------------------------- for models of any kind
 
 
-def _best(found: dict[str, Any]) -> list[Html]:
+def _best(fields: dict[str, Any]) -> list[Html]:
     made = []
-    for ranked in found.get("k_best", [])[:5]:
+    for ranked in fields.get("k_best", [])[:5]:
         rows = [[k + 1, _output(one["output"]), one["score"]] for k, one in enumerate(ranked)]
         made += [Html("<h3>Best outputs</h3>"), table(rows, ["", "output", "score"])]
     return made
 
 
 def _output(value: Any) -> str:
+    """An output in a line: labels, segments as "label 0–4", an alignment as its two rows."""
+    if isinstance(value, dict) and "rows" in value:
+        return " / ".join(value["rows"])
+    if isinstance(value, list) and value and all(isinstance(item, list) and len(item) == 3 for item in value):
+        return ", ".join(f"{'' if label is None else f'{label} '}{a}–{b - 1}" for a, b, label in value)
     flat = isinstance(value, list) and not any(isinstance(item, list) for item in value)
     return " ".join(map(str, value)) if flat else _short(value, 300)
 
 
-def _explained(found: dict[str, Any]) -> list[Html]:
+def _explained(fields: dict[str, Any]) -> list[Html]:
     made = []
-    for one in found.get("explanations", [])[:5]:
+    for one in fields.get("explanations", [])[:5]:
+        if "problem" in one:
+            made.append(paragraph(f"Nothing to explain: {one['problem']}."))
+            continue
         against = "" if one["against"] is None else f" rather than {_output(one['against'])}"
         heading = f"What decided for {_output(one['output'])}{against}"
         made.append(Html(f"<h3>{text_of(heading)}</h3>"))
         if one["terms"]:
-            chart = bars([term["name"] for term in one["terms"]], [term["contribution"] for term in one["terms"]])
+            names = [term["name"] for term in one["terms"]]
+            chart = bars(names, [term["contribution"] for term in one["terms"]], **_NARROW)
             made.append(Html(f'<div class="scroll">{chart}</div>'))
+        else:
+            made.append(paragraph("No feature of this input has a weight in the model."))
     return made
 
 

@@ -259,9 +259,9 @@ def _arrow(body: bytes) -> Any:
 # ------------------------------------------------------------------------------------------------------------- answers
 
 
-def npy(found: dict[str, Any]) -> bytes:
+def npy(fields: dict[str, Any]) -> bytes:
     """The first field of an answer as ``numpy.save`` writes it."""
-    values = next(iter(found.values()))
+    values = next(iter(fields.values()))
     if not isinstance(values, np.ndarray):
         raise RequestError(406, "this answer is no array: accept application/json")
     buffer = io.BytesIO()
@@ -269,14 +269,14 @@ def npy(found: dict[str, Any]) -> bytes:
     return buffer.getvalue()
 
 
-def arrow(found: dict[str, Any], n: int) -> bytes:
+def arrow(fields: dict[str, Any], n: int) -> bytes:
     """The fields of an answer that have a value for each instance, as the columns of an Arrow stream."""
     try:
         require("pyarrow")
         import pyarrow as pa
     except ImportError:
         raise RequestError(406, "this server does not write Arrow: accept application/json") from None
-    columns = {field: listed(values) for field, values in found.items() if hasattr(values, "__len__")}
+    columns = {field: listed(values) for field, values in fields.items() if hasattr(values, "__len__")}
     try:
         table = pa.table(
             {field: values for field, values in columns.items() if field != "classes" and len(values) == n}
@@ -306,9 +306,9 @@ def answer(answers: Answerer, ask: Ask, arguments: list[Any]) -> list[dict[str, 
         fields["explanations"] = answers.explained(X, ask.explain)
     total = sum(sizes)
     for field, values in fields.items():
-        found = values.shape[0] if hasattr(values, "shape") else len(values)
-        if found != total:
-            raise RuntimeError(f"{field}: {found} answers for {total} instances")
+        n_answers = values.shape[0] if hasattr(values, "shape") else len(values)
+        if n_answers != total:
+            raise RuntimeError(f"{field}: {n_answers} answers for {total} instances")
     made, start = [], 0
     for size in sizes:
         part = {field: plain(values[start : start + size]) for field, values in fields.items()}

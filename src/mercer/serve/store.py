@@ -18,8 +18,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mercer._state.container import ModelFileError, checksum_of
+from mercer._state.container import checksum_of
 from mercer._state.registry import load
+from mercer.exceptions import ModelFileError
 from mercer.serve.errors import RequestError
 from mercer.serve.forms import Limits
 from mercer.serve.kinds import Answerer, answerer
@@ -39,6 +40,8 @@ class Loaded:
     """The beginning of the file's checksum: equal models have equal versions."""
     stamp: str
     """Which state of the file it was."""
+    sample: Any = None
+    """What the model answers to the example of its input; None where it takes no example."""
 
 
 def model_names(given: list[str]) -> dict[str, str]:
@@ -159,7 +162,10 @@ class Store:
                 self.entries[name] = Entry(name, os.fspath(model))
             else:
                 entry = self.entries[name] = Entry(name, None)
-                entry.current = Loaded(name, answerer(model), "in-memory", "")
+                answers = answerer(model)
+                with contextlib.suppress(ModelFileError):  # it is served as it is
+                    sample = _warm(answers, name)
+                entry.current = Loaded(name, answers, "in-memory", "", sample)
 
     def load_all(self) -> None:
         """Load every file; raises for the first that cannot be served."""
@@ -193,10 +199,10 @@ class Store:
             answers = answerer(model)
         except ValueError as error:
             raise ModelFileError(f"{entry.path}: {error}") from None
-        _warm(answers, entry.path)
+        sample = _warm(answers, entry.path)
         if self.snapshots is not None:
             self.snapshots.forget_others(entry.name, stamp)
-        return Loaded(entry.name, answers, version, stamp)
+        return Loaded(entry.name, answers, version, stamp, sample)
 
     # ------------------------------------------------------------------ replaced files
 
@@ -254,14 +260,17 @@ class Store:
         self._now.set()
 
 
-def _warm(answers: Answerer, path: str) -> None:
-    """Ask an example, so that the first caller does not pay for imports and caches; a model that fails is refused."""
+def _warm(answers: Answerer, path: str) -> Any:
+    """Ask an example, so that the first caller does not pay for imports and caches; a model that fails is refused.
+
+    Returns what the model answers, or None where the example is no input of this model.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
             X = answers.form.read(answers.model, answers.example(), Limits())
-            answers.ask(answers.verbs[0], X)
+            return answers.ask(answers.verbs[0], X)
         except (RequestError, ValueError, TypeError):
-            return  # the example is a guess, and the model says that it is none of its inputs
+            return None  # the example is a guess, and the model says that it is none of its inputs
         except Exception as error:
             raise ModelFileError(f"{path} holds a model that fails on an example: {error}") from error

@@ -2,7 +2,9 @@
 
 Rows of numbers are one tensor of shape [n, d]. Strings are a BYTES tensor of shape [n]. Any other instance is a JSON
 text in a BYTES tensor of shape [n]; sentences can also be a flat BYTES tensor of tokens and an integer tensor
-``lengths``. Answers are tensors where they have one shape, and JSON texts in BYTES otherwise.
+``lengths``, or, where all have m tokens, a BYTES tensor of shape [n, m]. An answer with one value for each instance is
+a tensor. An answer with an array for each is one where the input was a regular tensor, too; otherwise these are JSON
+texts in BYTES.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from mercer.serve.errors import RequestError
 from mercer.serve.kinds import Answerer, plain
 from mercer.serve.schemas import loads
 
-__all__ = ["DTYPES", "Inference", "metadata", "read", "write"]
+__all__ = ["DTYPES", "Inference", "metadata", "outputs_of", "read", "write"]
 
 DTYPES: dict[str, Any] = {
     "BOOL": np.dtype("?"),
@@ -34,13 +36,14 @@ DTYPES: dict[str, Any] = {
     "FP64": np.dtype("<f8"),
 }
 _NAMES = {dtype: name for name, dtype in DTYPES.items()}
+_TOKENS = ("sequences", "segments", "tokens")  # forms whose instances can be rows of a tensor of words
 
 
 class Inference:
-    """A request: instances, options, which outputs are wanted and how."""
+    """A request: instances, options, which outputs are wanted and how; whether the input was a regular tensor."""
 
-    def __init__(self, instances: Any, options: dict[str, Any], request: dict[str, Any]) -> None:
-        self.instances, self.options, self.id = instances, options, request.get("id")
+    def __init__(self, instances: Any, options: dict[str, Any], request: dict[str, Any], regular: bool) -> None:
+        self.instances, self.options, self.regular, self.id = instances, options, regular, request.get("id")
         outputs = request.get("outputs") or []
         if not isinstance(outputs, list) or not all(isinstance(one, dict) for one in outputs):
             raise RequestError(400, "outputs must be an array of objects")
@@ -52,10 +55,10 @@ class Inference:
 
 
 def _parameters(node: dict[str, Any]) -> dict[str, Any]:
-    found = node.get("parameters") or {}
-    if not isinstance(found, dict):
+    parameters = node.get("parameters") or {}
+    if not isinstance(parameters, dict):
         raise RequestError(400, "parameters must be an object")
-    return found
+    return parameters
 
 
 def read(answers: Answerer, body: bytes, header_length: str | None) -> Inference:
@@ -87,7 +90,8 @@ def read(answers: Answerer, body: bytes, header_length: str | None) -> Inference
     for name in ("probabilities", "scores"):
         if any(isinstance(one, dict) and one.get("name") == name for one in request.get("outputs") or []):
             options[name] = True
-    return Inference(_instances(answers, tensors), options, request)
+    regular = len(tensors) == 1 and np.ndim(next(iter(tensors.values()))) > 1
+    return Inference(_instances(answers, tensors), options, request, regular)
 
 
 def _shape(node: dict[str, Any]) -> list[int]:
@@ -132,14 +136,15 @@ def _text(raw: bytes, name: str) -> str:
         raise RequestError(400, f"input {name!r}: a text is not UTF-8") from None
 
 
-def _shaped(texts: list[Any], shape: list[int], name: str) -> list[Any]:
+def _shaped(texts: list[Any], shape: list[int], name: str) -> list[Any] | np.ndarray:
+    """Texts as a list, or as an array where the shape has rows of several."""
     count = int(np.prod(shape, dtype=object))
     if len(texts) != count:
         raise RequestError(400, f"input {name!r}: {len(texts)} values do not fill the shape {shape}")
-    if len(shape) == 2 and shape[1] == 1:
-        return texts
-    if len(shape) != 1:
-        raise RequestError(400, f"input {name!r}: BYTES must have the shape [n]")
+    if len(shape) > 2:
+        raise RequestError(400, f"input {name!r}: BYTES must have the shape [n] or [n, m]")
+    if len(shape) == 2 and shape[1] != 1:
+        return np.array(texts, object).reshape(shape)
     return texts
 
 
@@ -189,6 +194,10 @@ def _instances(answers: Answerer, tensors: dict[str, Any]) -> Any:
     if len(tensors) != 1:
         raise RequestError(400, f"this model takes one input, found {len(tensors)}")
     value = next(iter(tensors.values()))
+    if isinstance(value, np.ndarray) and value.dtype == object:
+        if answers.form.name not in _TOKENS:
+            raise RequestError(400, f"this model takes {answers.form.says}: BYTES must have the shape [n]")
+        return value.tolist()
     if isinstance(value, np.ndarray):
         return value
     if answers.form.name in ("strings", "trees", "names"):
@@ -219,7 +228,7 @@ def write(name: str, version: str, answer: dict[str, Any], asked: Inference) -> 
     if strange:
         raise RequestError(400, f"there is no output {strange[0][:50]!r}; the outputs are {', '.join(known)}")
     for field in asked.wanted or known:
-        datatype, shape, values = _tensor(answer[field])
+        datatype, shape, values = _tensor(answer[field], asked.regular)
         node: dict[str, Any] = {"name": field, "datatype": datatype, "shape": shape}
         if asked.binary.get(field, asked.all_binary):
             raw = _raw(datatype, values)
@@ -235,11 +244,15 @@ def write(name: str, version: str, answer: dict[str, Any], asked: Inference) -> 
     return (b"".join((head, *parts)), len(head)) if parts else (head, None)
 
 
-def _tensor(values: Any) -> tuple[str, list[int], Any]:
+def _tensor(values: Any, regular: bool) -> tuple[str, list[int], Any]:
     import orjson
 
+    if regular:
+        values = _stacked(values)
     if isinstance(values, np.ndarray) and values.dtype.newbyteorder("<") in _NAMES:
         return _NAMES[values.dtype.newbyteorder("<")], list(values.shape), values
+    if isinstance(values, np.ndarray) and values.dtype.kind == "U":
+        return "BYTES", list(values.shape), values.ravel().tolist()
     items = [plain(value) for value in values]
     if all(isinstance(item, str) for item in items):
         return "BYTES", [len(items)], items
@@ -251,6 +264,18 @@ def _tensor(values: Any) -> tuple[str, list[int], Any]:
     return "BYTES", [len(texts)], texts
 
 
+def _stacked(values: Any) -> Any:
+    """One array of what has one shape and type: maps of images, labels of sentences of one length."""
+    if isinstance(values, np.ndarray) or not all(isinstance(value, (list, np.ndarray)) for value in values):
+        return values
+    try:
+        array = np.array(values)
+    except ValueError:
+        return values
+    same = array.ndim > 1 and (array.dtype.kind != "U" or all(type(item) is str for row in values for item in row))
+    return array if same and array.dtype.kind in "biufU" else values
+
+
 def _raw(datatype: str, values: Any) -> bytes:
     if datatype == "BYTES":
         texts = [text.encode() for text in values]
@@ -258,13 +283,24 @@ def _raw(datatype: str, values: Any) -> bytes:
     return np.ascontiguousarray(values).astype(DTYPES[datatype]).tobytes()
 
 
-def metadata(name: str, version: str, answers: Answerer) -> dict[str, Any]:
+def metadata(name: str, version: str, answers: Answerer, outputs: list[dict[str, Any]]) -> dict[str, Any]:
     """What the protocol says of a model."""
     numeric = answers.form.name in ("rows", "integers")
     width = getattr(answers.model, "n_features_in_", None)
     shape = [-1, int(width) if isinstance(width, int) else -1] if numeric else [-1]
     inputs = [{"name": "instances", "datatype": "FP64" if numeric else "BYTES", "shape": shape}]
-    outputs = [{"name": "predictions", "datatype": "BYTES", "shape": [-1]}]
-    if answers.probabilities is not None:
-        outputs.append({"name": "probabilities", "datatype": "FP64", "shape": [-1, -1]})
     return {"name": name, "versions": [version], "platform": "mercer", "inputs": inputs, "outputs": outputs}
+
+
+def outputs_of(answers: Answerer, predictions: Any) -> list[dict[str, Any]]:
+    """What the protocol says of the answers of a model, by what it answered to an example (None where it did not)."""
+    datatype, shape = "BYTES", [-1]
+    if predictions is not None:
+        datatype, sizes, _ = _tensor(plain(predictions), False)
+        shape = [-1, *sizes[1:]]
+    outputs = [{"name": "predictions", "datatype": datatype, "shape": shape}]
+    if answers.probabilities is not None:
+        ragged = answers.form.name in (*_TOKENS, "images", "node graphs")
+        datatype, shape = ("BYTES", [-1]) if ragged else ("FP64", [-1, -1])
+        outputs.append({"name": "probabilities", "datatype": datatype, "shape": shape})
+    return outputs

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING
 from mercer._lazy import on_demand
 
 if TYPE_CHECKING:
+    from mercer.exceptions import OracleError
     from mercer.structured.discrimination import MaximumEntropyDiscrimination
     from mercer.structured.predictor import StructuredPredictor
     from mercer.structures.custom import CustomStructure
-    from mercer.structures.joint import OracleError
 
 __all__ = ["CustomStructure", "MaximumEntropyDiscrimination", "OracleError", "StructuredPredictor"]
 __getattr__, __dir__ = on_demand(__name__)

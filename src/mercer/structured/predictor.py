@@ -15,13 +15,14 @@ from scipy.sparse import issparse
 
 from mercer._state.saved import Fields, Floats
 from mercer._validation import check_count
+from mercer.exceptions import OracleError
 from mercer.learning.checkpoint import Checkpoint, fingerprint
 from mercer.learning.estimator import StructuredEstimator
 from mercer.learning.losses import Loss
 from mercer.learning.risk import Risk
 from mercer.learning.solvers import Solver
 from mercer.structures.custom import CustomStructure
-from mercer.structures.joint import Examples, Joint, OracleError
+from mercer.structures.joint import Examples, Joint
 
 _PAIRS = 64  # of true outputs whose costs tell structures apart
 
@@ -201,8 +202,8 @@ class StructuredPredictor(StructuredEstimator):
         return inputs, outputs
 
     def _quality(self, w: np.ndarray, X: Examples, y: Examples) -> float:
-        found = self._argmax(w, X)
-        return float(np.mean([self.structure.equal(truth, z) for truth, z in zip(y, found, strict=True)]))
+        outputs = self._argmax(w, X)
+        return float(np.mean([self.structure.equal(truth, z) for truth, z in zip(y, outputs, strict=True)]))
 
     def _argmax(self, w: np.ndarray, X: Sequence[Any]) -> list[Any]:
         joint = Joint(self.structure, len(w))
@@ -321,13 +322,13 @@ def _settings(value: Any, within: tuple[int, ...] = ()) -> Any:
 
 def _costs(structure: Any, Y: Sequence[Any]) -> list[Any]:
     """cost(y, z) of some pairs of true outputs; such pairs need not have one."""
-    found: list[Any] = []
+    costs: list[Any] = []
     for i in range(0, len(Y) - 1, max(1, len(Y) // _PAIRS)):
         try:
-            found.append(float(structure.cost(Y[i], Y[i + 1])))
+            costs.append(float(structure.cost(Y[i], Y[i + 1])))
         except Exception as error:
-            found.append(type(error).__name__)
-    return found
+            costs.append(type(error).__name__)
+    return costs
 
 
 class _NotLoaded:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from mercer._lazy import on_demand
 
 if TYPE_CHECKING:
+    from mercer.exceptions import OracleError
     from mercer.structures.base import Structure
     from mercer.structures.chain import Chain, ChainMarginals, ChainScores
     from mercer.structures.constraints import Constraints
@@ -20,9 +21,9 @@ if TYPE_CHECKING:
         resolve_cost,
     )
     from mercer.structures.enumerated import Enumerated
-    from mercer.structures.graph import Graph, GraphMarginals, GraphScores
     from mercer.structures.graph_inputs import GraphInputs
-    from mercer.structures.joint import Joint, OracleError
+    from mercer.structures.graph_labels import GraphLabels, GraphMarginals, GraphScores
+    from mercer.structures.joint import Joint
     from mercer.structures.label_sets import LabelSetMarginals, LabelSets, LabelSetScores, dependent_pairs
     from mercer.structures.labels import Labels
     from mercer.structures.relaxation import LPSolution, lp_inference
@@ -38,8 +39,8 @@ __all__ = [
     "Cost",
     "CostMatrix",
     "Enumerated",
-    "Graph",
     "GraphInputs",
+    "GraphLabels",
     "GraphMarginals",
     "GraphScores",
     "Hamming",

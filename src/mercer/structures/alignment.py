@@ -126,10 +126,10 @@ class AlignmentStructure(Saved, CustomStructure):
         """Return the alignment of highest score; with ``cost_to`` of highest score plus cost."""
         scores = self.scores_of(w)
         if cost_to is not None and self.cost_name == "zero-one":
-            found = k_best(self._batch(x, scores), 2)[0]
-            first = found[0]
-            if len(found) > 1 and self.equal(first.pairs, cost_to) and found[1].score + 1.0 > first.score:
-                first = found[1]
+            best_two = k_best(self._batch(x, scores), 2)[0]
+            first = best_two[0]
+            if len(best_two) > 1 and self.equal(first.pairs, cost_to) and best_two[1].score + 1.0 > first.score:
+                first = best_two[1]
             return first.pairs
         return k_best(self._batch(x, scores, cost_to), 1)[0][0].pairs
 
@@ -139,7 +139,7 @@ class AlignmentStructure(Saved, CustomStructure):
 
     def k_best(self, w: np.ndarray, x: Any, k: int) -> list[tuple[np.ndarray, float]]:
         """Return the k best alignments and their scores, best first."""
-        return [(found.pairs, found.score) for found in k_best(self._batch(x, self.scores_of(w)), k)[0]]
+        return [(aligned.pairs, aligned.score) for aligned in k_best(self._batch(x, self.scores_of(w)), k)[0]]
 
     def log_partition(self, w: np.ndarray, x: Any, cost_to: Any = None) -> tuple[float, np.ndarray]:
         """Return log Σ_y exp(score(y) + Δ) and the expected features under that distribution."""

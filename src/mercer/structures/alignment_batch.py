@@ -116,8 +116,8 @@ def k_best(batch: _core.alignment.AlignmentBatch, k: int, threads: int = 1) -> l
     stacked = stacked.reshape(-1, 2)
     stacked.flags.writeable = False
     ends = pair_offsets.tolist()
-    found = [Found(stacked[a:b], c) for (a, b), c in zip(pairwise(ends), scores.tolist(), strict=True)]
-    return [found[a:b] for a, b in pairwise(offsets.tolist())]
+    alignments = [Found(stacked[a:b], c) for (a, b), c in zip(pairwise(ends), scores.tolist(), strict=True)]
+    return [alignments[a:b] for a, b in pairwise(offsets.tolist())]
 
 
 def expect(

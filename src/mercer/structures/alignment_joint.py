@@ -50,38 +50,38 @@ class AlignmentJoint(Joint):
         """The best alignments, with costs if θ has them."""
         y = theta.cost_to
         if y is None:
-            return _split([found[0] for found in self._best(theta, 1)])
+            return _split([alignments[0] for alignments in self._best(theta, 1)])
         if np.ndim(theta.scale):
             return super().argmax(theta)
         scale = float(theta.scale)
         if self.structure.cost_name == "zero-one":
             chosen = []
-            for truth, found in zip(y, self._best(theta, 2), strict=True):
-                first = found[0]
+            for truth, alignments in zip(y, self._best(theta, 2), strict=True):
+                first = alignments[0]
                 if not np.array_equal(first.pairs, truth):
                     first = first._replace(score=first.score + scale)
-                elif len(found) > 1 and found[1].score + scale > first.score:
-                    first = found[1]._replace(score=found[1].score + scale)
+                elif len(alignments) > 1 and alignments[1].score + scale > first.score:
+                    first = alignments[1]._replace(score=alignments[1].score + scale)
                 chosen.append(first)
             return _split(chosen)
         batch = self._augmented(theta, scale)
-        outputs, values = _split([found[0] for found in k_best(batch, 1, self.threads)])
+        outputs, values = _split([alignments[0] for alignments in k_best(batch, 1, self.threads)])
         return outputs, values + scale * np.array([len(truth) for truth in y])
 
     def argmin(self, theta: JointScores) -> tuple[list[Any], np.ndarray]:
         """The worst alignments."""
         batch = compile_batch(theta.X, self._scores(theta).negated(), self.structure.local)
-        outputs, values = _split([found[0] for found in k_best(batch, 1, self.threads)])
+        outputs, values = _split([alignments[0] for alignments in k_best(batch, 1, self.threads)])
         return outputs, -values
 
     def k_best(self, theta: JointScores, k: int) -> tuple[list[list[Any]], np.ndarray]:
         """The k best alignments (None where there are fewer) and their scores (n, k)."""
         scores = np.full((len(theta), k), -np.inf)
         outputs: list[list[Any]] = [[] for _ in range(k)]
-        for i, found in enumerate(self._best(theta, k)):
+        for i, alignments in enumerate(self._best(theta, k)):
             for rank in range(k):
-                outputs[rank].append(found[rank].pairs if rank < len(found) else None)
-            scores[i, : len(found)] = [one.score for one in found]
+                outputs[rank].append(alignments[rank].pairs if rank < len(alignments) else None)
+            scores[i, : len(alignments)] = [one.score for one in alignments]
         return outputs, scores
 
     def marginals(self, theta: JointScores) -> FeatureSum:
@@ -173,11 +173,11 @@ class AlignmentJoint(Joint):
             opened, extended = self._gaps(row, pairs, lengths)
             keys += [row * d + places, np.arange(n) * d + d - 2, np.arange(n) * d + d - 1]
             values += [np.full(len(row), sign), sign * opened, sign * extended]
-        found, which = np.unique(np.concatenate(keys), return_inverse=True)
-        data = np.bincount(which, weights=np.concatenate(values), minlength=len(found))
-        found, data = found[data != 0], data[data != 0]
-        indptr = np.searchsorted(found, np.arange(n + 1) * d)
-        return csr_array((data, found % d, indptr), shape=(n, d))
+        columns, which = np.unique(np.concatenate(keys), return_inverse=True)
+        data = np.bincount(which, weights=np.concatenate(values), minlength=len(columns))
+        columns, data = columns[data != 0], data[data != 0]
+        indptr = np.searchsorted(columns, np.arange(n + 1) * d)
+        return csr_array((data, columns % d, indptr), shape=(n, d))
 
     def _gaps(self, row: np.ndarray, pairs: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Gap openings and extensions of each example."""
@@ -193,8 +193,8 @@ class AlignmentJoint(Joint):
         return opened, np.bincount(at, weights=steps.sum(axis=1), minlength=n) - opened
 
 
-def _split(found: Sequence[Found]) -> tuple[list[Any], np.ndarray]:
-    return [one.pairs for one in found], np.array([one.score for one in found])
+def _split(alignments: Sequence[Found]) -> tuple[list[Any], np.ndarray]:
+    return [one.pairs for one in alignments], np.array([one.score for one in alignments])
 
 
 def _stacked(outputs: Sequence[Any]) -> tuple[np.ndarray, np.ndarray]:

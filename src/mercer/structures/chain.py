@@ -442,7 +442,7 @@ class Chain(Saved, Structure):
             return None
         levels = np.rint(table / unit).astype(np.int64)
         truth = self.score(theta, y)
-        found, value, delta = y.labels.copy(), np.zeros(len(theta)), np.zeros(len(theta))
+        labels, value, delta = y.labels.copy(), np.zeros(len(theta)), np.zeros(len(theta))
         begin = int(theta.offsets[0])
         for i, (a, b) in enumerate(pairwise((theta.offsets - begin).tolist())):
             if a == b:
@@ -453,8 +453,8 @@ class Chain(Saved, Structure):
                 return None
             z, level, product = _level_search(theta.nodes[a:b].astype(float), edges, *shared, levels[a:b], truth[i])
             if product > 0:
-                found[a:b], value[i], delta[i] = z, unit * product, unit * level
-        return TagSequences(found, y.offsets, partial=False), value, delta
+                labels[a:b], value[i], delta[i] = z, unit * product, unit * level
+        return TagSequences(labels, y.offsets, partial=False), value, delta
 
     def runner_up(self, theta: ChainScores, y: TagSequences) -> tuple[TagSequences, np.ndarray]:
         """Return the best labelling other than y and its score."""

@@ -147,11 +147,11 @@ def square(a: np.ndarray, n: int) -> np.ndarray:
 def greedy_partition(a: np.ndarray, n: int, start: np.ndarray | None = None) -> np.ndarray:
     """The best that merging and local moves find, from single items and from ``start``."""
     A = square(a, n)
-    found = [improved(A, agglomerated(A))]
+    partitions = [improved(A, agglomerated(A))]
     if start is not None:
-        found.append(improved(A, start))
-    values = [float(a @ together(labels)) for labels in found]
-    return found[int(np.argmax(values))]
+        partitions.append(improved(A, start))
+    values = [float(a @ together(labels)) for labels in partitions]
+    return partitions[int(np.argmax(values))]
 
 
 def agglomerated(A: np.ndarray) -> np.ndarray:
@@ -259,8 +259,8 @@ def rounded(a: np.ndarray, x: np.ndarray, n: int) -> np.ndarray:
         return canonical(components(x > 0.5, n))
     A = square(a, n)
     starts = [components(x > threshold, n) for threshold in (0.4, 0.5, 0.67, 0.9)]
-    found = [improved(A, labels) for labels in [*starts, agglomerated(A)]]
-    return found[int(np.argmax([float(a @ together(labels)) for labels in found]))]
+    partitions = [improved(A, labels) for labels in [*starts, agglomerated(A)]]
+    return partitions[int(np.argmax([float(a @ together(labels)) for labels in partitions]))]
 
 
 def is_integral(x: np.ndarray) -> bool:
@@ -299,14 +299,14 @@ def _broken(x: np.ndarray, n: int) -> list[tuple[int, int, int]]:
     place = np.zeros((n, n), dtype=np.int64)
     rows, columns = upper(n)
     place[rows, columns] = place[columns, rows] = np.arange(len(x))
-    found: list[tuple[float, int, int, int]] = []
+    broken: list[tuple[float, int, int, int]] = []
     for j in range(n):  # the item in the middle; n² at a time
         excess = X[j][:, None] + X[j][None, :] - X - 1.0
         excess[j, :] = excess[:, j] = 0.0
         i, k = np.nonzero(np.triu(excess > _VIOLATED, 1))
-        found.extend(zip(-excess[i, k], place[i, j], place[j, k], place[i, k], strict=True))
-    found.sort()
-    return [(int(p), int(q), int(r)) for _, p, q, r in found[:_ADDED]]
+        broken.extend(zip(-excess[i, k], place[i, j], place[j, k], place[i, k], strict=True))
+    broken.sort()
+    return [(int(p), int(q), int(r)) for _, p, q, r in broken[:_ADDED]]
 
 
 def _solve(a: np.ndarray, triangles: np.ndarray, integral: bool) -> tuple[np.ndarray, float]:
@@ -314,7 +314,7 @@ def _solve(a: np.ndarray, triangles: np.ndarray, integral: bool) -> tuple[np.nda
     values = np.tile([1.0, 1.0, -1.0], t)
     matrix = csr_array((values, (np.repeat(np.arange(t), 3), triangles.ravel())), shape=(t, m))
     if integral:
-        found = milp(
+        program = milp(
             -a,
             integrality=np.ones(m),
             bounds=Bounds(0, 1),
@@ -322,9 +322,9 @@ def _solve(a: np.ndarray, triangles: np.ndarray, integral: bool) -> tuple[np.nda
             options={"mip_rel_gap": 0.0},
         )
     else:
-        found = linprog(-a, A_ub=matrix, b_ub=np.ones(t), bounds=(0, 1), method="highs")
-    if found.x is None:
-        raise RuntimeError(f"the linear program was not solved: {found.message}")
-    x = np.round(found.x) if integral else np.clip(found.x, 0.0, 1.0)
+        program = linprog(-a, A_ub=matrix, b_ub=np.ones(t), bounds=(0, 1), method="highs")
+    if program.x is None:
+        raise RuntimeError(f"the linear program was not solved: {program.message}")
+    x = np.round(program.x) if integral else np.clip(program.x, 0.0, 1.0)
     x[np.minimum(x, 1 - x) < 1e-9] = np.round(x[np.minimum(x, 1 - x) < 1e-9])
-    return x, float(-found.fun)
+    return x, float(-program.fun)

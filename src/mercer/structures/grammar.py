@@ -23,6 +23,7 @@ from mercer import _core
 from mercer._state.saved import Saved
 from mercer._validation import check_choice, check_count, check_offsets
 from mercer.data.trees import Tree, Word
+from mercer.exceptions import ParseError
 
 __all__ = ["Grammar", "ParseError", "Rule"]
 
@@ -44,27 +45,6 @@ class Rule(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.parent} -> {' '.join(c if isinstance(c, str) else repr(c) for c in self.children)}"
-
-
-class ParseError(ValueError):
-    """A sentence that the grammar cannot derive.
-
-    Attributes
-    ----------
-    sentence : int
-        Its number, from 0.
-    word : str or None
-        Its first word that the grammar does not know; None where all are known.
-    """
-
-    def __init__(self, sentence: int, word: str | None, detail: str = "") -> None:
-        self.sentence, self.word = sentence, word
-        why = detail or (
-            f"the grammar does not know the word {word!r}"
-            if word is not None
-            else "the grammar knows all its words but derives no tree over them"
-        )
-        super().__init__(f"sentence {sentence} cannot be parsed: {why}")
 
 
 class Grammar(Saved):
@@ -348,14 +328,14 @@ class Grammar(Saved):
         """Return the k trees of highest score, best first; fewer if there are fewer."""
         x = self.encode(sentence)
         rules, offsets, scores = self.chart.k_best(self.weights, x, stack_offsets([x]), k, None, True)
-        found = [
+        derivations = [
             (self.tree(rules[offsets[r] : offsets[r + 1]], sentence), float(scores[r]))
             for r in range(k)
             if scores[r] > -np.inf
         ]
-        if not found:
+        if not derivations:
             raise ParseError(0, None)
-        return found
+        return derivations
 
     def log_partition(self, sentence: Sequence[str]) -> float:
         """Return log Σ_y exp score(y) over all trees: for a PCFG log p(sentence); −inf without a tree."""
@@ -513,15 +493,15 @@ def check_trees(trees: Iterable[Tree], name: str = "trees") -> list[Tree]:
     """A list of at least one tree."""
     if isinstance(trees, (str, Tree)):
         raise TypeError(f"{name} must be a list of Tree objects")
-    found = list(trees)
-    for number, tree in enumerate(found):
+    listed = list(trees)
+    for number, tree in enumerate(listed):
         if not isinstance(tree, Tree):
             raise TypeError(
                 f"{name}[{number}] must be a Tree, got {type(tree).__name__} (Tree.parse reads bracket notation)"
             )
-    if not found:
+    if not listed:
         raise ValueError(f"{name} is empty: at least one tree is needed")
-    return found
+    return listed
 
 
 def check_sentence(sentence: Sequence[str], number: int) -> None:
@@ -605,14 +585,14 @@ def _tokens(line: str, number: int) -> list[Any]:
 
 
 def _alternatives(tokens: list[Any], number: int) -> list[tuple[tuple[str | Word, ...], float]]:
-    found = []
+    alternatives = []
     symbols: list[str | Word] = []
     weight: float | None = None
     for token in [*tokens, "|"]:
         if token == "|":
             if not symbols:
                 raise ValueError(f"line {number}: an alternative without symbols")
-            found.append((tuple(symbols), 0.0 if weight is None else weight))
+            alternatives.append((tuple(symbols), 0.0 if weight is None else weight))
             symbols, weight = [], None
         elif isinstance(token, float):
             if weight is not None:
@@ -622,7 +602,7 @@ def _alternatives(tokens: list[Any], number: int) -> list[tuple[tuple[str | Word
             raise ValueError(f"line {number}: a weight stands at the end of an alternative, and '->' once in a line")
         else:
             symbols.append(token)
-    return found
+    return alternatives
 
 
 # ---------------------------------------------------------------------------------------------- graphs of labels

@@ -17,8 +17,7 @@ from scipy.sparse import csr_array, issparse, vstack
 
 from mercer import _core
 from mercer._validation import check_offsets, check_sparse, decreases
-from mercer.data.graphs import Graph as DataGraph
-from mercer.data.graphs import Graphs
+from mercer.data.graphs import Graph, Graphs
 from mercer.inference.graph import CompiledGraph, FactorGraph
 from mercer.inference.messages import appearance_probabilities
 
@@ -72,10 +71,10 @@ class GraphShape:
 
     def clique_tree(self, limit: float) -> Any | None:
         """The tree of cliques of a single graph, or None if its tables have more entries than the limit."""
-        found = self.__dict__.get("_tree")
-        if found is None:
-            found = self.__dict__["_tree"] = _core.inference.CliqueTree(self.compiled.core, "auto", float(limit), True)
-        return found if found.fits and found.size <= limit else None
+        tree = self.__dict__.get("_tree")
+        if tree is None:
+            tree = self.__dict__["_tree"] = _core.inference.CliqueTree(self.compiled.core, "auto", float(limit), True)
+        return tree if tree.fits and tree.size <= limit else None
 
 
 class _Shapes:
@@ -112,7 +111,7 @@ class _Shapes:
 
 
 class GraphInputs:
-    """Graphs with features of nodes and edges: what :class:`~mercer.structures.Graph` labels.
+    """Graphs with features of nodes and edges: what :class:`~mercer.structures.GraphLabels` labels.
 
     Parameters
     ----------
@@ -285,12 +284,12 @@ class GraphInputs:
 
     def _graph(self, i: int) -> tuple[Any, ...]:
         one = self[i : i + 1]
-        found: list[Any] = [one.nodes, one.edges - one.offsets[0], one.edge_features]
-        return tuple(found if one.edge_types is None else [*found, one.edge_types])
+        arrays: list[Any] = [one.nodes, one.edges - one.offsets[0], one.edge_features]
+        return tuple(arrays if one.edge_types is None else [*arrays, one.edge_types])
 
 
 def _item(i: int, graph: Any) -> tuple[Any, np.ndarray, np.ndarray | None, np.ndarray | None]:
-    if isinstance(graph, DataGraph):
+    if isinstance(graph, Graph):
         if graph.node_attributes is None:
             raise ValueError(f"graph {i} has no node_attributes: they are the features of the nodes")
         graph = (graph.node_attributes, graph.edges)

@@ -1,4 +1,4 @@
-"""How the verbs of :class:`~mercer.structures.Graph` are answered: which method of inference, and its runs.
+"""How the verbs of :class:`~mercer.structures.GraphLabels` are answered: which method of inference, and its runs.
 
 All graphs of a batch are one factor graph wherever a method takes them apart again by itself (messages, cuts, moves);
 trees of cliques are walked graph by graph, because log Z of each is wanted.
@@ -22,8 +22,8 @@ import numpy as np
 
 from mercer import _core
 from mercer._threads import each
+from mercer.exceptions import TreewidthError
 from mercer.inference.cuts import is_submodular
-from mercer.inference.elimination import TreewidthError
 from mercer.inference.graph import CompiledGraph
 from mercer.inference.registry import METHODS
 from mercer.structures.graph_inputs import GraphShape
@@ -134,13 +134,13 @@ def sums(
     else:
         core = graph.core.with_potentials(nodes.ravel(), edges.ravel(), 0.0)
         if plan.sums == "tree":
-            found = _core.inference.tree_messages(core, False)
+            messages = _core.inference.tree_messages(core, False)
         else:
             rho = shape.forest_weights if plan.sums == "trw" else None
-            found = _settled(core, rho, shape, memory)
-        _check_possible(found)
-        mu, joint = found[0], _core.inference.joint_beliefs(core, found[5], rho)
-        change = 0.0 if found[3] else float(found[4][-1])
+            messages = _settled(core, rho, shape, memory)
+        _check_possible(messages)
+        mu, joint = messages[0], _core.inference.joint_beliefs(core, messages[5], rho)
+        change = 0.0 if messages[3] else float(messages[4][-1])
     mu, joint = mu.reshape(nodes.shape), joint.reshape(edges.shape)
     return mu, joint, free_energy(shape, nodes, edges, mu, joint, rho), change
 
@@ -148,12 +148,12 @@ def sums(
 def _settled(core: Any, rho: np.ndarray | None, shape: GraphShape, memory: dict[GraphShape, np.ndarray] | None) -> Any:
     """Loopy or reweighted messages, from those of the last run if it left some."""
     start = None if memory is None else memory.get(shape)
-    found = _core.inference.loopy_messages(
+    messages = _core.inference.loopy_messages(
         core, False, "synchronous", MESSAGE_SWEEPS, MESSAGE_TOL, MESSAGE_DAMPING, 0, rho, start
     )
-    if memory is not None and found is not None and np.isfinite(found[5]).all():
-        memory[shape] = np.minimum(found[5], 0.0)
-    return found
+    if memory is not None and messages is not None and np.isfinite(messages[5]).all():
+        memory[shape] = np.minimum(messages[5], 0.0)
+    return messages
 
 
 def free_energy(
@@ -233,9 +233,9 @@ def maxima(
         return _by_graph(shape, nodes, edges, threads, lambda graph: _quiet("lp", graph, "map").states)
     graph = shape.compiled.with_potentials(nodes.ravel(), edges.ravel())
     if method == "tree":
-        found = _core.inference.tree_messages(graph.core, True)
-        _check_possible(found)
-        return found[2]
+        messages = _core.inference.tree_messages(graph.core, True)
+        _check_possible(messages)
+        return messages[2]
     if method == "cuts or dual":
         method = "cuts" if is_submodular(graph) else "dual"
     options: dict[str, Any] = {}
@@ -261,8 +261,8 @@ def maxima(
 
 def _polished(graph: CompiledGraph, states: np.ndarray) -> np.ndarray:
     """Conditional modes from what was found: never worse, and rid of ties that were read off node by node."""
-    found, scores, _ = _core.inference.icm(graph.core, np.ascontiguousarray(states, np.int32), 100)
-    return found if scores[-1] >= graph.score(states) else states
+    states_of_icm, scores, _ = _core.inference.icm(graph.core, np.ascontiguousarray(states, np.int32), 100)
+    return states_of_icm if scores[-1] >= graph.score(states) else states
 
 
 def _by_graph(
@@ -330,6 +330,6 @@ def _quiet(method: str, graph: CompiledGraph, task: str, **options: Any) -> Any:
         return entry.run(graph, task if task in entry.tasks else entry.tasks[0], **options)
 
 
-def _check_possible(found: Any) -> None:
-    if found is None:
+def _check_possible(messages: Any) -> None:
+    if messages is None:
         raise ValueError("the allowed labels leave no labelling of a graph")

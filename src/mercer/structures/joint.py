@@ -14,15 +14,12 @@ import numpy as np
 from scipy.sparse import csr_array, issparse
 
 from mercer._validation import check_sparse
+from mercer.exceptions import OracleError
 from mercer.structures.base import Structure
 from mercer.structures.costs import Cost
 from mercer.structures.custom import CustomStructure
 
 _DENSE = 16_384  # shorter rows are subtracted as vectors
-
-
-class OracleError(ValueError):
-    """A method of a user's structure raised an error or returned an impossible result; the message names it."""
 
 
 class SparseRow(NamedTuple):
@@ -136,10 +133,10 @@ class Joint(Structure):
 
     def features(self, x: Any, y: Any, i: int) -> SparseRow:
         """Return Φ(x, y), checked."""
-        found = self.call("features", i, x, y)
-        if issparse(found):
+        vector_of_x = self.call("features", i, x, y)
+        if issparse(vector_of_x):
             try:
-                matrix = check_sparse("features", found).tocsr()
+                matrix = check_sparse("features", vector_of_x).tocsr()
             except ValueError as error:
                 raise OracleError(f"example {i}: {error}") from error
             if matrix.ndim == 2 and matrix.shape[0] != 1:
@@ -147,7 +144,7 @@ class Joint(Structure):
             matrix.sum_duplicates()
             size, indices, values = matrix.shape[-1], matrix.indices, matrix.data.astype(float)
         else:
-            vector = self._numbers("features", found, i).ravel()
+            vector = self._numbers("features", vector_of_x, i).ravel()
             size, indices = vector.size, np.flatnonzero(vector)
             values = vector[indices]
         if size != self.n_weights:
@@ -160,11 +157,11 @@ class Joint(Structure):
         return SparseRow(indices, values)
 
     @staticmethod
-    def _numbers(method: str, found: Any, i: int) -> np.ndarray:
+    def _numbers(method: str, numbers: Any, i: int) -> np.ndarray:
         try:
-            return np.asarray(found, dtype=float)
+            return np.asarray(numbers, dtype=float)
         except (TypeError, ValueError):
-            raise OracleError(f"example {i}: {method} gave {type(found).__name__}, expected numbers") from None
+            raise OracleError(f"example {i}: {method} gave {type(numbers).__name__}, expected numbers") from None
 
     def cost(self, y: Any, z: Any, i: int) -> float:
         """Return Δ(y, z), checked."""
@@ -236,10 +233,10 @@ class Joint(Structure):
         outputs: list[list[Any]] = [[] for _ in range(k)]
         scores = np.full((len(theta), k), -np.inf)
         for i, x in enumerate(theta.X):
-            found = list(self.call("k_best", theta.X.first + i, theta.w, x, k))[:k]
+            outputs_of_x = list(self.call("k_best", theta.X.first + i, theta.w, x, k))[:k]
             for rank in range(k):
-                outputs[rank].append(found[rank][0] if rank < len(found) else None)
-            scores[i, : len(found)] = [score for _, score in found]
+                outputs[rank].append(outputs_of_x[rank][0] if rank < len(outputs_of_x) else None)
+            scores[i, : len(outputs_of_x)] = [score for _, score in outputs_of_x]
         return outputs, scores
 
     def log_partition(self, theta: JointScores) -> np.ndarray:
@@ -252,11 +249,11 @@ class Joint(Structure):
         for i, x in enumerate(theta.X):
             number = theta.X.first + i
             options = {} if theta.cost_to is None else {"cost_to": theta.cost_to[i]}
-            found = self.call("log_partition", number, theta.w, x, **options)
-            if not isinstance(found, tuple) or len(found) != 2:
+            answer = self.call("log_partition", number, theta.w, x, **options)
+            if not isinstance(answer, tuple) or len(answer) != 2:
                 raise OracleError(f"example {number}: log_partition must give (log Z, expected features)")
-            values[i] = float(self._numbers("log_partition", found[0], number))
-            expected = found[1].toarray().ravel() if issparse(found[1]) else found[1]
+            values[i] = float(self._numbers("log_partition", answer[0], number))
+            expected = answer[1].toarray().ravel() if issparse(answer[1]) else answer[1]
             expected = self._numbers("log_partition", expected, number)
             if expected.shape != (self.n_weights,) or not np.isfinite(expected).all():
                 raise OracleError(

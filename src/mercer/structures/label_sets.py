@@ -5,10 +5,10 @@
 θ_st are weights of their own, the same for all examples. Without pairs every verb has a closed form and labels are
 independent: the hinge loss with the Hamming cost is then the sum of T separate machines of two classes. With pairs and
 up to 16 labels all 2^T sets are looked at. Beyond that the labels of an example are the nodes of a graph and the pairs
-its edges, and what :class:`~mercer.structures.Graph` asks of graphs is asked here. Exact are messages where the pairs
-have no cycle (`dependent_pairs` finds the tree of the most dependent ones), trees of cliques where these are small, and
-minimum cuts for the best set where no pair weighs less than 0; else sums come from tree-reweighted messages and the
-best set from dual ascent, and both are approximate. `plan` says which.
+its edges, and what :class:`~mercer.structures.GraphLabels` asks of graphs is asked here. Exact are messages where the
+pairs have no cycle (`dependent_pairs` finds the tree of the most dependent ones), trees of cliques where these are
+small, and minimum cuts for the best set where no pair weighs less than 0; else sums come from tree-reweighted messages
+and the best set from dual ascent, and both are approximate. `plan` says which.
 
 A batch of inputs is a :class:`~mercer.data.Sequences` whose sequences all have length one, a batch of outputs an array
 (n, T) of 0 and 1.
@@ -80,7 +80,7 @@ class LabelSets(Structure):
         Pairs with a weight; an empty list makes labels independent. Of many labels, all pairs are many: see
         `dependent_pairs`.
     inference : {"auto", "exact", "bp", "trw", "mean-field", "lp", "dual", "icm"}, default="auto"
-        The method of inference beyond 16 labels, as in `Graph`. ``"auto"``: exact where the pairs allow it.
+        The method of inference beyond 16 labels, as in `GraphLabels`. ``"auto"``: exact where the pairs allow it.
     threads : int, default=1
 
     Attributes
@@ -225,8 +225,8 @@ class LabelSets(Structure):
         if plan.maxima != "tree" and (theta.pairs >= 0).all():
             plan = replace(plan, sums="trw", maxima="cuts")  # all pairs attract
         for part, shape, nodes, edges in self._graphs(theta, plan):
-            found = search.maxima(shape, plan, nodes, edges, self.threads)
-            y[part] = found.reshape(-1, self.n_labels)
+            states = search.maxima(shape, plan, nodes, edges, self.threads)
+            y[part] = states.reshape(-1, self.n_labels)
         return y
 
     def _sums_found(self, theta: LabelSetScores) -> LabelSetMarginals:
@@ -507,8 +507,8 @@ def dependent_pairs(Y: Any, n_pairs: int | None = None) -> list[tuple[int, int]]
         seen = (joint > 0) & (apart > 0)
         information[seen] += joint[seen] * np.log(joint[seen] / apart[seen])
     first, second = np.triu_indices(T, 1)
-    found = information[first, second]
-    order = [k for k in np.argsort(-found, kind="stable").tolist() if found[k] > 1e-12]
+    gains = information[first, second]
+    order = [k for k in np.argsort(-gains, kind="stable").tolist() if gains[k] > 1e-12]
     if n_pairs is not None:
         return [(int(first[k]), int(second[k])) for k in order[: check_count("n_pairs", n_pairs)]]
     group, tree = list(range(T)), []

@@ -34,9 +34,9 @@ def observed(rows: Rows, columns: np.ndarray, n_columns: int) -> Pattern:
     return starts, kept
 
 
-def from_keys(found: np.ndarray, n_features: int, n_columns: int) -> Pattern:
+def from_keys(keys_seen: np.ndarray, n_features: int, n_columns: int) -> Pattern:
     """A pattern of the given sorted keys, with rows filled up (see FILL)."""
-    counts = np.bincount(found // n_columns, minlength=n_features)
+    counts = np.bincount(keys_seen // n_columns, minlength=n_features)
     full = counts >= max(1.0, FILL * n_columns)
     if full.all():
         return None
@@ -46,7 +46,7 @@ def from_keys(found: np.ndarray, n_features: int, n_columns: int) -> Pattern:
     columns[dense] = np.tile(np.arange(n_columns), int(full.sum()))
     rest = np.ones(len(columns), bool)
     rest[dense] = False
-    columns[rest] = found[~full[found // n_columns]] % n_columns
+    columns[rest] = keys_seen[~full[keys_seen // n_columns]] % n_columns
     return starts, columns
 
 
@@ -58,9 +58,9 @@ def keys(pattern: Pattern, n_features: int, n_columns: int) -> np.ndarray:
     return np.repeat(np.arange(len(starts) - 1), np.diff(starts)) * n_columns + columns
 
 
-def moved(found: np.ndarray, place: np.ndarray, n_columns: int) -> np.ndarray:
+def moved(keys_seen: np.ndarray, place: np.ndarray, n_columns: int) -> np.ndarray:
     """Keys after column c has become column ``place[c]`` of n_columns; the order of the keys is kept, not sorted."""
-    return (found // len(place)) * n_columns + place[found % len(place)]
+    return (keys_seen // len(place)) * n_columns + place[keys_seen % len(place)]
 
 
 def spread(weights: np.ndarray, at: np.ndarray, target: np.ndarray) -> np.ndarray:
@@ -68,8 +68,8 @@ def spread(weights: np.ndarray, at: np.ndarray, target: np.ndarray) -> np.ndarra
     out = np.zeros(len(target))
     if len(target):
         position = np.minimum(np.searchsorted(target, at), len(target) - 1)
-        found = target[position] == at
-        out[position[found]] = weights[found]
+        present = target[position] == at
+        out[position[present]] = weights[present]
     return out
 
 
@@ -94,21 +94,21 @@ def seen(rows: Rows, columns: np.ndarray, n_columns: int) -> Seen | None:
     assert rows.indptr is not None
     assert rows.indices is not None
     n_features, known = rows.shape[1], np.where(columns == -1, -2, columns).astype(np.int32)
-    found = np.zeros(0, np.int64)
+    keys_seen = np.zeros(0, np.int64)
     if n_columns:
         never = 2.0  # no feature has all columns, whatever it was seen with
         starts, kept = _core.linear.observed_pattern(rows.indptr, rows.indices, known, n_features, n_columns, never)
-        found = keys(None if starts is None or kept is None else (starts, kept), n_features, n_columns)
+        keys_seen = keys(None if starts is None or kept is None else (starts, kept), n_features, n_columns)
     anywhere = np.zeros(0, np.int64)
     if (columns == -1).any():
         of_row = np.repeat(columns == -1, np.diff(rows.indptr))
         anywhere = np.unique(rows.indices[of_row]).astype(np.int64)
-    return found.astype(np.int64), anywhere
+    return keys_seen.astype(np.int64), anywhere
 
 
-def placed(found: Seen, features: np.ndarray, columns: np.ndarray, n_columns: int) -> Seen:
+def placed(columns_seen: Seen, features: np.ndarray, columns: np.ndarray, n_columns: int) -> Seen:
     """The same after feature f has become ``features[f]``, and column c ``columns[c]`` of n_columns."""
-    pairs, anywhere = found
+    pairs, anywhere = columns_seen
     features = features.astype(np.int64)
     if len(pairs):
         pairs = features[pairs // len(columns)] * n_columns + columns[pairs % len(columns)]
@@ -120,9 +120,9 @@ def joined(one: Seen, other: Seen) -> Seen:
     return np.union1d(one[0], other[0]), np.union1d(one[1], other[1])
 
 
-def from_seen(found: Seen, n_features: int, n_columns: int) -> Pattern:
+def from_seen(columns_seen: Seen, n_features: int, n_columns: int) -> Pattern:
     """The pattern of what all parts say, with rows filled up (see FILL)."""
-    pairs, anywhere = found
+    pairs, anywhere = columns_seen
     if len(anywhere):
         pairs = np.union1d(pairs, (anywhere[:, None] * n_columns + np.arange(n_columns)).ravel())
     return from_keys(pairs, n_features, n_columns)

@@ -18,13 +18,13 @@ MAX_WORK = 100_000_000  # numbers that a search may look at
 
 def cut(theta: SegmentScores, at: slice) -> dict[str, Any]:
     """The parts of some positions."""
-    found: dict[str, Any] = {}
+    parts: dict[str, Any] = {}
     for name in ("frames", "means", "starts", "edges", "spans", "features"):
         part = getattr(theta, name)
-        found[name] = None if part is None else part[at]
+        parts[name] = None if part is None else part[at]
     if theta.marks is not None:
-        found["marks"] = tuple(m[at] for m in theta.marks)
-    return found
+        parts["marks"] = tuple(m[at] for m in theta.marks)
+    return parts
 
 
 def levels_of(cost: Cost, y: Segmentations, n_labels: int, max_length: int) -> tuple[np.ndarray | None, float]:

@@ -545,12 +545,12 @@ class Segments(Saved, Structure):
         each = np.repeat(factor, np.diff(theta.offsets))[:, None]
         if not isinstance(cost, SegmentCost):
             return replace(theta, frames=_plus(theta.frames, each * cost.table(y.frames(), self.n_labels)))
-        found = replace(theta, starts=_plus(theta.starts, each * cost.start_costs(y, self.n_labels)))
+        augmented = replace(theta, starts=_plus(theta.starts, each * cost.start_costs(y, self.n_labels)))
         if cost.mark:
             if theta.marks is not None:
                 raise ValueError("θ has marks already: a cost of segments can be added only once")
-            found.marks = (*y.marks(), cost.mark * each[:, 0])
-        return found
+            augmented.marks = (*y.marks(), cost.mark * each[:, 0])
+        return augmented
 
     def cost_between(self, y: Segmentations, z: Segmentations, cost: Cost | None = None) -> np.ndarray:
         """Return Δ(y, z) of each sequence."""
@@ -600,10 +600,10 @@ class Segments(Saved, Structure):
             levels, unit = levels_of(cost, y[i : i + 1], self.n_labels, theta.max_length)
             if levels is None or levels.size * (highest_level(levels) + 1) > MAX_WORK:
                 return None
-            found, level, product = level_search(one, self._written_out(one), levels, truth[i])
+            segmentation, level, product = level_search(one, self._written_out(one), levels, truth[i])
             if product > 0:
                 value[i], delta[i] = unit * product, unit * level
-                length[a:b], label[a:b] = found
+                length[a:b], label[a:b] = segmentation
         return Segmentations.from_marks(length, label, theta.offsets), value, delta
 
     def _written_out(self, theta: SegmentScores) -> np.ndarray:
@@ -622,10 +622,10 @@ class Segments(Saved, Structure):
                 columns.append(column)
                 values.append(sign * value)
         data = np.concatenate(values), (np.concatenate(rows), np.concatenate(columns))
-        found = csr_array(coo_array(data, shape=(len(X), self.n_weights)))
-        found.sum_duplicates()
-        found.eliminate_zeros()
-        return found
+        summed = csr_array(coo_array(data, shape=(len(X), self.n_weights)))
+        summed.sum_duplicates()
+        summed.eliminate_zeros()
+        return summed
 
     def _new(self, y: Segmentations, z: Segmentations) -> np.ndarray:
         """Segments of y that are not in z: the features of the others cancel (but those of neighbours need a look)."""
@@ -692,8 +692,8 @@ class Segments(Saved, Structure):
         if given is not None and "pair" not in part:
             known = patterns.keys(given, self._patterns[part].n_features, width)
             place = np.minimum(np.searchsorted(known, keys), max(0, len(known) - 1))
-            found = known[place] == keys if len(known) else np.zeros(len(keys), bool)
-            keys, values, row = place[found], values[found], row[found]
+            present = known[place] == keys if len(known) else np.zeros(len(keys), bool)
+            keys, values, row = place[present], values[present], row[present]
         return row, self.slices[part].start + keys, values.astype(float)
 
     # ------------------------------------------------------------------ parts
@@ -778,7 +778,7 @@ def _covered(starts: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, np.nd
 
 def _bounds(n_labels: int, min_length: Any, max_length: Any) -> tuple[np.ndarray, np.ndarray]:
     """Shortest and longest length of each label."""
-    found = []
+    bounds_of = []
     for name, given in (("min_length", min_length), ("max_length", max_length)):
         if np.ndim(given) == 0:
             check_count(name, given)
@@ -787,12 +787,12 @@ def _bounds(n_labels: int, min_length: Any, max_length: Any) -> tuple[np.ndarray
         else:
             for each in np.asarray(given).tolist():
                 check_count(name, each)
-        found.append(np.broadcast_to(np.asarray(given, dtype=np.int64), n_labels))
-    wrong = np.flatnonzero(found[0] > found[1])
+        bounds_of.append(np.broadcast_to(np.asarray(given, dtype=np.int64), n_labels))
+    wrong = np.flatnonzero(bounds_of[0] > bounds_of[1])
     if len(wrong):
         c = int(wrong[0])
-        raise ValueError(f"min_length={found[0][c]} is greater than max_length={found[1][c]} (label {c})")
-    return found[0], found[1]
+        raise ValueError(f"min_length={bounds_of[0][c]} is greater than max_length={bounds_of[1][c]} (label {c})")
+    return bounds_of[0], bounds_of[1]
 
 
 def _said(bound: np.ndarray) -> str:

@@ -20,8 +20,9 @@ from scipy.sparse import csr_array
 
 from mercer._validation import check_choice
 from mercer.data.trees import Tree
+from mercer.exceptions import ParseError
 from mercer.structures.custom import CustomStructure
-from mercer.structures.grammar import Grammar, ParseError, stack_offsets
+from mercer.structures.grammar import Grammar, stack_offsets
 from mercer.structures.joint import Examples, FeatureSum, Joint, JointScores
 
 __all__ = ["COSTS", "FEATURES", "TreeBatches", "TreeStructure"]
@@ -118,7 +119,7 @@ class TreeStructure(CustomStructure):
 
     def brackets(self, y: np.ndarray | Tree) -> list[tuple[int, int, int]]:
         """Return (label number, start, end) of each bracket of a tree or a derivation."""
-        found: list[tuple[int, int, int]] = []
+        brackets: list[tuple[int, int, int]] = []
         position = 0
         stack: list[list[Any]] = []  # label, whether words, counts, start, next child
         for number in self._derivation(y).tolist():
@@ -133,9 +134,9 @@ class TreeStructure(CustomStructure):
                     node[4] = at + 1
                     break
                 if counts:
-                    found.append((label, start, position))
+                    brackets.append((label, start, position))
                 stack.pop()
-        return found
+        return brackets
 
     # ------------------------------------------------------------------ Φ
 
@@ -191,8 +192,8 @@ class TreeStructure(CustomStructure):
         return self._bracket_cost(self.brackets(y_true), self.brackets(y))
 
     def _bracket_cost(self, y_true: list[tuple[int, int, int]], y: list[tuple[int, int, int]]) -> float:
-        true, found = set(y_true), set(y)
-        correct, total = len(true & found), len(true) + len(found)
+        true, predicted = set(y_true), set(y)
+        correct, total = len(true & predicted), len(true) + len(predicted)
         if self.cost_name == "bracket":
             return float(total - 2 * correct)
         return 1.0 - 2.0 * correct / total if total else 0.0
@@ -237,23 +238,23 @@ class TreeStructure(CustomStructure):
         if truths is not None and self.cost_name == "zero-one":
             return self._best_others(chart.k_best(*batch, 2, sigma, *flags), [truth for truth, _ in truths])
         if truths is None:
-            found = chart.best(*batch, sigma, *flags)
+            search = chart.best(*batch, sigma, *flags)
         elif self.cost_name == "bracket":
             costs = 1.0 - 2.0 * self._marks(X, truths)
-            found = chart.best(*batch, costs if sigma is None else costs + sigma, *flags)
+            search = chart.best(*batch, costs if sigma is None else costs + sigma, *flags)
         else:
             n_true = np.array([len(brackets or ()) for _, brackets in truths])
-            found = chart.f1_best(*batch, self._marks(X, truths), n_true, sigma, *flags)
-        derivations, offsets, scores = found
+            search = chart.f1_best(*batch, self._marks(X, truths), n_true, sigma, *flags)
+        derivations, offsets, scores = search
         if np.isneginf(scores).any():
             raise ParseError(int(np.flatnonzero(np.isneginf(scores))[0]), None)
         return np.split(derivations, offsets[1:-1])
 
     def _best_others(
-        self, found: tuple[np.ndarray, np.ndarray, np.ndarray], truths: list[np.ndarray]
+        self, search: tuple[np.ndarray, np.ndarray, np.ndarray], truths: list[np.ndarray]
     ) -> list[np.ndarray]:
         """Of the two best trees the one with the higher score + 0/1 cost."""
-        derivations, offsets, scores = found
+        derivations, offsets, scores = search
         trees = np.split(derivations, offsets[1:-1])
         chosen = []
         for i, truth in enumerate(truths):
@@ -280,8 +281,8 @@ class TreeStructure(CustomStructure):
     def k_best(self, w: np.ndarray, x: Any, k: int) -> list[tuple[Any, float]]:
         """Return the k best trees and their scores, best first; fewer if there are fewer."""
         words = self._encoded(x)
-        found = self._k_best(self._rule_weights(w), words, self._sigma(w, words), k)
-        return [(self._given(derivation, x), score) for derivation, score in found]
+        parses = self._k_best(self._rule_weights(w), words, self._sigma(w, words), k)
+        return [(self._given(derivation, x), score) for derivation, score in parses]
 
     def log_partition(self, w: np.ndarray, x: Any, cost_to: Any = None) -> tuple[float, np.ndarray]:
         """Return log Σ_y exp(score + Δ) and the expected features (Δ only if ``cost_to`` is given)."""
@@ -312,8 +313,12 @@ class TreeStructure(CustomStructure):
     def _k_best(
         self, rules: np.ndarray, x: np.ndarray, sigma: np.ndarray | None, k: int
     ) -> list[tuple[np.ndarray, float]]:
-        found, offsets, scores = self.grammar.chart.k_best(rules, x, stack_offsets([x]), k, sigma, self.preterminals)
-        trees = [(found[offsets[r] : offsets[r + 1]].copy(), float(scores[r])) for r in range(k) if scores[r] > -np.inf]
+        derivations, offsets, scores = self.grammar.chart.k_best(
+            rules, x, stack_offsets([x]), k, sigma, self.preterminals
+        )
+        trees = [
+            (derivations[offsets[r] : offsets[r + 1]].copy(), float(scores[r])) for r in range(k) if scores[r] > -np.inf
+        ]
         if not trees:
             raise ParseError(0, None)
         return trees
@@ -357,8 +362,8 @@ class TreeBatches(Joint):
     def argmax(self, theta: JointScores) -> tuple[list[Any], np.ndarray]:
         """The best trees, with costs if θ has them."""
         if theta.cost_to is None:
-            found = self.structure.search(theta.w, theta.X.items, None, self.threads)
-            return found, self.score(theta, found)
+            derivations = self.structure.search(theta.w, theta.X.items, None, self.threads)
+            return derivations, self.score(theta, derivations)
         if np.ndim(theta.scale):
             return super().argmax(theta)
         # max scale Δ + ⟨w, Φ⟩ has the same argmax as max Δ + ⟨w / scale, Φ⟩.
@@ -367,8 +372,10 @@ class TreeBatches(Joint):
             self._true(x, y, theta.X.first + i) for i, (x, y) in enumerate(zip(theta.X, theta.cost_to, strict=True))
         ]
         truths = [(y, brackets) for y, _, brackets in held]
-        found = self.structure.search(theta.w / scale if scale != 1.0 else theta.w, theta.X.items, truths, self.threads)
-        return found, self.score(theta, found) + scale * self.cost_between(theta.cost_to, found)
+        derivations = self.structure.search(
+            theta.w / scale if scale != 1.0 else theta.w, theta.X.items, truths, self.threads
+        )
+        return derivations, self.score(theta, derivations) + scale * self.cost_between(theta.cost_to, derivations)
 
     def score(self, theta: JointScores, y: Sequence[Any]) -> np.ndarray:
         """⟨w, Φ(x, y)⟩."""

@@ -218,29 +218,29 @@ class NeuralTagger(BaseEstimator):
 
     def predict(self, X: Sequence[Any]) -> list[list[Any]]:
         """Return the best labelling of each sequence."""
-        found: list[list[Any]] = []
+        tags: list[list[Any]] = []
         for emissions, lengths in self._batches(X):
             labels = self.crf_.decode(emissions, lengths).tolist()
-            found += [[self.classes_[c] for c in row[:n]] for row, n in zip(labels, lengths.tolist(), strict=True)]
-        return [[_plain(label) for label in row] for row in found]
+            tags += [[self.classes_[c] for c in row[:n]] for row, n in zip(labels, lengths.tolist(), strict=True)]
+        return [[_plain(label) for label in row] for row in tags]
 
     def predict_marginals(self, X: Sequence[Any]) -> list[np.ndarray]:
         """Return p(label at a position): an array (positions, labels) for each sequence."""
-        found = []
+        marginals = []
         for emissions, lengths in self._batches(X):
             mu = self.crf_.marginals(emissions, lengths).cpu().numpy()
-            found += [row[:n] for row, n in zip(mu, lengths.tolist(), strict=True)]
-        return found
+            marginals += [row[:n] for row, n in zip(mu, lengths.tolist(), strict=True)]
+        return marginals
 
     def k_best(self, X: Sequence[Any], k: int) -> list[list[tuple[list[Any], float]]]:
         """Return the k best labellings of each sequence (or all, if fewer) with their log-probabilities."""
-        found = []
+        paths = []
         for emissions, lengths in self._batches(X):
             ranked, scores = (x.cpu().numpy() for x in self.crf_.k_best(emissions, check_count("k", k), lengths))
             for rows, values, n in zip(ranked, scores, lengths.tolist(), strict=True):
                 kept = [(rows[r, :n], values[r]) for r in range(k) if np.isfinite(values[r])]
-                found.append([([_plain(self.classes_[c]) for c in row], float(p)) for row, p in kept])
-        return found
+                paths.append([([_plain(self.classes_[c]) for c in row], float(p)) for row, p in kept])
+        return paths
 
     def log_likelihood(self, X: Sequence[Any], y: Sequence[Sequence[Any]]) -> np.ndarray:
         """Return log p(y | x) of each sequence."""
@@ -250,11 +250,11 @@ class NeuralTagger(BaseEstimator):
         crf.load_state_dict(self.crf_.state_dict())
         tags = self._labels.encode(y, np.array([len(x) for x in X]))
         rows = iter(np.split(np.where(tags.labels < 0, -100, tags.labels), tags.offsets[1:-1]))
-        found = [
+        values = [
             -crf(emissions.cpu(), [next(rows).tolist() for _ in lengths], lengths.cpu(), reduction="none")
             for emissions, lengths in self._batches(X)
         ]
-        return np.concatenate([x.detach().numpy() for x in found]) if found else np.zeros(0)
+        return np.concatenate([x.detach().numpy() for x in values]) if values else np.zeros(0)
 
     def score(self, X: Sequence[Any], y: Sequence[Sequence[Any]]) -> float:
         """Return the share of positions labelled right, over the positions whose label is known."""
@@ -334,8 +334,10 @@ class NeuralTagger(BaseEstimator):
             raise ValueError("X holds no position")
         self._tuples = isinstance(first, tuple) or (self.module is None and isinstance(first, str))
         if not self._tuples and not isinstance(first, str):
-            found = np.asarray(X[0])
-            columns = int(found.shape[1]) if found.ndim == 2 else int(max(np.max(x) for x in X if len(x))) + 1
+            first_input = np.asarray(X[0])
+            columns = (
+                int(first_input.shape[1]) if first_input.ndim == 2 else int(max(np.max(x) for x in X if len(x))) + 1
+            )
             return None, columns
         counts = [Counter(words) for words in zip(*(self._fields(token) for x in X for token in x), strict=True)]
         kept = [sorted(w for w, n in count.items() if n >= self.min_count) for count in counts]
@@ -361,10 +363,10 @@ class NeuralTagger(BaseEstimator):
             if array.ndim != 2 or array.shape[1] != self.n_inputs_:
                 raise ValueError(f"expected arrays of {self.n_inputs_} columns, got shape {array.shape}")
             return torch.from_numpy(array.astype(np.float32))
-        found = [
+        rows = [
             [words.get(w, _UNSEEN) for words, w in zip(self.vocabularies_, self._fields(t), strict=True)] for t in x
         ]
-        numbers = torch.tensor(found, dtype=torch.int64)
+        numbers = torch.tensor(rows, dtype=torch.int64)
         return numbers if self._tuples else numbers[:, 0]
 
     def _tensors(self, X: Sequence[Any]) -> tuple[Any, Any]:

@@ -278,20 +278,20 @@ class Tagger(StructuredEstimator):
             raise ValueError("nothing to learn from: all sequences are empty")
         if last is not None and sequences.index is None and sequences.n_features != last.n_features_in_:
             raise ValueError(f"X has {sequences.n_features} features, the model has {last.n_features_in_}")
-        found = LabelIndex.from_sequences(y).classes
+        tags_seen = LabelIndex.from_sequences(y).classes
         if last is not None:
-            found = sorted({*found, *last._labels.classes})
+            tags_seen = sorted({*tags_seen, *last._labels.classes})
         if classes is not None:
-            unknown = set(found) - set(classes)
+            unknown = set(tags_seen) - set(classes)
             if unknown:
                 raise ValueError(f"y holds the label {sorted(unknown)[0]!r}, which is not in classes")
-            found = sorted(classes)
-        if len(found) < 2:
+            tags_seen = sorted(classes)
+        if len(tags_seen) < 2:
             raise ValueError(
-                f"need at least two different labels to learn from, found {len(found)}"
-                + (f": {found[0]!r}" if found else " (all are None)")
+                f"need at least two different labels to learn from, found {len(tags_seen)}"
+                + (f": {tags_seen[0]!r}" if tags_seen else " (all are None)")
             )
-        labels = LabelIndex(found)
+        labels = LabelIndex(tags_seen)
         tags = labels.encode(y, sequences.lengths)
         if sequences.offsets[0] != 0:
             tags = TagSequences(tags.labels, sequences.offsets, tags.allowed, tags.partial)
@@ -342,8 +342,8 @@ class Tagger(StructuredEstimator):
         for part, (places, n) in enumerate(((labels, len(classes)), (pairs, len(classes) ** 2))):
             a, b = left["names"][part], right["names"][part]
             if (a is None) != (b is None) or (a is None and left["widths"][part] != right["widths"][part]):
-                found = [one["widths"][part] if one["names"][part] is None else "named" for one in (left, right)]
-                raise ValueError(f"partitions have different features: {found[0]} and {found[1]}")
+                widths = [one["widths"][part] if one["names"][part] is None else "named" for one in (left, right)]
+                raise ValueError(f"partitions have different features: {widths[0]} and {widths[1]}")
             columns = [np.arange(one["widths"][part]) for one in (left, right)]
             if a is not None:
                 out["names"][part], columns = _merged(a, b)
@@ -360,15 +360,15 @@ class Tagger(StructuredEstimator):
     def _settle(self, survey: dict[str, Any], last: Any) -> None:
         if last is not None:
             raise ValueError("warm_start is not for examples in partitions")
-        found = survey["classes"]
+        tags_seen = survey["classes"]
         if not survey["positions"]:
             raise ValueError("nothing to learn from: all sequences are empty")
-        if len(found) < 2:
+        if len(tags_seen) < 2:
             raise ValueError(
-                f"need at least two different labels to learn from, found {len(found)}"
-                + (f": {found[0]!r}" if found else " (all are None)")
+                f"need at least two different labels to learn from, found {len(tags_seen)}"
+                + (f": {tags_seen[0]!r}" if tags_seen else " (all are None)")
             )
-        self._labels, C = LabelIndex(found), len(found)
+        self._labels, C = LabelIndex(tags_seen), len(tags_seen)
         self.classes_ = self._labels.array
         indices = [None if names is None else _index(names) for names in survey["names"]]
         if survey["hashed"]:
@@ -382,7 +382,7 @@ class Tagger(StructuredEstimator):
         trained = None
         if self.transitions == "observed":
             trained = np.isin(np.arange(C * C), survey["trained"]).reshape(C, C)
-        masks = None if self.constraints is None else self.constraints.masks(found)
+        masks = None if self.constraints is None else self.constraints.masks(tags_seen)
         self.structure_ = Chain(
             C, self.n_features_in_, n_edge_features=n_edge, pattern=made[0], edge_pattern=made[1], masks=masks,
             trained_transitions=trained, threads=thread_count(self.n_jobs),
@@ -424,15 +424,17 @@ class Tagger(StructuredEstimator):
         if self.weights == "observed":
             pattern = patterns.observed(X.rows, labels, C)
             if pattern is not None and old is not None:
-                found = patterns.moved(old.keys("nodes"), place, C)
+                keys_moved = patterns.moved(old.keys("nodes"), place, C)
                 n = X.n_features
-                pattern = patterns.from_keys(np.union1d(patterns.keys(pattern, n, C), found), n, C)
+                pattern = patterns.from_keys(np.union1d(patterns.keys(pattern, n, C), keys_moved), n, C)
         if X.edges is not None and pairs is not None:
             n, width = X.n_edge_features, C * C
             edge_pattern = patterns.observed(X.edges, pairs, width)
             if edge_pattern is not None and old is not None:
-                found = patterns.moved(old.keys("edges"), (place[:, None] * C + place).ravel(), width)
-                edge_pattern = patterns.from_keys(np.union1d(patterns.keys(edge_pattern, n, width), found), n, width)
+                keys_moved = patterns.moved(old.keys("edges"), (place[:, None] * C + place).ravel(), width)
+                edge_pattern = patterns.from_keys(
+                    np.union1d(patterns.keys(edge_pattern, n, width), keys_moved), n, width
+                )
         if self.transitions == "observed" and pairs is not None:
             trained = (np.bincount(pairs[pairs >= 0], minlength=C * C) > 0).reshape(C, C)
             if old is not None and old.trained_transitions is not None:

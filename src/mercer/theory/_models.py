@@ -22,7 +22,7 @@ from mercer.structures.alignment_joint import AlignmentJoint
 from mercer.structures.base import Structure, check_random_seed
 from mercer.structures.chain import Chain
 from mercer.structures.enumerated import Enumerated
-from mercer.structures.graph import Graph
+from mercer.structures.graph_labels import GraphLabels
 from mercer.structures.joint import Examples, Joint
 from mercer.structures.label_sets import LabelSets
 from mercer.structures.labels import Labels
@@ -99,7 +99,7 @@ class _Structured(LinearModel):
             raise ValueError("X holds no examples")
         if self.structure.is_partial(truth):
             raise ValueError("y must be fully known: bounds compare with whole outputs")
-        if isinstance(self.structure, Graph):
+        if isinstance(self.structure, GraphLabels):
             plan = self.structure.plan(inputs)
             if not plan.exact_sums:
                 raise ValueError(
@@ -164,8 +164,8 @@ class _Structured(LinearModel):
         for i in range(X.shape[0] if hasattr(X, "shape") else len(X)):
             drawn = copy.copy(self.model)
             drawn._keep(self._draw(scale, rng))
-            found = drawn.predict(X[i : i + 1])
-            out.extend(found.tolist() if isinstance(found, np.ndarray) else found)
+            drawn_outputs = drawn.predict(X[i : i + 1])
+            out.extend(drawn_outputs.tolist() if isinstance(drawn_outputs, np.ndarray) else drawn_outputs)
         return out
 
 
@@ -381,7 +381,7 @@ def _of_own(structure: Joint, X: Examples) -> float:
     return math.sqrt(float(squares.max(initial=0.0)))
 
 
-def _of_graph(structure: Graph, X: Any) -> float:
+def _of_graph(structure: GraphLabels, X: Any) -> float:
     largest = 0.0
     for i in range(len(X)):
         one = X[i : i + 1]
@@ -416,7 +416,7 @@ _RADII: dict[type, Callable[[Any, Any], float]] = {  # the first that fits
     LabelSets: _of_label_sets,
     Chain: _of_chain,
     Segments: _of_segments,
-    Graph: _of_graph,
+    GraphLabels: _of_graph,
     Enumerated: _of_outputs,
     TreeBatches: _of_counts,
     AlignmentJoint: _of_counts,

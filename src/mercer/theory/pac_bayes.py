@@ -441,13 +441,13 @@ def _best_scale(
 ) -> tuple[float, float, float, float]:
     """The posterior with the least bound of Seeger; δ is divided among scales, and between bound and estimate."""
     share = delta / (2 * _SCALES)
-    found = []
+    bounds_at = []
     for j in range(_SCALES):
         gibbs = GibbsClassifier(view, math.sqrt(m) / 2.0**j, random_state)
         risk = gibbs._risk(data, n_draws, share).upper
         bounds = (gibbs_bound(risk, gibbs.kl, m, share), seeger_bound(risk, gibbs.kl, m, share))
-        found.append((gibbs.scale, risk, *bounds))
-    return min(found, key=lambda one: one[3])
+        bounds_at.append((gibbs.scale, risk, *bounds))
+    return min(bounds_at, key=lambda one: one[3])
 
 
 def effective_labels(model: Any, X: Any = None, *, mass: float | None = None) -> Any:

@@ -151,8 +151,8 @@ def bag_accuracy(beta: Any, r: int, eps: float) -> Any:
     half = values[..., None] / 2.0
     other = half / (1.0 - half)
     within = binom.cdf(i + e, size - i, other) - binom.cdf(i - e - 1, size - i, other)
-    found = np.clip((binom.pmf(i, size, half) * within).sum(axis=-1), 0.0, 1.0)
-    return float(found) if found.ndim == 0 else found
+    accuracy = np.clip((binom.pmf(i, size, half) * within).sum(axis=-1), 0.0, 1.0)
+    return float(accuracy) if accuracy.ndim == 0 else accuracy
 
 
 def monotone_from(r: int, eps: float) -> float:
@@ -213,8 +213,8 @@ def instance_error(p: Any, r: int, eps: float) -> Any:
             return float(beta[end])
         return float(brentq(lambda b: bag_accuracy(b, size, eps) - target, 0.0, beta[end], xtol=1e-13))
 
-    found = np.vectorize(solved, otypes=[np.float64])(values)
-    return float(found) if found.ndim == 0 else found
+    error = np.vectorize(solved, otypes=[np.float64])(values)
+    return float(error) if error.ndim == 0 else error
 
 
 def _curve(r: int, eps: float) -> tuple[np.ndarray, np.ndarray]:
@@ -261,8 +261,8 @@ def pure_bag_bound(eta: Any, eps: Any, r: int = 1) -> Any:
         raise ValueError(f"eta must be in [0, 1/2], got {eta.tolist()!r}")
     if not ((eps >= 0) & (eps <= 1)).all():
         raise ValueError(f"eps must be in [0, 1], got {eps.tolist()!r}")
-    found = check_count("r", r) * np.maximum(1.0 - 2.0 * eta - eps, 0.0)
-    return float(found) if np.ndim(found) == 0 else found
+    bound = check_count("r", r) * np.maximum(1.0 - 2.0 * eta - eps, 0.0)
+    return float(bound) if np.ndim(bound) == 0 else bound
 
 
 def adversarial_pure_bag(r: int, eta: float) -> tuple[np.ndarray, np.ndarray]:

@@ -215,8 +215,8 @@ def recovery_rate(
                 fresh.set_params(random_state=random.randint(2**31 - 1))
             measured = np.asarray(fresh.fit(rows).transform(rows))
             signal = np.asarray(fresh.transform(signal))
-        found = sparse_codes(signal, Dictionary(measured, gram=False), solver, **stop).codes.toarray()[0]
-        recovered += bool(np.abs(found - planted).max() <= tol)
+        codes = sparse_codes(signal, Dictionary(measured, gram=False), solver, **stop).codes.toarray()[0]
+        recovered += bool(np.abs(codes - planted).max() <= tol)
     return recovered / n_trials
 
 

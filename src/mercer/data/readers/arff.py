@@ -180,7 +180,7 @@ def read_mulan(
         X = np.hstack(dense) if dense else np.zeros((table.data.shape[0], 0))
     Y = sp.hstack([_label_column(name, columns, place[label], table) for label in names], format="csr")
     Y.eliminate_zeros()
-    return MultilabelTable(X, Y.astype(np.int8), feature_names, names)
+    return MultilabelTable(X, Y.astype(np.int64), feature_names, names)
 
 
 # ---------------------------------------------------------------------------------------------------- the header

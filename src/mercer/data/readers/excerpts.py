@@ -35,17 +35,17 @@ def excerpts(source: Source, form: Any, n: int) -> Callable[[int], str] | None:
     """
     if not source.again or n * 40 > _MOST:
         return None
-    found: list[str] = []
+    texts: list[str] = []
     size = 0
     try:
         for text in _examples(source, form):
-            found.append(text[:_LONGEST])
-            size += len(found[-1])
-            if len(found) > n or size > _MOST:
+            texts.append(text[:_LONGEST])
+            size += len(texts[-1])
+            if len(texts) > n or size > _MOST:
                 return None
     except (DataFileError, csv.Error):
         return None
-    return found.__getitem__ if len(found) == n else None
+    return texts.__getitem__ if len(texts) == n else None
 
 
 def _examples(source: Source, form: Any) -> Iterator[str]:

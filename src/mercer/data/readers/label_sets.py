@@ -84,14 +84,14 @@ def gaps(path: FilePath, header: str) -> list[tuple[int, str]]:
     format, separator = _format_of(Source(name))
     if format in ("csv", "jsonl"):
         return row_gaps(path, header, separator=separator if format == "csv" else None)
-    found: list[tuple[int, str]] = []
+    lines: list[tuple[int, str]] = []
     n = 0
     for line in read_lines(name) if format == "svmlight" else ():
         if line.split("#", 1)[0].strip():
             n += 1
         else:
-            found.append((n, line))
-    return found
+            lines.append((n, line))
+    return lines
 
 
 def _format_of(source: Source) -> tuple[str, str]:
@@ -138,7 +138,8 @@ def _table(
     indices = [sorted({place[label] for label in row}) for row in sets]
     starts = np.concatenate([[0], np.cumsum([len(row) for row in indices])])
     flat = np.array([i for row in indices for i in row], np.int64)
-    Y = sp.csr_matrix((np.ones(len(flat), np.int8), flat, starts), shape=(len(sets), len(known)))
+    # 64 bits: scikit-learn's LabelBinarizer overflows with columns of eight bits beyond 127 labels.
+    Y = sp.csr_matrix((np.ones(len(flat), np.int64), flat, starts), shape=(len(sets), len(known)))
     return MultilabelTable(X, Y, feature_names, known)
 
 
@@ -248,12 +249,12 @@ def _set_of(name: str, number: int, text: str) -> list[str]:
     text = text.strip()
     if text.startswith("["):
         try:
-            found = json.loads(text.replace("'", '"') if '"' not in text else text)
+            labels = json.loads(text.replace("'", '"') if '"' not in text else text)
         except (ValueError, RecursionError):
-            found = None
-        if not isinstance(found, list) or not all(isinstance(label, (str, int)) for label in found):
+            labels = None
+        if not isinstance(labels, list) or not all(isinstance(label, (str, int)) for label in labels):
             raise DataFileError(name, number, f"expected a list of labels, found {text[:40]!r}")
-        return [str(label) for label in found]
+        return [str(label) for label in labels]
     separator = next((s for s in ";|," if s in text), None)
     parts = text.split(separator) if separator else [text]
     return [part.strip() for part in parts if part.strip()]

@@ -32,16 +32,16 @@ def open_source(source: FilePath | IO[str] | IO[bytes], stack: contextlib.ExitSt
 
 def _open_path(path: str, stack: contextlib.ExitStack) -> IO[bytes]:
     """A file, unpacked and in UTF-8; another encoding is told by its mark, or said aloud."""
-    found = Source(path)
-    if found.again and not found.is_folder:
+    source = Source(path)
+    if source.again and not source.is_folder:
         try:
-            found.head()
+            source.head()
         except DataFileError as error:
             if error.__cause__ is None:  # no text at all; damage is named where it is
                 raise
-        if found.guessed:
+        if source.guessed:
             warnings.warn(f"{path}: not UTF-8, read as Latin-1", UserWarning, stacklevel=4)
-    stream = stack.enter_context(found.open())
+    stream = stack.enter_context(source.open())
     # What unpacks finds its lines in Python; a BufferedReader around it does so in C.
     return io.BufferedReader(stream, 1 << 18)
 

@@ -246,17 +246,17 @@ def records_of_lines(data: bytes, whole: bool, most: int | None = SAMPLE_ROWS, n
     text = data.decode("utf-8", "surrogateescape").removeprefix("\ufeff")
     if not whole and "\n" in text:
         text = text[: text.rfind("\n")]
-    found = []
+    records = []
     for number, line in enumerate(text.split("\n")[:most], 1):
         try:
             record = json.loads(line)
         except (ValueError, RecursionError):
             record = None
         if isinstance(record, dict):
-            found.append(record)
+            records.append(record)
         elif name and line.strip():
             raise DataFileError(name, number, "expected a JSON object")
-    return found
+    return records
 
 
 def guess_label(table: Table, numeric: bool) -> tuple[str, str] | None:

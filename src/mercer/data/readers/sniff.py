@@ -150,21 +150,21 @@ def _candidates(lines: Sequence[str], head: bytes, source: Source) -> list[Sniff
         if _is_object(filled[0]) and not (len(filled) == 1 and _holds_rows(filled[0])):
             return [Sniffed("jsonl", why="a JSON object a line")]
         return [Sniffed("jsonl", "json", why="it begins with a JSON object")]
-    found: list[Sniffed] = []
+    candidates: list[Sniffed] = []
     if _is_svmlight(filled):
-        found.append(Sniffed("svmlight", why="lines of index:value"))
+        candidates.append(Sniffed("svmlight", why="lines of index:value"))
     if _is_vw(filled):
-        found.append(Sniffed("vw", why="a bar before the features of every line"))
+        candidates.append(Sniffed("vw", why="a bar before the features of every line"))
     texts = _labelled_text(filled, source.suffix == ".txt")
     tables = _tables(lines, source)
     by_space = [table for table in tables if table.separator == " "]
-    found += [text for text in texts if text.separator == "\t"]
-    found += [table for table in tables if table not in by_space]
+    candidates += [text for text in texts if text.separator == "\t"]
+    candidates += [table for table in tables if table not in by_space]
     spaced = [table for table in tables if table.separator in (" ", "\t")]
     if _is_columns(lines):
         columns = Sniffed("columns", why="a token a line, blank lines between sentences")
-        found = [columns, *found] if not tables or tables[0] in spaced else [*found, columns]
-    return found + [text for text in texts if text.separator != "\t"] + by_space
+        candidates = [columns, *candidates] if not tables or tables[0] in spaced else [*candidates, columns]
+    return candidates + [text for text in texts if text.separator != "\t"] + by_space
 
 
 def _is_json_array(start: str, head: bytes) -> bool:
@@ -280,7 +280,7 @@ def csv_rows(text: str, separator: str, most: int) -> list[list[str]] | None:
 def _tables(lines: Sequence[str], source: Source) -> list[Sniffed]:
     """The separators that give rows of equal length, the likeliest first."""
     text = "\n".join(lines)
-    found: list[tuple[float, int, str]] = []
+    tables: list[tuple[float, int, str]] = []
     for separator in (*_SEPARATORS, " "):
         rows = csv_rows(text, separator, _LINES)
         alone = rows is not None and len(rows) == 1 and source.suffix not in (".csv", ".tsv", ".tab")
@@ -292,17 +292,17 @@ def _tables(lines: Sequence[str], source: Source) -> list[Sniffed]:
         even = times / len(rows)
         least = {" ": 3}.get(separator, 2)
         if width >= least and (even >= 0.9 or (len(rows) <= 12 and times >= len(rows) - 1)):
-            found.append((even - (0.2 if separator == " " else 0), width, separator))
-    if not found:
+            tables.append((even - (0.2 if separator == " " else 0), width, separator))
+    if not tables:
         return []
     preferred = "\t" if source.suffix in (".tsv", ".tab") else None
     # Tabs and semicolons are rare inside cells, commas are not: 3,5;4,5 is two cells.
     order = {"\t": 2, ";": 2, "|": 1, ",": 1, " ": 0}
-    found.sort(key=lambda f: (f[2] == preferred, round(f[0], 2), order[f[2]], f[1]), reverse=True)
+    tables.sort(key=lambda f: (f[2] == preferred, round(f[0], 2), order[f[2]], f[1]), reverse=True)
     names = {",": "commas", "\t": "tabs", ";": "semicolons", "|": "bars", " ": "spaces"}
     return [
         Sniffed("csv", separator=separator, why=f"{width} cells between {names[separator]} in every line")
-        for _, width, separator in found
+        for _, width, separator in tables
     ]
 
 

@@ -526,14 +526,14 @@ def class_folders(folder: str) -> dict[str, list[str]]:
     out: dict[str, list[str]] = {}
     for entry in sorted(os.scandir(folder), key=lambda e: e.name):
         if entry.is_dir() and not entry.name.startswith("."):
-            found = [
+            files = [
                 os.path.join(root, name)
                 for root, _, names in sorted(os.walk(entry.path))
                 for name in sorted(names)
                 if not name.startswith(".")
             ]
-            if found:
-                out[entry.name] = found
+            if files:
+                out[entry.name] = files
     return out
 
 

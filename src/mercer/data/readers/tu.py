@@ -81,9 +81,9 @@ def read_tu(path: str | os.PathLike[str], *, simplify: bool = False) -> tuple[Gr
     if _tu_file(prefix, "node_labels") is not None:
         others["node_labels"], _ = _tu_column(prefix, "node_labels", int, len(graph_of), "nodes")
     if _tu_file(prefix, "node_attributes") is not None:
-        found, file = _tu_table(prefix, "node_attributes", float)
-        _check_tu_length(file, len(found), len(graph_of), "nodes")
-        others["node_attributes"] = found
+        attributes, file = _tu_table(prefix, "node_attributes", float)
+        _check_tu_length(file, len(attributes), len(graph_of), "nodes")
+        others["node_attributes"] = attributes
     try:
         graphs = Graphs.from_entries(offsets, edges[:, 0], edges[:, 1], values, simplify, one_way=True, **others)
     except ValueError as error:
@@ -133,12 +133,12 @@ def _tu_prefix(path: Path) -> Path:
         if _tu_file(path, "A") is None:
             raise FileNotFoundError(f"found neither the folder {path} nor the file {path}_A.txt (or .gz)")
         return path
-    found = sorted({file.name.removesuffix(".gz").removesuffix("_A.txt") for file in path.glob("*_A.txt*")})
-    if not found:
+    prefixes = sorted({file.name.removesuffix(".gz").removesuffix("_A.txt") for file in path.glob("*_A.txt*")})
+    if not prefixes:
         raise FileNotFoundError(f"the folder {path} holds no file NAME_A.txt or NAME_A.txt.gz")
-    if len(found) > 1:
-        raise ValueError(f"the folder {path} holds several sets ({', '.join(found)}): give the folder and the name")
-    return path / found[0]
+    if len(prefixes) > 1:
+        raise ValueError(f"the folder {path} holds several sets ({', '.join(prefixes)}): give the folder and the name")
+    return path / prefixes[0]
 
 
 def _tu_file(prefix: Path, part: str) -> Path | None:
@@ -212,8 +212,8 @@ def _tu_column(prefix: Path, part: str, kind: type, count: int | None = None, of
     return table.reshape(-1), file
 
 
-def _check_tu_length(file: str, found: int, count: int, of: str) -> None:
-    if found != count:
+def _check_tu_length(file: str, length: int, count: int, of: str) -> None:
+    if length != count:
         raise DataFileError(
-            file, min(found, count) + 1, f"expected {count} lines, one for each of the {of}, found {found}"
+            file, min(length, count) + 1, f"expected {count} lines, one for each of the {of}, found {length}"
         )

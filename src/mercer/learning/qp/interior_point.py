@@ -241,10 +241,10 @@ def fit_tubes(
         return TubeFit(np.zeros(len(low)), float(low[used].max() + high[used].min()) / 2, 0.0, 0.0)
     points = points[used]
     points = points[:, used] if gram else points
-    found = _Tubes(_Products(points, gram), low[used], high[used], upper[used]).followed(tol, max_iter or _STEPS)
+    solved = _Tubes(_Products(points, gram), low[used], high[used], upper[used]).followed(tol, max_iter or _STEPS)
     coefficients = np.zeros(len(low))
-    coefficients[used] = found.coefficients
-    return replace(found, coefficients=coefficients)
+    coefficients[used] = solved.coefficients
+    return replace(solved, coefficients=coefficients)
 
 
 class _Tubes:
@@ -275,9 +275,9 @@ class _Tubes:
         while best.gap > max(tol * best.objective, nothing) and steps < max_iter and since < _STALLED:
             path.step()
             steps += 1
-            found = self._evaluated(path.beta, path.b)
-            since = 0 if found.gap < best.gap else since + 1  # also where it is NaN
-            best = found if found.gap < best.gap else best
+            point = self._evaluated(path.beta, path.b)
+            since = 0 if point.gap < best.gap else since + 1  # also where it is NaN
+            best = point if point.gap < best.gap else best
         for near in _NEAR:
             polished = self._polished(best, near)
             if polished.gap <= max(best.gap, tol * polished.objective) and polished is not best:

@@ -1,9 +1,10 @@
 """Solvers: ``minimize(risk, penalty, C, w0, …) → Result``. One file per method, found by name."""
 
+from mercer.exceptions import ConvergenceWarning
 from mercer.learning.losses import Loss, PlaneLoss, RelativeMargin
 from mercer.learning.penalties import Penalty
 from mercer.learning.solvers.averaged import AveragedPerceptron, PassiveAggressive
-from mercer.learning.solvers.base import ConvergenceWarning, Result, Solver
+from mercer.learning.solvers.base import Result, Solver
 from mercer.learning.solvers.bundle import BMRM
 from mercer.learning.solvers.cutting_plane import CuttingPlane
 from mercer.learning.solvers.dual import Dual

@@ -16,10 +16,6 @@ from mercer.learning.risk import Risk
 Resumed: TypeAlias = tuple[dict[str, Any], dict[str, np.ndarray]] | None
 
 
-class ConvergenceWarning(UserWarning):
-    """Training ended before it converged; the message says what to do."""
-
-
 @dataclass
 class Result:
     """The result of a solver.

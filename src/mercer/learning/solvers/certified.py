@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer._state.container import ModelFileError
+from mercer.exceptions import ModelFileError
 from mercer.learning.checkpoint import array_of
 from mercer.learning.losses import PlaneLoss, RelativeMargin
 from mercer.learning.monitor import Monitor
@@ -27,8 +27,8 @@ def check_planes(risk: Any, name: str, *, bounds: bool = False) -> None:
     """The loss must be a maximum of planes."""
     loss = getattr(risk, "loss", None)
     if not isinstance(loss, PlaneLoss):
-        found = "a smooth risk" if loss is None else repr(loss.name)
-        raise ValueError(f"solver {name!r} works on hinge-like losses, not on {found}; use 'bmrm'")
+        given = "a smooth risk" if loss is None else repr(loss.name)
+        raise ValueError(f"solver {name!r} works on hinge-like losses, not on {given}; use 'bmrm'")
     if not risk.n_examples:
         raise ValueError("nothing to learn from: there are no examples")
     risk.check_known()

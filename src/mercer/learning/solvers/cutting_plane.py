@@ -49,10 +49,12 @@ class WorkingSets:
     def resume(self, arrays: dict[str, np.ndarray]) -> None:
         """The inverse of :meth:`arrays`."""
         self.w = array_of(arrays, "w", self.w.shape)
-        found = {name: np.ascontiguousarray(x) for name, x in arrays.items() if name != "w"}
-        self.planes.restore(**found)
-        a = found["multipliers"]
-        slopes = csr_array((found["values"], found["indices"], found["indptr"]), shape=(len(a), len(self.w)))
+        kept_arrays = {name: np.ascontiguousarray(x) for name, x in arrays.items() if name != "w"}
+        self.planes.restore(**kept_arrays)
+        a = kept_arrays["multipliers"]
+        slopes = csr_array(
+            (kept_arrays["values"], kept_arrays["indices"], kept_arrays["indptr"]), shape=(len(a), len(self.w))
+        )
         most = (abs(slopes).T @ (a + 1e-3 * self.weight)).max(initial=0.0)
         if np.abs(slopes.T @ a - self.w).max(initial=0.0) > 1e-6 * most + 1e-12:
             raise ValueError("its weights are not those of its multipliers")

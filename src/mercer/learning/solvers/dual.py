@@ -63,8 +63,8 @@ class Dual(Solver):
         check_ridge(penalty, self.name)
         loss = getattr(risk, "loss", None)
         if not isinstance(loss, Hinge) or isinstance(loss, RelativeMargin):
-            found = "no loss" if loss is None else repr(loss.name)
-            raise ValueError(f"solver 'dual' takes the losses 'hinge' and 'squared-hinge', not {found}")
+            given = "no loss" if loss is None else repr(loss.name)
+            raise ValueError(f"solver 'dual' takes the losses 'hinge' and 'squared-hinge', not {given}")
         if not isinstance(risk.structure, Labels):
             raise ValueError("solver 'dual' is for single labels; use 'bcfw'")
         if risk.structure.is_partial(risk.y):
@@ -92,9 +92,9 @@ class Dual(Solver):
             with monitor.restoring():
                 best.resume(resumed[1], monitor.source)
                 epochs, waits = int(resumed[0]["epochs"]), True  # the state is that after a check
-                found = {name: np.ascontiguousarray(x) for name, x in part_of(resumed[1], "ascent").items()}
-                ascent.restore(**found)
-                _check_weights(risk, found)
+                kept_arrays = {name: np.ascontiguousarray(x) for name, x in part_of(resumed[1], "ascent").items()}
+                ascent.restore(**kept_arrays)
+                _check_weights(risk, kept_arrays)
                 if not ascent.active:
                     raise ValueError("no example is active")
 
@@ -129,15 +129,15 @@ class Dual(Solver):
         return best.result(monitor, done, tol, max_iter, iterations=epochs)
 
 
-def _check_weights(risk: Risk, found: dict[str, np.ndarray]) -> None:
+def _check_weights(risk: Risk, kept_arrays: dict[str, np.ndarray]) -> None:
     """W = Σ_i Σ_c α_ic x_i ⊗ (e_{y_i} − e_c), up to the rounding of many steps."""
     X, y = risk.X, np.asarray(risk.y)
     rows = csr_array(X.rows.matrix(int(X.offsets[0]), int(X.offsets[-1])))
     shape = len(y), risk.n_weights // rows.shape[1]
-    alpha = csr_array((found["values"], found["labels"], found["starts"]), shape=shape)
+    alpha = csr_array((kept_arrays["values"], kept_arrays["labels"], kept_arrays["starts"]), shape=shape)
     mass = csr_array((alpha.sum(axis=1), y, np.arange(len(y) + 1)), shape=shape)
     W, most = (rows.T @ (mass - alpha)).toarray().ravel(), (abs(rows).T @ (mass + alpha)).max()
-    if not np.abs(W - found["w"]).max(initial=0.0) <= 1e-4 * most + 1e-9:
+    if not np.abs(W - kept_arrays["w"]).max(initial=0.0) <= 1e-4 * most + 1e-9:
         raise ValueError("its weights are not those of its dual variables")
 
 

@@ -20,10 +20,11 @@ from typing import Any
 import numpy as np
 
 from mercer._validation import check_choice, check_count
+from mercer.exceptions import InfeasibleError
 from mercer.learning.checkpoint import array_of, generator_from_state, generator_to_state
 from mercer.learning.monitor import Monitor
 from mercer.learning.penalties import Penalty
-from mercer.learning.risk import InfeasibleError, Risk, WeightedRisk
+from mercer.learning.risk import Risk, WeightedRisk
 from mercer.learning.solvers.base import Result, Solver
 from mercer.learning.solvers.certified import Best, check_planes, check_ridge, named, part_of
 from mercer.learning.solvers.cutting_plane import WorkingSets
@@ -93,13 +94,13 @@ class BCFW(Solver):
         average, weights, done, before = np.zeros(risk.n_weights), 0.0, False, 0
         if resumed is not None:
             with monitor.restoring():
-                numbers, found = resumed
-                best.resume(found, monitor.source)
-                sets.resume(part_of(found, "sets"))
+                numbers, kept_arrays = resumed
+                best.resume(kept_arrays, monitor.source)
+                sets.resume(part_of(kept_arrays, "sets"))
                 best.match(sets.dual)
                 generator_from_state(random, numbers["random"])
                 before, weights = int(numbers["passes"]), float(numbers["weights"])
-                average = array_of(found, "average", average.shape)
+                average = array_of(kept_arrays, "average", average.shape)
 
         def arrays() -> dict[str, np.ndarray]:
             return {"average": average, **best.arrays(), **named("sets", sets.arrays())}

@@ -213,10 +213,10 @@ class LBFGS(Solver):
                 np.negative(g, out=q, casting="unsafe")
                 if penalty.l1:
                     start = w.copy()
-                    found = objective.projected_search(w, start, g, value, pseudo, d, step)
+                    searched = objective.projected_search(w, start, g, value, pseudo, d, step)
                 else:
-                    found = objective.wolfe_search(w, g, value, d, slope, step)
-                if found is None:
+                    searched = objective.wolfe_search(w, g, value, d, slope, step)
+                if searched is None:
                     if not blind:  # once more along the gradient before giving up
                         memory.pairs.clear()
                         value = objective(w, g)
@@ -224,7 +224,7 @@ class LBFGS(Solver):
                         continue
                     message = "no step lowers the objective further: the limit of floating-point accuracy"
                     return Result(chosen(), norm <= 1e3 * tol * norm0, message)
-                step, value = found
+                step, value = searched
                 q += g
                 memory.write(q, memory.y[slot])
                 if penalty.l1:  # projected: not along the direction

@@ -10,8 +10,9 @@ import numpy as np
 
 from mercer import _core
 from mercer._threads import each
+from mercer.exceptions import InfeasibleError
 from mercer.learning.checkpoint import array_of, generator_from_state, generator_to_state
-from mercer.learning.risk import InfeasibleError, Risk, WeightedRisk
+from mercer.learning.risk import Risk, WeightedRisk
 from mercer.learning.vectors import zeros
 from mercer.structures.base import check_random_seed
 

@@ -24,8 +24,8 @@ from mercer.learning.monitor import Monitor
 from mercer.learning.penalties import Penalty
 from mercer.learning.risk import Risk
 from mercer.learning.solvers.base import Result, Solver
-from mercer.structures.graph import Graph, GraphMarginals
 from mercer.structures.graph_inputs import GraphInputs
+from mercer.structures.graph_labels import GraphLabels, GraphMarginals
 
 __all__ = ["SAMPLED", "LabelField", "Sampled", "ascend"]
 
@@ -38,11 +38,11 @@ class LabelField(EnergyModel):
 
     Parameters
     ----------
-    structure : Graph
+    structure : GraphLabels
     X : GraphInputs
     """
 
-    def __init__(self, structure: Graph, X: GraphInputs) -> None:
+    def __init__(self, structure: GraphLabels, X: GraphInputs) -> None:
         self.structure, self.X, self.threads = structure, X, structure.threads
         self._kept: list[tuple[Any, Any]] = []
         self._shape = self._scores(np.zeros(structure.n_weights)).shape
@@ -222,7 +222,7 @@ class Sampled(Solver):
 
     def check(self, risk: Risk, penalty: Penalty) -> None:
         """Return the log loss of labels on graphs, with an ℓ2 penalty or none."""
-        if not isinstance(risk.structure, Graph):
+        if not isinstance(risk.structure, GraphLabels):
             raise ValueError(f"solver {self.name!r} learns labels of graphs, not {type(risk.structure).__name__}")
         if not isinstance(risk.loss, Log):
             raise ValueError(f"solver {self.name!r} minimises the log loss; the loss is {risk.loss.name!r}")

@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 
 from mercer import _core
+from mercer.exceptions import InfeasibleError
 from mercer.learning.checkpoint import array_of, generator_from_state, generator_to_state
 from mercer.learning.monitor import Monitor
 from mercer.learning.penalties import Penalty
-from mercer.learning.risk import InfeasibleError, Risk, WeightedRisk
+from mercer.learning.risk import Risk, WeightedRisk
 from mercer.learning.solvers.base import Result, Solver
 from mercer.learning.solvers.certified import Best, check_planes, check_ridge
 from mercer.structures.base import check_random_seed
@@ -99,15 +100,15 @@ class Subgradient(Solver):
         plain = risk.at_hand and not isinstance(risk, WeightedRisk)
         compiled = getattr(risk.structure, "subgradient", None) if plain else None
         if compiled is not None:
-            found = compiled(risk.loss, risk.X, risk.y, order, total, mass, steps)
-            if found is not None:
-                if not np.isfinite(found[0]):
+            epoch = compiled(risk.loss, risk.X, risk.y, order, total, mass, steps)
+            if epoch is not None:
+                if not np.isfinite(epoch[0]):
                     risk.oracle(total * steps.scale)  # names the example
                     raise InfeasibleError(int(order[0]))
                 # Sequences without positions take a step of their own here, so that every example has one.
                 steps.step += float((np.diff(risk.X.offsets) == 0).sum())
                 steps.scale = 1.0 / max(1.0, steps.step)
-                return float(found[1])
+                return float(epoch[1])
         offsets = 0.0
         for i in order.tolist():
             _, slope, offset = risk.oracle(total * steps.scale if steps.step else total, slice(i, i + 1))

@@ -192,7 +192,7 @@ function buildOptions() {
   if (has("probabilities")) { const box = add("probabilities", "probabilities", true); fields.probabilities = () => box.checked || undefined; }
   else if (has("scores")) { const box = add("scores", "scores", true); fields.scores = () => box.checked || undefined; }
   if (has("k_best")) { const box = add("k_best", "3 best outputs", false); fields.k_best = () => (box.checked ? 3 : undefined); }
-  if (has("explain")) { const box = add("explain", "what decided", false); fields.explain = () => (box.checked ? 10 : undefined); }
+  if (has("explain")) { const box = add("explain", "what decided", model.page === "classifier"); fields.explain = () => (box.checked ? 10 : undefined); }
   if (model.page === "segmenter") {
     const outputs = ["predict_segments", "boundary_marginals"].filter((name) => model.answers.includes(name));
     fields.outputs = () => (outputs.length ? outputs : undefined);
@@ -262,6 +262,7 @@ async function choose(name) {
   document.title = `${name} · Mercer`;
   $("about").textContent = `${model.kind}. It takes ${model.input.says}.`;
   $("problem").hidden = $("answer").hidden = $("request").hidden = true;
+  $("run").textContent = { registration: "Align", retrieval: "Search" }[model.page] ?? "Predict";
   buildInputs();
   buildOptions();
   $("ask").hidden = false;

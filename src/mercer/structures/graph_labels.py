@@ -29,7 +29,7 @@ from mercer.structures.costs import Cost, Hamming, ZeroOne
 from mercer.structures.graph_inputs import GraphInputs, GraphShape
 from mercer.structures.online import online_by_verbs
 
-__all__ = ["EDGE_WEIGHTS", "Graph", "GraphMarginals", "GraphScores"]
+__all__ = ["EDGE_WEIGHTS", "GraphLabels", "GraphMarginals", "GraphScores"]
 
 EDGE_WEIGHTS = ("symmetric", "directed", "potts", "attractive", "none")
 
@@ -41,9 +41,9 @@ class GraphScores:
     Examples
     --------
     >>> import numpy as np
-    >>> from mercer.structures import Graph, GraphInputs
+    >>> from mercer.structures import GraphLabels, GraphInputs
     >>> graphs = GraphInputs.from_list([(np.eye(2), [(0, 1)])])
-    >>> theta = Graph(n_labels=2, n_features=2).scores(np.arange(7.0), graphs)
+    >>> theta = GraphLabels(n_labels=2, n_features=2).scores(np.arange(7.0), graphs)
     >>> theta.nodes.tolist(), theta.edges.tolist()
     ([[0.0, 1.0], [2.0, 3.0]], [[[4.0, 5.0], [5.0, 6.0]]])
     """
@@ -71,9 +71,9 @@ class GraphMarginals:
     Examples
     --------
     >>> import numpy as np
-    >>> from mercer.structures import Graph, GraphInputs
+    >>> from mercer.structures import GraphLabels, GraphInputs
     >>> graphs = GraphInputs.from_list([(np.eye(2), [(0, 1)])])
-    >>> structure = Graph(n_labels=2, n_features=2)
+    >>> structure = GraphLabels(n_labels=2, n_features=2)
     >>> structure.marginals(structure.scores(np.zeros(7), graphs)).nodes.tolist()
     [[0.5, 0.5], [0.5, 0.5]]
     """
@@ -106,7 +106,7 @@ class GraphMarginals:
         return GraphMarginals(self.nodes.copy(), self.edges.copy(), self.log_partition.copy(), self.shape)
 
 
-class Graph(Saved, Structure):
+class GraphLabels(Saved, Structure):
     """A label for each node of a graph; neighbours depend on each other.
 
     Parameters
@@ -138,9 +138,9 @@ class Graph(Saved, Structure):
     Examples
     --------
     >>> import numpy as np
-    >>> from mercer.structures import Graph, GraphInputs
+    >>> from mercer.structures import GraphLabels, GraphInputs
     >>> square = GraphInputs.from_list([(np.array([[2.0], [0.1], [-0.2], [1.0]]), [(0, 1), (1, 2), (2, 3), (3, 0)])])
-    >>> structure = Graph(n_labels=2, n_features=1, edge_weights="potts")
+    >>> structure = GraphLabels(n_labels=2, n_features=1, edge_weights="potts")
     >>> theta = structure.scores(np.array([-1.0, 1.0, 0.5]), square)
     >>> structure.argmax(theta)
     (array([1, 1, 1, 1], dtype=int32), array([4.9]))
@@ -180,7 +180,7 @@ class Graph(Saved, Structure):
         return {name: value for name, value in super()._saved_params().items() if name != "threads"}
 
     @classmethod
-    def _make(cls, params: dict[str, Any]) -> Graph:
+    def _make(cls, params: dict[str, Any]) -> GraphLabels:
         pairs = check_count("n_labels", params["n_labels"]) ** 2
         kinds = {"none": 0, "directed": pairs, "symmetric": pairs}.get(params["edge_weights"], 1)
         reserve(8 * pairs * kinds, "the kinds of pairs of labels")
@@ -210,9 +210,9 @@ class Graph(Saved, Structure):
         """Return the weights with those of "attractive" edges at 0 where they are below."""
         if self.edge_weights != "attractive":
             return w
-        found = w.copy()
-        found[self.slices["edges"]] = np.maximum(found[self.slices["edges"]], 0.0)
-        return found
+        clipped = w.copy()
+        clipped[self.slices["edges"]] = np.maximum(clipped[self.slices["edges"]], 0.0)
+        return clipped
 
     def scores(self, w: np.ndarray, X: GraphInputs) -> GraphScores:
         """Return θ of nodes and edges."""
@@ -527,11 +527,11 @@ class Graph(Saved, Structure):
         """Make one pass of an online rule, a step for each graph; return (summed loss, wrong labels)."""
         worker = copy.copy(self)  # several passes may run side by side
         worker._memory, worker.unconverged, worker.residual = None, 0, 0.0
-        found = online_by_verbs(worker, rule, X, y, order, w, extra, state, **options)
+        result = online_by_verbs(worker, rule, X, y, order, w, extra, state, **options)
         self.unconverged, self.residual = self.unconverged + worker.unconverged, max(self.residual, worker.residual)
-        return found
+        return result
 
-    def carry_over(self, w: np.ndarray, old: Graph, place: np.ndarray) -> np.ndarray:
+    def carry_over(self, w: np.ndarray, old: GraphLabels, place: np.ndarray) -> np.ndarray:
         """Weights of another graph structure in the layout of this one: ``place`` says where its labels are here.
 
         Features must be the same; new labels and types of edges begin at 0.
@@ -614,10 +614,10 @@ def _kinds(n_labels: int, edge_weights: str) -> np.ndarray:
     if edge_weights in ("potts", "attractive"):
         return np.eye(L).reshape(L * L, 1)
     first, second = np.triu_indices(L)
-    found = np.zeros((L, L, len(first)))
+    same = np.zeros((L, L, len(first)))
     kinds = np.arange(len(first))
-    found[first, second, kinds] = found[second, first, kinds] = 1.0
-    return found.reshape(L * L, -1)
+    same[first, second, kinds] = same[second, first, kinds] = 1.0
+    return same.reshape(L * L, -1)
 
 
 def _negated(x: np.ndarray) -> np.ndarray:

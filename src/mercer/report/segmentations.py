@@ -121,20 +121,22 @@ def plot_segmentation(
     n = _length(heat, curve, rows)
     if not 100 <= width <= 4000:
         raise ValueError(f"width must be from 100 to 4000 pixels, got {width!r}")
-    found = {name: _triples(name, y, n) for name, y in rows.items()}
-    palette = _Palette(found, labels, names or {})
-    compared = [name for name in found if name != "truth"] if "truth" in found else []
-    scores = {name: _score(found["truth"], found[name], n, palette.plain) for name in compared}
-    wrong = {name: _wrong(found["truth"], found[name]) for name in compared}
-    board = _Board(n, width, [*found, "features" if heat is not None else "", "p(start)" if curve is not None else ""])
+    outputs = {name: _triples(name, y, n) for name, y in rows.items()}
+    palette = _Palette(outputs, labels, names or {})
+    compared = [name for name in outputs if name != "truth"] if "truth" in outputs else []
+    scores = {name: _score(outputs["truth"], outputs[name], n, palette.plain) for name in compared}
+    wrong = {name: _wrong(outputs["truth"], outputs[name]) for name in compared}
+    board = _Board(
+        n, width, [*outputs, "features" if heat is not None else "", "p(start)" if curve is not None else ""]
+    )
     if heat is not None:
         board.heat(heat)
-    for name, segments in found.items():
+    for name, segments in outputs.items():
         board.strip(name, segments, palette, scores.get(name, ""), wrong.get(name))
     if curve is not None:
-        board.curve(curve, [start for start, _, _ in found.get("truth", [])][1:])
+        board.curve(curve, [start for start, _, _ in outputs.get("truth", [])][1:])
     board.axis()
-    board.legend(palette, any(w.any() for w in wrong.values()), curve is not None and "truth" in found)
+    board.legend(palette, any(w.any() for w in wrong.values()), curve is not None and "truth" in outputs)
     return board.draw("; ".join([caption, *(f"{name}, {score}" for name, score in scores.items())]))
 
 
@@ -171,8 +173,8 @@ def plot_segment_confusion(
     >>> "b → a: 0.5" in chart
     True
     """
-    found, shares = segment_confusion(truth, prediction, labels)
-    called = [str((names or {}).get(label, label)) for label in found]
+    classes, shares = segment_confusion(truth, prediction, labels)
+    called = [str((names or {}).get(label, label)) for label in classes]
     return heat_map(
         shares, called, called, diverging=False, caption=caption, row_axis="true segment", column_axis="predicted"
     )
@@ -234,18 +236,18 @@ def _triples(name: str, y: Any, n: int) -> list[Segment]:
         raise ValueError(f"{name}: {str(error).removeprefix('sequence 0: ')}") from None
 
 
-def _wrong(truth: list[Segment], found: list[Segment]) -> np.ndarray:
+def _wrong(truth: list[Segment], predicted: list[Segment]) -> np.ndarray:
     """Which positions have another label than the truth."""
-    return np.array([a != b for a, b in zip(segments_to_frames(truth), segments_to_frames(found), strict=True)])
+    return np.array([a != b for a, b in zip(segments_to_frames(truth), segments_to_frames(predicted), strict=True)])
 
 
-def _score(truth: list[Segment], found: list[Segment], n: int, plain: bool) -> str:
+def _score(truth: list[Segment], predicted: list[Segment], n: int, plain: bool) -> str:
     """The share of positions that are right; where there are no labels, F1 of the boundaries."""
     if not plain:
-        return f"{100 * (1 - _wrong(truth, found).mean()):.1f} % right"
+        return f"{100 * (1 - _wrong(truth, predicted).mean()):.1f} % right"
     if n < 2:
         return ""
-    starts = [[[start for start, _, _ in y]] for y in (truth, found)]
+    starts = [[[start for start, _, _ in y]] for y in (truth, predicted)]
     return f"F1 {boundary_score(starts[0], starts[1], [n]).f1:.2f}"
 
 
@@ -253,9 +255,9 @@ class _Palette:
     """A colour for each label; neighbours of one label, or segments without labels, are told apart by their edges."""
 
     def __init__(
-        self, found: Mapping[str, list[Segment]], labels: Sequence[Any] | None, names: Mapping[Any, str]
+        self, outputs: Mapping[str, list[Segment]], labels: Sequence[Any] | None, names: Mapping[Any, str]
     ) -> None:
-        seen = {label for y in found.values() for _, _, label in y}
+        seen = {label for y in outputs.values() for _, _, label in y}
         if labels is None:
             self.labels = sorted(label_order(seen), key=lambda label: label in _OUTSIDE)
         else:

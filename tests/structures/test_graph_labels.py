@@ -12,8 +12,8 @@ from mercer.data.labels import TagSequences
 from mercer.inference import TreewidthError
 from mercer.learning import Risk
 from mercer.learning.losses import LOSSES
-from mercer.structures import Graph, GraphInputs, GraphScores, Hamming
-from mercer.structures.graph import EDGE_WEIGHTS, _log_losses
+from mercer.structures import GraphInputs, GraphLabels, GraphScores, Hamming
+from mercer.structures.graph_labels import EDGE_WEIGHTS, _log_losses
 
 KINDS = {
     "trees": lambda n: [(i // 2, i) for i in range(1, n)],
@@ -50,7 +50,7 @@ def make_outputs(X, L, seed=1, hidden=0.0):
 
 
 def structure_for(X, L, **options):
-    return Graph(L, X.n_features, n_edge_features=X.n_edge_features, n_types=X.n_types, **options)
+    return GraphLabels(L, X.n_features, n_edge_features=X.n_edge_features, n_types=X.n_types, **options)
 
 
 def enumerated(theta: GraphScores):
@@ -335,9 +335,9 @@ def test_training_without_inference_equals_its_definition():
         (lambda: GraphInputs.from_list([(np.eye(2), [(0, 1)], np.ones((2, 1)))]), "each of the 1 edges"),
         (lambda: GraphInputs(np.eye(4), [0, 2, 4], [[1, 2]]), "nodes of two graphs"),
         (lambda: GraphInputs(np.eye(4), [0, 5], []), "begin with 0, end with 4"),
-        (lambda: Graph(2, 1, edge_weights="odd"), "edge_weights"),
-        (lambda: Graph(2, 1, inference="odd"), "inference"),
-        (lambda: Graph(2, 3).scores(np.zeros(9), make_inputs("trees")), "2 node features, the model has 3"),
+        (lambda: GraphLabels(2, 1, edge_weights="odd"), "edge_weights"),
+        (lambda: GraphLabels(2, 1, inference="odd"), "inference"),
+        (lambda: GraphLabels(2, 3).scores(np.zeros(9), make_inputs("trees")), "2 node features, the model has 3"),
     ],
 )
 def test_wrong_inputs_are_named(make, message):
@@ -383,7 +383,7 @@ def test_messages_kept_from_strong_weights_do_not_underflow_under_weak_ones():
     F = np.vstack([np.zeros((1, 3)), np.eye(3)[np.arange(n) % 3]])
     edges = np.array([[0, i + 1] for i in range(n)] + [[1, 2], [2, 3], [3, 1]])
     X = GraphInputs.from_list([(F, edges)])
-    structure = Graph(3, X.n_features, n_edge_features=X.n_edge_features, edge_weights="potts", inference="trw")
+    structure = GraphLabels(3, X.n_features, n_edge_features=X.n_edge_features, edge_weights="potts", inference="trw")
 
     def scores(node, edge):
         weights = np.zeros(structure.n_weights)
