@@ -458,13 +458,15 @@ def compare(
     own = float(np.median(mine))
     method = method if exact else f"{method} (!)"
     took = float(np.median(theirs)) if theirs and flat is not None else None
-    figures = {"peer": "pyAgrum", "theirs": took, "ours": own}
     record(
         "repository, a tenth observed" if evidence else "repository",
         name,
-        **figures,
+        peer="pyAgrum",
+        theirs=None if took is None else 1e3 * took,
+        ours=1e3 * own,
+        unit="ms",
         sizes=f"tables of {n_bytes:.2g} bytes",
-    )  # type: ignore[arg-type]
+    )
     row = f"{name:16s} {len(evidence):8d} {method:>14s} {n_bytes:9.2g} {1e3 * own:7.2f} ms"
     if gum is None:
         return row

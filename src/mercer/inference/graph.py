@@ -383,12 +383,12 @@ class FactorGraph(Displayed):
         states: tuple[tuple[Hashable, ...], ...] | None = None,
     ) -> FactorGraph:
         """A graph of what was checked already."""
-        made = cls(())
+        made = cls.__new__(cls)
         made.cardinalities, made.names, made.states = cardinalities, names, states
-        if names is not None:
-            made._index = dict(zip(names, range(len(names)), strict=True))
-            made._integer_names = _some_integers(names)
-        made._arrays, made._listed = arrays, None
+        made._index = None if names is None else dict(zip(names, range(len(names)), strict=True))
+        made._integer_names = names is not None and _some_integers(names)
+        made._state_index = {}
+        made._arrays, made._listed, made._compiled, made._merged_blocks = arrays, None, None, None
         return made
 
     @property
@@ -763,10 +763,10 @@ def _check_cardinalities(given: Any) -> np.ndarray:
         cards = cards.reshape(-1).astype(np.int32)
     if cards.ndim != 1 or cards.dtype.kind not in "iu":
         raise ValueError("cardinalities must be integers: the number of states of each variable")
-    if (cards < 1).any():
+    if cards.size and cards.min() < 1:
         i = int(np.flatnonzero(cards < 1)[0])
         raise ValueError(f"every variable needs at least one state: variable {i} has {cards[i]}")
-    if len(cards) >= 1 << 31 or (cards >= 1 << 31).any():
+    if len(cards) >= 1 << 31 or (cards.size and cards.max() >= 1 << 31):
         raise ValueError("variables and states must be fewer than 2**31")
     return cards.astype(np.int32)
 
