@@ -1,11 +1,10 @@
-"""Kernels of sets, bags and models beside what scikit-learn, SciPy and hmmlearn offer for the same values.
+"""Kernels of sets, bags and models beside what scikit-learn and SciPy offer for the same values.
 
-    python benchmarks/kernels_sets.py [--parts words jaccard bags markov rank] [--repeats 3]
+    python benchmarks/kernels_sets.py [--parts words jaccard bags rank] [--repeats 3]
 
 words    Gram matrix of bags of words: Intersection("product") against CountVectorizer and a sparse product.
 jaccard  Jaccard() of sets against SciPy's distance of dense rows, encoding included in both.
 bags     SetMean of a cubic kernel against a mean for each pair of bags.
-markov   Baum-Welch, 10 iterations from the same start, and posteriors: HMMModel against hmmlearn, if it is there.
 rank     pivoted_cholesky to 1e-8 against the whole Gram matrix and LAPACK's pivoted Cholesky.
 
 Both sides run in turn in one process, on one thread; seconds are of the processor, medians of the repeats. Results are
@@ -24,13 +23,13 @@ os.environ["OMP_NUM_THREADS"] = "1"
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
 import numpy as np
-from _timing import SMOKE, Row, measured, missing, parse, sized, table
+from _timing import Row, measured, parse, sized, table
 from scipy.linalg.lapack import dpstrf
 from scipy.spatial.distance import cdist
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.metrics.pairwise import polynomial_kernel
 
-from mercer.kernels import HMMModel, Intersection, Jaccard, Linear, SetMean, pivoted_cholesky
+from mercer.kernels import Intersection, Jaccard, Linear, SetMean, pivoted_cholesky
 
 CUBIC = (Linear() + 1.0) ** 3
 
@@ -85,38 +84,6 @@ def bags(repeats: int) -> Iterator[Row]:
     yield race(title, lambda: SetMean(CUBIC)(data), "polynomial_kernel, pairs", peer, repeats, close)
 
 
-def markov(repeats: int) -> Iterator[Row]:
-    if missing("hmmlearn"):
-        return
-    from hmmlearn.hmm import CategoricalHMM
-
-    random = np.random.default_rng(2)
-    S, V, n, length = 5, 4, sized(2000, 20), 60
-    X = random.integers(0, V, (n, length))
-    pi, A, B = random.dirichlet(np.ones(S)), random.dirichlet(np.ones(S), S), random.dirichlet(np.ones(V), S)
-
-    def ours() -> HMMModel:
-        return HMMModel(pi, A, B, smoothing=0.0, max_iter=10, tol=0.0).fit(list(X))
-
-    def peer() -> Any:
-        model = CategoricalHMM(S, n_features=V, init_params="", n_iter=10, tol=-np.inf)
-        model.startprob_, model.transmat_, model.emissionprob_ = pi, A, B
-        return model.fit(X.reshape(-1, 1), np.full(n, length))
-
-    fitted: list[Any] = []
-
-    def same(mine: Any, theirs: Any) -> None:
-        close(mine.emissions_, theirs.emissionprob_)
-        fitted[:] = [mine, theirs]
-
-    yield race(f"markov, fit, {n} of 60 symbols", ours, "hmmlearn", peer, repeats, same)
-    mine, theirs = fitted
-    yield race(
-        "markov, posteriors and scores", lambda: mine.scores(list(X)), "hmmlearn, posteriors",
-        lambda: theirs.score_samples(X.reshape(-1, 1), np.full(n, length)), repeats, lambda a, b: None,
-    )  # fmt: skip
-
-
 def rank(repeats: int) -> Iterator[Row]:
     X = np.random.default_rng(3).normal(size=(sized(3000, 200), 6))
 
@@ -132,12 +99,12 @@ def rank(repeats: int) -> Iterator[Row]:
     )  # fmt: skip
 
 
-PARTS = {part.__name__: part for part in (words, jaccard, bags, markov, rank)}
+PARTS = {part.__name__: part for part in (words, jaccard, bags, rank)}
 
 
 def rows(quick: bool, repeats: int) -> Iterator[Row]:
     """The lines of benchmarks/kernels.py."""
-    for part in (words, jaccard, bags, rank) if quick and not SMOKE else PARTS.values():
+    for part in PARTS.values():
         yield from part(repeats)
 
 

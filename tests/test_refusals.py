@@ -173,7 +173,6 @@ REFUSED = [
     (lambda: KERNELS.Convolution(3, [KERNELS.Linear()])([1.0], [1.0]), "decompose must be callable, got 3"),
     (lambda: KERNELS.FunctionKernel(3)([1.0], [1.0]), "function must be callable, got 3"),
     (lambda: KERNELS.GaussianModel().log_prob(X2), "this GaussianModel is not fitted"),
-    (lambda: KERNELS.HMMModel().log_prob(["ab"]), "this HMMModel is not fitted: call fit"),
     (lambda: KERNELS.MultinomialModel(alphabet="abc").fit(X2), "alphabet has 3 symbols, X has 2 columns"),
     (lambda: KERNELS.MultinomialModel().fit(X2).log_prob(np.ones((1, 3))), "X must have 2 columns, got 3"),
     # kernel methods

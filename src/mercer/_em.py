@@ -1,7 +1,5 @@
 """Expectation maximisation from several starts: where to begin, when to stop, which run to keep.
 
-Used by :class:`mercer.markov.HiddenMarkovModel` and :class:`mercer.kernels.HMMModel`.
-
 Equal states are a saddle point of the likelihood, and random weights of positions are nearly equal states: sums over
 many positions wash them out. Starts are therefore found in the data, in three ways that take turns:
 

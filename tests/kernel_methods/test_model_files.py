@@ -43,7 +43,6 @@ from mercer.kernels import (
     GaussianMixtureModel,
     GaussianModel,
     Gram,
-    HMMModel,
     Linear,
     LinearStringModel,
     MultinomialModel,
@@ -261,7 +260,6 @@ def test_pre_images_come_back(method, tmp_path):
     [
         (GaussianModel(), POINTS),
         (GaussianMixtureModel(2, random_state=0), POINTS),
-        (HMMModel(n_states=2, random_state=0), WORDS),
         (MultinomialModel(), WORDS),
     ],
     ids=lambda value: type(value).__name__,

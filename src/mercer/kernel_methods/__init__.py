@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from mercer.kernel_methods.dependency import KernelDependencyEstimation
     from mercer.kernel_methods.fisher import KernelFisher
     from mercer.kernel_methods.hsic import HSIC
+    from mercer.kernel_methods.kernelized import KernelizedModel
     from mercer.kernel_methods.linear_program import LinearProgramSVC
     from mercer.kernel_methods.losses import (
         ExponentialLoss,
@@ -55,6 +56,7 @@ __all__ = [
     "KernelSVC",
     "KernelSVR",
     "KernelTestResult",
+    "KernelizedModel",
     "LinearProgramSVC",
     "LogisticLoss",
     "MultiSetCCA",

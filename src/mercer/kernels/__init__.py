@@ -22,12 +22,13 @@ if TYPE_CHECKING:
         Translated,
     )
     from mercer.kernels.approximations import AdditiveMap, FourierMap, NystroemMap
+    from mercer.kernels.attributed import AttributedPaths, AttributedWalks, HashedAttributes
     from mercer.kernels.base import Kernel
     from mercer.kernels.discrete import Delta
     from mercer.kernels.gram import Gram
     from mercer.kernels.graphs import Graphlet, ShortestPath, WeisfeilerLehman
     from mercer.kernels.model_kernels import Fisher, ProbabilityProduct
-    from mercer.kernels.models import GaussianMixtureModel, GaussianModel, HMMModel, MultinomialModel
+    from mercer.kernels.models import GaussianMixtureModel, GaussianModel, MultinomialModel
     from mercer.kernels.nodes import Diffusion, RegularizedLaplacian, neighbor_graph
     from mercer.kernels.rational import Rational
     from mercer.kernels.rkhs import (
@@ -77,6 +78,8 @@ __all__ = [
     "ANOVA",
     "AdditiveMap",
     "AllSubstrings",
+    "AttributedPaths",
+    "AttributedWalks",
     "BSpline",
     "Centered",
     "ChiSquared",
@@ -97,7 +100,7 @@ __all__ = [
     "GaussianModel",
     "Gram",
     "Graphlet",
-    "HMMModel",
+    "HashedAttributes",
     "HistogramIntersection",
     "Intersection",
     "Jaccard",

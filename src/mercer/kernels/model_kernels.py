@@ -46,7 +46,8 @@ class Fisher(Kernel):
     ----------
     model : object
         A fitted model with a method ``scores(X)``, the gradients of log p in its parameters, one row per object:
-        `GaussianModel`, `MultinomialModel`, `GaussianMixtureModel`, `HMMModel` or one of your own.
+        `GaussianModel`, `MultinomialModel`, `GaussianMixtureModel`, `mercer.markov.HiddenMarkovModel` (with
+        ``sample``) or one of your own.
     information : {"full", "diagonal", None}, default="full"
         What the scores are normalised by: the information matrix, its diagonal only (for models with very many
         parameters), or nothing.

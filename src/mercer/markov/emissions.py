@@ -16,6 +16,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from scipy.linalg import solve_triangular
 from scipy.special import logsumexp
 
@@ -71,11 +72,22 @@ class Multinomial(Saved):
 
     def gradients(self, matrix: Any, responsibilities: np.ndarray, offsets: np.ndarray) -> np.ndarray:
         """Gradients of log p in the logits of the probabilities, one row a sequence."""
+        if sp.issparse(matrix):
+            n, V, read = len(offsets) - 1, self.probabilities.shape[1], matrix.tocoo()
+            owner = np.repeat(np.arange(n), np.diff(offsets))
+            counts = sp.csr_array((read.data, (owner[read.row] * V + read.col, read.row)), (n * V, matrix.shape[0]))
+            used = np.swapaxes((counts @ responsibilities).reshape(n, V, -1), 1, 2)
+            return (used - used.sum(axis=2, keepdims=True) * self.probabilities).reshape(n, -1)
         rows = []
         for a, b in pairwise(offsets.tolist()):
             counts = np.asarray(matrix[a:b].T @ responsibilities[a:b], dtype=float).T
             rows.append((counts - counts.sum(axis=1, keepdims=True) * self.probabilities).ravel())
         return np.array(rows).reshape(len(rows), self.probabilities.size)
+
+    def parameters(self) -> np.ndarray:
+        """The logits that `gradients` differentiates by."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.probabilities).ravel()
 
     def log_prior(self) -> float:
         """Log-density of the prior, up to a constant."""
@@ -253,6 +265,13 @@ class Mixture(Saved):
             rows.append(np.concatenate([part.ravel() for part in parts]))
         inner = {"diag": d, "full": d * (d + 1) // 2, "spherical": 1}[self.covariance]
         return np.array(rows).reshape(len(rows), S * M * (d + inner + (M > 1)))
+
+    def parameters(self) -> np.ndarray:
+        """What `gradients` differentiates by."""
+        d = self.means.shape[2]
+        spread = self.covariances[:, :, *np.triu_indices(d)] if self.covariance == "full" else np.log(self.covariances)
+        logits = [np.log(self.weights)] if self.means.shape[1] > 1 else []
+        return np.concatenate([part.ravel() for part in (*logits, self.means, spread)])
 
     def _full_squares(self, matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         d = self.means.shape[2]

@@ -727,7 +727,17 @@ class HiddenMarkovModel(Saved, Estimator):
     # ------------------------------------------------------------------ prediction
 
     def predict(self, X: Any) -> list[list[Any]]:
-        """Return the most probable state sequence (Viterbi)."""
+        """Return the most probable state sequence (Viterbi).
+
+        Parameters
+        ----------
+        X : sequences
+            As in :meth:`fit`.
+
+        Returns
+        -------
+        list of lists of labels, or of numbers of states
+        """
         sequences = self._fitted(X)
         labels, _ = self._chain().argmax(self._theta(sequences, self._matrix(sequences)))
         return self._labels.decode(labels, sequences.offsets)
@@ -753,19 +763,33 @@ class HiddenMarkovModel(Saved, Estimator):
         sequences = self._fitted(X)
         matrix = self._matrix(sequences)
         theta, chain, offsets = self._theta(sequences, matrix), self._chain(), sequences.offsets - sequences.offsets[0]
-        chains, nodes = [], np.zeros((sequences.n_positions, len(self._labels)))
-        for i, (a, b) in enumerate(pairwise(offsets.tolist())):
-            mu = chain.marginals(_some_sequences(theta, i, i + 1))
-            if not np.isfinite(mu.log_partition[0]):
-                raise ValueError(f"sequence {i} has probability 0: log p has no gradient there")
-            start = mu.start - mu.start.sum() * self.start_
-            change = mu.transitions - mu.transitions.sum(axis=1, keepdims=True) * self.transitions_
-            chains.append(np.concatenate([start, change.ravel()]))
-            nodes[a:b] = mu.nodes
-        n = len(self._labels)
-        return np.hstack(
-            [np.array(chains).reshape(len(chains), n * (n + 1)), self._emission.gradients(matrix, nodes, offsets)]
-        )
+        nodes, start, moves, log_p = chain.marginals_of_each(theta)
+        if not np.isfinite(log_p).all():
+            i = int(np.argmin(np.isfinite(log_p)))
+            raise ValueError(f"sequence {i} has probability 0: log p has no gradient there")
+        start -= start.sum(axis=1, keepdims=True) * self.start_
+        moves -= moves.sum(axis=2, keepdims=True) * self.transitions_
+        changes = self._emission.gradients(matrix, nodes, offsets)
+        return np.hstack([start, moves.reshape(len(moves), -1), changes])
+
+    def log_prob(self, X: Any) -> np.ndarray:
+        """Return log p(x) of each sequence: `log_likelihood`, by the name that generative models of kernels have.
+
+        Parameters
+        ----------
+        X : sequences
+
+        Returns
+        -------
+        array of shape (n_sequences,)
+        """
+        return self.log_likelihood(X)
+
+    @property
+    def parameters(self) -> np.ndarray:
+        """θ, the parameters that `scores` differentiates by, as one vector; a logit of 0 is −∞."""
+        self._check_fitted()
+        return np.concatenate([_log(self.start_), _log(self.transitions_).ravel(), self._emission.parameters()])
 
     def score(self, X: Any, y: Sequence[Sequence[Any]] | None = None) -> float:
         """Return the accuracy over positions with a known label; without y the mean log-likelihood of a sequence."""

@@ -49,7 +49,7 @@ INPUTS: dict[str, str] = {
     ),
     "TableEncoder": "records",
     "RecordHasher": "records",
-    **dict.fromkeys(("TextHasher", "StringHasher", "LinearStringModel", "HMMModel", "MultinomialModel"), "strings"),
+    **dict.fromkeys(("TextHasher", "StringHasher", "LinearStringModel", "MultinomialModel"), "strings"),
     "GraphletHasher": "graphs",
     **dict.fromkeys(("CountMinSketch", "MajorityBag"), "names"),
     **dict.fromkeys(
@@ -67,7 +67,9 @@ INPUTS: dict[str, str] = {
 
 REFUSED: dict[str, str] = {
     "MaximumEntropyDiscrimination": "it wraps the model that answers: save and serve its model_",
+    "KernelizedModel": "it wraps a model, whose form of input depends on it: serve a kernel machine or a tagger",
     "StructuredPredictor": "its structure is Python code, which a model file does not hold",
+    "Codebook": "an item is a set of descriptors, which has no form of request",
     "HashAccumulator": "it sums what it was given and answers no question about new objects",
 }
 """Kind of model → why it is not served."""
@@ -91,8 +93,8 @@ _ONLY = {
     "decode": {"PreImage"},
     "log_likelihood": {"HiddenMarkovModel", "ShapePartModel", "SpatialLDA"},
     "marginals": {"ChowLiuTree", "LatentTree"},
-    "scores": {"GaussianModel", "GaussianMixtureModel", "HMMModel", "MultinomialModel"},
-    "log_prob": {"GaussianModel", "GaussianMixtureModel", "HMMModel", "MultinomialModel"},
+    "scores": {"GaussianModel", "GaussianMixtureModel", "HiddenMarkovModel", "MultinomialModel"},
+    "log_prob": {"GaussianModel", "GaussianMixtureModel", "MultinomialModel"},
 }
 """Verbs whose name other kinds use for something that takes more than new inputs."""
 _REGISTRATIONS = {

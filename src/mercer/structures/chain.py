@@ -324,6 +324,27 @@ class Chain(Saved, Structure):
         )
         return mu
 
+    def marginals_of_each(self, theta: ChainScores) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Return node marginals, and for each sequence those of its start, its summed transitions, and log Z.
+
+        Returns
+        -------
+        nodes : array of shape (n_positions, n_labels)
+        start : array of shape (n_sequences, n_labels)
+        transitions : array of shape (n_sequences, n_labels, n_labels)
+        log_partition : array of shape (n_sequences,)
+        """
+        n, C = len(theta), self.n_labels
+        nodes, start, transitions = np.zeros((len(theta.nodes), C)), np.zeros((n, C)), np.zeros((n, C, C))
+        log_partition, end = np.empty(n), np.empty(C)
+        for i, (a, b) in enumerate(pairwise(theta.offsets.tolist())):
+            one, edges = np.array([0, b - a]), None if theta.edges is None else theta.edges[a:b]
+            _core.chain.marginals(
+                theta.nodes[a:b], theta.transitions, theta.start, theta.end, edges, one,
+                nodes[a:b], transitions[i], start[i], end, None, log_partition[i : i + 1], None, 1,
+            )  # fmt: skip
+        return nodes, start, transitions, log_partition
+
     def sample(self, theta: ChainScores, size: int, random_state: Any = None) -> np.ndarray:
         """Return labels of shape (size, n_positions); −1 for a sequence that has no allowed labelling."""
         labels = np.empty((size, len(theta.nodes)), dtype=np.int32)
