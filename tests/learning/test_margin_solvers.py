@@ -25,6 +25,7 @@ from mercer.learning.qp.simplex import simplex_qp
 from mercer.learning.solvers import BCFW, BMRM, CuttingPlane, MarginalDual, Subgradient
 from mercer.learning.training import train
 from mercer.structures import Constraints, Enumerated, Labels
+from mercer.theory.cuts import cutting_planes_bound
 from reference.margin import COSTS, PROBLEMS, chain, enumerated, joint, labels
 from reference.problems import make_problem
 
@@ -63,6 +64,14 @@ def optimum(kind, C, loss="hinge"):
 
 def solve(risk, solver, C, *, tol=1e-3, max_iter=5000, seed=0, warn=False, **options):
     return train(risk, solver=solver, C=C, tol=tol, max_iter=max_iter, random_state=seed, warn=warn, **options)
+
+
+@pytest.mark.parametrize("name", [*FAST, *SLOW])
+def test_held_out_data_that_get_no_better_end_the_training(name):
+    solver = (FAST | SLOW)[name]
+    result, history = solve(labels().risk(Hinge()), solver, 1.0, tol=1e-12, evaluate=lambda w: 0.5, patience=2)
+    assert (result.converged, result.message) == (True, "stopped early: no better score on the held-out data")
+    assert len(history["dev_score"]) == 3
 
 
 def check_certificate(problem, loss, C, result, history, best, tol):
@@ -317,6 +326,7 @@ def test_cuts_stay_below_the_bound(kind):
     R2 = 4 * max((phi**2).sum(axis=1).max() for phi in problem.features)
     delta, eps = max(c.max() for c in problem.costs), tol * optimum(kind, C)[1] / mean
     bound = math.ceil(math.log2(delta / (4 * R2 * mean))) + math.ceil(16 * R2 * mean / eps)
+    assert bound == cutting_planes_bound(mean, math.sqrt(R2), eps, delta)
     assert 0 < history["planes"][-1] <= history["passes"][-1] <= bound
 
 

@@ -7,6 +7,7 @@ from mercer.kernel_methods.components import KernelPCA
 from mercer.kernel_methods.dependency import KernelDependencyEstimation
 from mercer.kernel_methods.fisher import KernelFisher
 from mercer.kernel_methods.hsic import HSIC
+from mercer.kernel_methods.kernelized import KernelizedModel
 from mercer.kernel_methods.linear_program import LinearProgramSVC
 from mercer.kernel_methods.losses import (
     ExponentialLoss,
@@ -50,6 +51,7 @@ __all__ = [
     "KernelSVC",
     "KernelSVR",
     "KernelTestResult",
+    "KernelizedModel",
     "LinearProgramSVC",
     "LogisticLoss",
     "MultiSetCCA",

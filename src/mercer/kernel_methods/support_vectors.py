@@ -818,7 +818,17 @@ class KernelOneClass(OutlierMixin, _Single):
         return self._outputs(X) - self.offset_
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return 1 for objects inside the region, −1 for those outside."""
+        """Return 1 for objects inside the region, −1 for those outside.
+
+        Parameters
+        ----------
+        X : collection of n objects
+            With ``kernel="precomputed"`` kernel values with the training objects.
+
+        Returns
+        -------
+        array of n numbers 1 or −1
+        """
         return np.where(self.decision_function(X) >= 0, 1, -1)
 
     def level_set_mass(self, X: Any) -> float:

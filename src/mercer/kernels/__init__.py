@@ -17,6 +17,7 @@ from mercer.kernels.algebra import (
     Translated,
 )
 from mercer.kernels.approximations import AdditiveMap, FourierMap, NystroemMap
+from mercer.kernels.attributed import AttributedPaths, AttributedWalks, HashedAttributes
 from mercer.kernels.base import Kernel
 from mercer.kernels.discrete import Delta
 from mercer.kernels.gram import Gram
@@ -72,6 +73,8 @@ __all__ = [
     "ANOVA",
     "AdditiveMap",
     "AllSubstrings",
+    "AttributedPaths",
+    "AttributedWalks",
     "BSpline",
     "Centered",
     "ChiSquared",
@@ -92,6 +95,7 @@ __all__ = [
     "GaussianModel",
     "Gram",
     "Graphlet",
+    "HashedAttributes",
     "HistogramIntersection",
     "Intersection",
     "Jaccard",

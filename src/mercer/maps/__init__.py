@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from mercer.maps._inverse import expected_collision_rate
     from mercer.maps.circulant import CirculantProjection
+    from mercer.maps.codebook import Codebook, gradient_descriptors
     from mercer.maps.compact import CompactNonlinearMap
     from mercer.maps.fourier import FourierFeatures
     from mercer.maps.graphlets import GraphletHasher, canonical_form, graphlet_name
     from mercer.maps.projections import EmpiricalKernelMap, RandomFeatures, RandomProjection
     from mercer.maps.records import RecordHasher
+    from mercer.maps.samples import RowSamples
     from mercer.maps.selection import CorrelationSelector
     from mercer.maps.signed_hash import SignedHashProjection
     from mercer.maps.sketches import PolynomialSketch
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 
 _MODULES = {
     "CirculantProjection": "circulant",
+    "Codebook": "codebook",
     "CompactNonlinearMap": "compact",
     "CorrelationSelector": "selection",
     "CountMinSketch": "streams",
@@ -35,17 +38,20 @@ _MODULES = {
     "RandomFeatures": "projections",
     "RandomProjection": "projections",
     "RecordHasher": "records",
+    "RowSamples": "samples",
     "SignedHashProjection": "signed_hash",
     "StringHasher": "strings",
     "TableEncoder": "tables",
     "TextHasher": "text",
     "canonical_form": "graphlets",
     "expected_collision_rate": "_inverse",
+    "gradient_descriptors": "codebook",
     "graphlet_name": "graphlets",
 }
 
 __all__ = [
     "CirculantProjection",
+    "Codebook",
     "CompactNonlinearMap",
     "CorrelationSelector",
     "CountMinSketch",
@@ -57,12 +63,14 @@ __all__ = [
     "RandomFeatures",
     "RandomProjection",
     "RecordHasher",
+    "RowSamples",
     "SignedHashProjection",
     "StringHasher",
     "TableEncoder",
     "TextHasher",
     "canonical_form",
     "expected_collision_rate",
+    "gradient_descriptors",
     "graphlet_name",
 ]
 
