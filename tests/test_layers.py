@@ -147,6 +147,33 @@ ONE_PLACE = {
 """What has one place in the library: others call what that place offers."""
 
 
+# Files with a leading underscore that more than one part of the library uses. None is added here: what several parts
+# use gets a name without one, or moves to a layer below them.
+SHARED = {
+    "datasets._checksums", "kernel_methods._base", "kernel_methods._collections", "learning._sigmoids",
+    "maps._columns", "maps._spectra", "metrics._positions", "multilabel._labels", "online._blocks", "online._format",
+    "online._inputs", "online._learner", "online._training", "online._writer", "registration._clouds",
+    "retrieval._cuda", "retrieval._cuda_source",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("own", PARTS)
+def test_no_part_imports_what_is_private_to_another(own):
+    for path in PARTS[own]:
+        for node in ast.walk(tree_of(path)):
+            if not isinstance(node, ast.ImportFrom) or not (node.module or "").startswith("mercer."):
+                continue
+            other = node.module.removeprefix("mercer.")
+            part = other.split(".")[0]
+            if part == own or part.startswith("_"):
+                continue
+            for alias in node.names:
+                private = alias.name.startswith("_") and f"{other}.{alias.name}" not in SHARED
+                assert not private, f"{path}:{node.lineno}: {own} imports {alias.name}, which is private to {other}"
+            hidden = any(word.startswith("_") for word in other.split(".")) and other not in SHARED
+            assert not hidden, f"{path}:{node.lineno}: {own} imports {other}, a private file of another part"
+
+
 @pytest.mark.parametrize("own", PARTS)
 def test_threads_and_processes_are_started_in_one_place(own):
     for path in PARTS[own]:

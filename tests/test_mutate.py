@@ -150,6 +150,13 @@ def test_tests_that_reach_a_block_come_first_and_neighbours_follow():
     assert mutate.translation_units("solvers/bag_assignment.cpp") == {"solvers/bag_assignment.cpp"}
 
 
+def test_near_files_name_the_module_of_a_mutant():
+    mutant = mutate.Mutant("src/mercer/manifolds/spaces.py", 0, 1, "", 1, "")
+    files = mutate.near_files([mutant])
+    assert {"tests/manifolds/test_spaces.py", mutant.path} <= set(files)
+    assert "tests/fields/test_rbm.py" not in files
+
+
 def test_what_a_compiled_file_offers_is_known():
     for path in sorted((ROOT / "cpp").rglob("*.cpp"))[::4]:
         mutant = mutate.Mutant(path.relative_to(ROOT).as_posix(), 0, 0, "", 1, "")

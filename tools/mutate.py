@@ -1,14 +1,15 @@
 """Changes single places of the code and asks whether the tests notice: found / all, and what survived.
 
     python tools/mutate.py [--python 40] [--cpp 8] [--seconds 60] [--jobs 2] [--minutes M] [--seed HEX]
-        [--at-least 0.95] [--list]
+        [--near] [--at-least 0.95] [--list]
 
 A sample of mutants is drawn over src/mercer and cpp/ by a seed that nobody chose, the hash of the current commit, which
 is printed. A mutant in Python swaps a comparison, a sign or and/or, turns a condition round, changes a number or True
 and False, or drops a ``raise``; one in C++ does the like to a line, and what includes its file is compiled again.
 Everything happens in copies of the package (build/mutate): nothing in the working tree is touched.
 
-First `reach.py` records which tests reach which block of the code, once for each file of tests. Against each mutant
+First `reach.py` records which tests reach which block of the code, once for each file of tests; with ``--near`` only
+for those that name the module of a mutant, which takes minutes instead of the time of the suite. Against each mutant
 run, until one fails or ``--seconds`` of the processor are over, the tests that reach its block or call what its C++
 file offers, nearest files and shortest tests first, then the others of the same files, slow ones last. A mutant of a
 function in Python costs nothing but these tests: they run in a fork of a process that has imported the package and
@@ -341,6 +342,13 @@ def ranked_tests(mutant: Mutant) -> list[tuple[str, int]]:
 
     ranks = sorted((rank(path), path.name, path.relative_to(ROOT).as_posix()) for path in tests)
     return [(path, order) for order, _, path in ranks]
+
+
+def near_files(mutants: list[Mutant]) -> list[str]:
+    """Files of tests that name the modules of mutants, and these modules where they have examples."""
+    near = {file for mutant in mutants for file, rank in ranked_tests(mutant) if rank <= 1}
+    near |= {mutant.path for mutant in mutants}
+    return [file for file in reach.test_files([]) if file in near]
 
 
 def bound_names(path: str) -> set[str]:
@@ -731,7 +739,7 @@ def judge_all(
 
 
 def judge(
-    mutants: list[Mutant], seconds: float, jobs: int, seed: str, minutes: float, recorded: bool = True
+    mutants: list[Mutant], seconds: float, jobs: int, seed: str, minutes: float, everywhere: bool = True
 ) -> Verdicts:
     """The verdict on each mutant, those of earlier calls with this seed among them."""
     WORK.mkdir(parents=True, exist_ok=True)
@@ -740,7 +748,8 @@ def judge(
     if not tasks:
         return verdicts
     end = time.monotonic() + 60 * minutes if minutes else float("inf")
-    left = reach.record(reach.test_files([]), jobs, minutes) if recorded else []
+    files = reach.test_files([]) if everywhere else near_files(tasks)
+    left = reach.record(files, jobs, minutes)
     if left and time.monotonic() > end:
         print(f"{len(left)} files of tests are not recorded yet: call again", flush=True)
         return verdicts
@@ -790,7 +799,7 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=0.0, help="begin none after these; call again to go on")
     parser.add_argument("--seed", help="default: the hash of the current commit")
     parser.add_argument(
-        "--near", action="store_true", help="record nothing: ask the files of tests near a mutant, all of their tests"
+        "--near", action="store_true", help="record and ask only files of tests that name the module of a mutant"
     )
     parser.add_argument("--only", default="", help="files whose path contains this")
     parser.add_argument("--at-least", type=float, default=0.0, help="share that must be found")
@@ -809,7 +818,7 @@ def main() -> int:
         return 0
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     reach.warm_up()
-    verdicts = judge(sample, arguments.seconds, arguments.jobs, seed, arguments.minutes, recorded=not arguments.near)
+    verdicts = judge(sample, arguments.seconds, arguments.jobs, seed, arguments.minutes, everywhere=not arguments.near)
     return report(sample, verdicts, seed, arguments.at_least)
 
 

@@ -32,7 +32,8 @@ Binder bind_transducers, bind_dependence;
 // maps
 Binder bind_circulant, bind_hamming, bind_fastmaps, bind_signed_hash;
 // solvers
-Binder bind_chain_online, bind_blocks, bind_multiclass, bind_machines, bind_relative, bind_assignment;
+Binder bind_chain_online, bind_blocks, bind_multiclass, bind_machines, bind_block_machines, bind_relative,
+    bind_assignment;
 Binder bind_labellings, bind_ranking, bind_learner, bind_sparse_codes, bind_joint_dual, bind_joint_online,
     bind_label_machines, bind_label_tree;
 // registration
@@ -72,7 +73,7 @@ const std::vector<Submodule>& submodules() {
        {bind_circulant, bind_hamming, bind_fastmaps, bind_signed_hash}},
       {"planes", "Planes of margin losses and ascent on their dual.", {bind_blocks}},
       {"multiclass", "Dual ascent for single labels.", {bind_multiclass}},
-      {"machines", "Support vector machines.", {bind_machines, bind_relative}},
+      {"machines", "Support vector machines.", {bind_machines, bind_block_machines, bind_relative}},
       {"joint",
        "Label sets: joint machines, linear machines, trees of labels.",
        {bind_joint_dual, bind_joint_online, bind_label_machines, bind_label_tree}},

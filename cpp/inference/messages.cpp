@@ -651,7 +651,11 @@ class BinaryMessages {
     for (size_t f = 0; f < m; ++f)
       for (size_t side = 0; side < 2; ++side)
         r_[f + side * m] = std::exp(start[4 * f + 2 * side + 1] - start[4 * f + 2 * side]);
-    if (rho) power_.resize(2 * m);
+    if (rho) {
+      power_.resize(2 * m);
+      weights_.assign(rho, rho + m);
+      weights_.insert(weights_.end(), rho, rho + m);
+    }
     B_.resize(size_t(s_.n));
     for (size_t v = 0; v < size_t(s_.n); ++v)
       unary_.push_back(std::exp(graph.unary()[2 * v + 1] - graph.unary()[2 * v]));
@@ -684,28 +688,31 @@ class BinaryMessages {
  private:
   static constexpr int64_t kBlock = 512;
 
-  // B, as products or (with weights) as sums of logarithms.
+  // B, as products or (with weights) as sums of logarithms, whose range `PairMessages::suits` bounds.
   void variables() {
-    if (rho_)
-      for (size_t f = 0, m = size_t(s_.m); f < m; ++f)
-        power_[f] = rho_[f] * std::log(r_[f]), power_[m + f] = rho_[f] * std::log(r_[m + f]);
-    for (size_t v = 0; v < size_t(s_.n); ++v) {
-      const int64_t first = s_.incident_starts[v], stop = s_.incident_starts[v + 1];
-      double odds = unary_[v], sum = 0.0;
-      if (rho_) {
-        for (int64_t k = first; k < stop; ++k) sum += power_[size_t(incident_[size_t(k)])];
-        odds *= std::exp(sum);
-      } else {
-        for (int64_t k = first; k < stop; ++k) odds *= r_[size_t(incident_[size_t(k)])];
+    if (!rho_) {
+      for (size_t v = 0; v < size_t(s_.n); ++v) {
+        double odds = unary_[v];
+        for (int64_t k = s_.incident_starts[v]; k < s_.incident_starts[v + 1]; ++k)
+          odds *= r_[size_t(incident_[size_t(k)])];
+        B_[v] = odds;
       }
-      B_[v] = odds;
+      return;
     }
+    loops<FactorLoops>().log_all(r_.data(), weights_.data(), power_.data(), int64_t(r_.size()));
+    for (size_t v = 0; v < size_t(s_.n); ++v) {
+      double sum = 0.0;
+      for (int64_t k = s_.incident_starts[v]; k < s_.incident_starts[v + 1]; ++k)
+        sum += power_[size_t(incident_[size_t(k)])];
+      B_[v] = sum;
+    }
+    loops<FactorLoops>().exp_all(B_.data(), s_.n);
+    for (size_t v = 0; v < size_t(s_.n); ++v) B_[v] *= unary_[v];
   }
   double block(int64_t first, double damping) {
-    double change[kBlock], before[2 * kBlock];
+    double change[kBlock];
     const int64_t count = std::min(kBlock, s_.m - first), t = shared_ ? 0 : first;
     double *r0 = r_.data() + first, *r1 = r0 + s_.m;
-    if (damping > 0.0) std::copy(r0, r0 + count, before), std::copy(r1, r1 + count, before + kBlock);
     const BinaryFactors part{count,
                              v_.data() + first,
                              v_.data() + s_.m + first,
@@ -715,14 +722,11 @@ class BinaryMessages {
                              table_[3].data() + t,
                              r0,
                              r1,
-                             change};
+                             change,
+                             damping};
     const FactorLoops& with = loops<FactorLoops>();
     (maximise_ ? (shared_ ? with.odds_max_shared : with.odds_max) : (shared_ ? with.odds_sum_shared : with.odds_sum))(
         part, B_.data());
-    if (damping > 0.0) {  // of probabilities, as everywhere
-      for (int64_t f = 0; f < count; ++f)
-        r0[f] = blend(r0[f], before[f], damping), r1[f] = blend(r1[f], before[kBlock + f], damping);
-    }
     double largest[4] = {};
     int64_t f = 0;
     for (; f + 4 <= count; f += 4)
@@ -730,15 +734,11 @@ class BinaryMessages {
     for (; f < count; ++f) largest[0] = std::max(largest[0], change[f]);
     return std::max(std::max(largest[0], largest[1]), std::max(largest[2], largest[3]));
   }
-  static double blend(double odds, double old, double damping) {
-    const double a = (1.0 - damping) / (1.0 + odds), b = damping / (1.0 + old);
-    return (a * odds + b * old) / (a + b);
-  }
 
   const FactorStructure& s_;
   const double* rho_;
   bool maximise_, shared_ = false;
-  std::vector<double> table_[4], r_, B_, unary_, power_;  // power_: ρ log r
+  std::vector<double> table_[4], r_, B_, unary_, power_, weights_;  // power_: ρ log r
   std::vector<int32_t> v_, incident_;
 };
 

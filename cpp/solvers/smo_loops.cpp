@@ -83,6 +83,28 @@ int64_t partner(Watched w, const double* ki, double up, double kii) {
   return most_promising(w, ki, up, kii, [](const double* k, int64_t s) { return k[s]; });
 }
 
+// Four rows at a time, over stretches of the sums that stay in the first cache.
+void add_rows(const double* const* rows, const double* c, int64_t count, int64_t first, double* out, int64_t n) {
+  constexpr int64_t kStretch = 1024;
+  for (int64_t from = 0; from < n; from += kStretch) {
+    const int64_t end = std::min(n, from + kStretch);
+    int64_t k = 0;
+    for (; k + 4 <= count; k += 4) {
+      const double c0 = c[k], c1 = c[k + 1], c2 = c[k + 2], c3 = c[k + 3];
+      const double *x0 = rows[k] + first, *x1 = rows[k + 1] + first, *x2 = rows[k + 2] + first,
+                   *x3 = rows[k + 3] + first;
+#pragma omp simd
+      for (int64_t j = from; j < end; ++j) out[j] += (c0 * x0[j] + c1 * x1[j]) + (c2 * x2[j] + c3 * x3[j]);
+    }
+    for (; k < count; ++k) {
+      const double ck = c[k];
+      const double* x = rows[k] + first;
+#pragma omp simd
+      for (int64_t j = from; j < end; ++j) out[j] += ck * x[j];
+    }
+  }
+}
+
 void add_squares(const double* x, const double* c, int64_t m, double* H) {
   for (int64_t r = 0; r < m; ++r) {
     const double here[4] = {c[0] * x[r], c[1] * x[m + r], c[2] * x[2 * m + r], c[3] * x[3 * m + r]};
@@ -96,6 +118,7 @@ template <> const SmoLoops& table<SmoLoops>() {
   static constexpr SmoLoops loops = {
       .move = move,
       .partner = partner,
+      .add_rows = add_rows,
       .add_squares = add_squares,
   };
   return loops;

@@ -37,6 +37,8 @@ struct SmoLoops {
   smo::Extremes (*move)(smo::Watched w, const double* ki, const double* kj, double t);
   // The best partner of an instance by a second-order model; -1 if none promises anything.
   int64_t (*partner)(smo::Watched w, const double* ki, double up, double kii);
+  // out += sum over k of c[k] rows[k], of `count` rows, for the n entries from `first` on.
+  void (*add_rows)(const double* const* rows, const double* c, int64_t count, int64_t first, double* out, int64_t n);
   // The upper half of H += sum over k of c[k] x_k x_k' for four rows x_k of length m.
   void (*add_squares)(const double* x, const double* c, int64_t m, double* H);
 };

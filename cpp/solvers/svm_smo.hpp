@@ -5,7 +5,7 @@
 //   P = min over b   1/2 s'Ks + sum_i h*_i(f_i) - sum_g b_g (sum of s over g),   f = Ks + b,   h*(f) = max_s h(s) - s f
 //
 // with h_i concave and piecewise linear. Its users: support vector machines of two classes, one class, shares of the data
-// (nu) and regression (svm_smo.cpp), relative margins (relative_margin.cpp). They differ in h, a template argument, so that each
+// (nu) and regression (svm_smo.cpp; svm_blocks.cpp where K is too large), relative margins (relative_margin.cpp). They differ in h, a template argument, so that each
 // compiles to loops of its own; in the groups, contiguous ranges, between which no pair moves; and in where rows of K come
 // from.
 //
@@ -51,6 +51,17 @@ struct Box {
   double next_down(size_t i, double) const { return low[i]; }
   double loss(size_t i, double d) const { return d > 0 ? high[i] * d : low[i] * d; }
   double gap(size_t i, double s, double d) const { return d > 0 ? (high[i] - s) * d : (low[i] - s) * d; }
+  // Of some instances, with their slopes lowered.
+  Box part(const std::vector<int32_t>& places, const std::vector<double>& lowered) const {
+    Box some;
+    for (size_t at = 0; at < places.size(); ++at) {
+      const size_t i = size_t(places[at]);
+      some.slope.push_back(slope[i] - lowered[at]);
+      some.low.push_back(low[i]);
+      some.high.push_back(high[i]);
+    }
+    return some;
+  }
 };
 
 // h(s) = target s - width |s| on [-upper, upper].
@@ -66,6 +77,15 @@ struct Tube {
   double next_down(size_t i, double s) const { return s > 0 ? 0.0 : -upper[i]; }
   double loss(size_t i, double d) const { return upper[i] * std::max(0.0, std::abs(d) - width); }
   double gap(size_t i, double s, double d) const { return loss(i, d) - (s * d - width * std::abs(s)); }
+  Tube part(const std::vector<int32_t>& places, const std::vector<double>& lowered) const {
+    Tube some;
+    some.width = width;
+    for (size_t at = 0; at < places.size(); ++at) {
+      some.target.push_back(target[size_t(places[at])] - lowered[at]);
+      some.upper.push_back(upper[size_t(places[at])]);
+    }
+    return some;
+  }
 };
 
 // ---------------------------------------------------------------------------------------------- rows
@@ -95,6 +115,19 @@ struct Outcome {
   int64_t iterations = 0;
   bool converged = false;
 };
+
+// The mean over instances between two corners, or the middle of what the conditions allow.
+inline double intercept(const Extremes& now, const double* v, const double* grows, const double* falls, int64_t n) {
+  double free = 0, sum = 0;
+  for (int64_t at = 0; at < n; ++at)
+    if (grows[at] == falls[at]) {
+      free += 1;
+      sum += v[at] + grows[at];
+    }
+  if (free > 0) return sum / free;
+  if (now.up == -kInfinity) return now.down == kInfinity ? 0.0 : now.down;
+  return now.down == kInfinity ? now.up : 0.5 * (now.up + now.down);
+}
 
 template <class Reward, class Rows> class PairAscent {
  public:
@@ -310,26 +343,15 @@ template <class Reward, class Rows> class PairAscent {
     found.violation = violation;
     for (int group = 0; group < groups_; ++group) {
       const size_t first = size_t(starts_now_[size_t(group)]), end = size_t(starts_now_[size_t(group) + 1]);
-      const double b = found.intercepts[size_t(group)] = intercept(extremes_[size_t(group)], first, end);
+      const double b = found.intercepts[size_t(group)] =
+          intercept(extremes_[size_t(group)], v_.data() + first, grows_.data() + first, falls_.data() + first,
+                    int64_t(end - first));
       for (size_t at = first; at < end; ++at) {
         const size_t i = size_t(place(int64_t(at)));
         found.loss += reward.loss(i, v_[at] - b);
         found.gap += reward.gap(i, s[i], v_[at] - b);
       }
     }
-  }
-
-  // The mean over instances between two corners, or the middle of what the conditions allow.
-  double intercept(const Extremes& now, size_t first, size_t end) const {
-    double free = 0, sum = 0;
-    for (size_t at = first; at < end; ++at)
-      if (grows_[at] == falls_[at]) {
-        free += 1;
-        sum += v_[at] + grows_[at];
-      }
-    if (free > 0) return sum / free;
-    if (now.up == -kInfinity) return now.down == kInfinity ? 0.0 : now.down;
-    return now.down == kInfinity ? now.up : 0.5 * (now.up + now.down);
   }
 
   Rows rows_;

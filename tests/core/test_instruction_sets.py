@@ -117,7 +117,12 @@ def machine():
     K = np.exp(-0.3 * ((x[:, None] - x[None]) ** 2).sum(2))
     y = np.where(x[:, 0] * x[:, 1] > 0, 1.0, -1.0)
     low, high = np.minimum(0.0, 2 * y), np.maximum(0.0, 2 * y)
-    return _core.machines.KernelMachine(K).solve_box(np.arange(150), y, low, high, np.zeros(150), 0, 1e-8, 100_000)
+    machine = _core.machines.BoxBlocks(y, low, high, np.zeros(150), np.ones(150), 0, 1e-8, 100_000, 30)
+    while len(places := machine.wanted()):
+        machine.give(K[places])
+    members = np.arange(150)
+    whole = _core.machines.KernelMachine(K).solve_box(members, y, low, high, np.zeros(150), 0, 1e-8, 100_000)
+    return whole, machine.result()
 
 
 def network():

@@ -12,6 +12,7 @@ from scipy import sparse
 
 from mercer.data import FeatureIndex, LabelIndex, Sequences
 from mercer.data.features import as_sequences
+from mercer.data.sequences import Rows
 
 OFFSETS = [0, 2, 2, 5, 6]
 FORMS = ["dense", "csr", "ones", "float32"]
@@ -348,3 +349,9 @@ def test_tokens_that_learn_while_they_are_read_do_no_harm():
 
 def test_offsets_of_any_integers_cut_decoded_labels():
     assert LabelIndex(["a", "b"]).decode(np.array([0, 1]), np.array([0, 2], np.int32)) == [["a", "b"]]
+
+
+def test_columns_that_all_change_places_are_renumbered():
+    rows = Rows(indptr=np.array([0, 1, 3]), indices=np.array([0, 0, 1], np.int32), n_columns=2)
+    moved = rows.renumbered(np.array([1, 0], np.int32), 2)
+    assert [sorted(moved.indices[a:b].tolist()) for a, b in itertools.pairwise(moved.indptr)] == [[1], [0, 1]]

@@ -59,6 +59,20 @@ def test_gaussian_units_are_summed_and_annealed():
     assert found.value == pytest.approx(exact, abs=5 * found.error + 0.01)
 
 
+@pytest.mark.parametrize(("visible", "hidden"), [(3, 5), (5, 3)])
+def test_sums_over_either_layer_equal_enumeration_of_both(visible, hidden):
+    field = HiddenUnits(visible, hidden)
+    theta = np.random.default_rng(0).normal(size=field.n_weights).astype(np.float32)
+    W, b, c = (part.astype(float) for part in field.parts(theta))
+    v, h = (((np.arange(2**n)[:, None] >> np.arange(n)) & 1).astype(float) for n in (visible, hidden))
+    scores = v @ W @ h.T + h @ b + (v @ c)[:, None]
+    log_z, statistics = field.exact(theta)
+    assert log_z == pytest.approx(np.logaddexp.reduce(scores, axis=None), abs=1e-10)
+    p = np.exp(scores - log_z)
+    expected = [(v.T @ p @ h).ravel(), p.sum(axis=0) @ h, p.sum(axis=1) @ v]
+    np.testing.assert_allclose(statistics, np.concatenate(expected), rtol=1e-5)
+
+
 def test_too_few_chains_that_count_give_no_value():
     field = HiddenUnits(30, 30)
     theta = (3.0 * np.random.default_rng(0).normal(size=field.n_weights)).astype(np.float32)

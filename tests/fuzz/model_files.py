@@ -184,7 +184,7 @@ class ModelFiles(Target):
             if arrays and draw.random() < 0.5:
                 self._change_array(arrays, draw)
             else:
-                _change_json(meta, draw)
+                change_json(meta, draw)
         return {"kind": kind, "meta": meta, "arrays": arrays}
 
     def _change_array(self, arrays: dict[str, Any], draw: random.Random) -> None:
@@ -260,7 +260,8 @@ class ModelFiles(Target):
         return {**case, "arrays": plain(case["arrays"])}
 
 
-def _change_json(meta: Any, draw: random.Random) -> None:
+def change_json(meta: Any, draw: random.Random) -> None:
+    """Change one value somewhere in what JSON can hold, in place."""
     places: list[tuple[Any, Any]] = []
 
     def walk(node: Any) -> None:

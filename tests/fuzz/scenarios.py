@@ -109,6 +109,17 @@ def test_learners():
     machine = _core.machines.KernelMachine(np.eye(4))
     machine.solve_box(ints(2, 0, 3), np.ones(3), -np.ones(3), np.ones(3), np.zeros(3), 1, 1e-3, 50)
     machine.solve_tube(ints(2, 0, 3), np.array([1.0, -1.0, 0.5]), 0.1, np.ones(3), 1e-3, 50)
+    slope, one = np.array([1.0, -1.0, 0.5]), np.ones(3)
+    for machine in (
+        _core.machines.BoxBlocks(slope, -one, one, np.zeros(3), one, 1, 1e-3, 50, 20),
+        _core.machines.TubeBlocks(slope, 0.1, one, one, 1e-3, 50, 20),
+    ):
+        while len(places := machine.wanted()):
+            machine.give(np.eye(3)[places])
+        machine.result()
+    machine = _core.machines.TubeBlocks(slope, 0.1, np.zeros(3), one, 1e-3, 50, 20)
+    machine.wanted()
+    machine.result()
     _core.bags.ascend_rows(np.eye(3), np.ones(3), np.zeros(3), np.ones(3), 1e-3, 5)
     _core.chain.hidden_marginals(
         np.zeros((2, 2)),

@@ -8,6 +8,12 @@ from fuzz.core_calls import CoreCalls
 from fuzz.engine import Target
 from fuzz.model_files import ModelFiles
 from fuzz.readers import Readers
+from fuzz.requests import Requests
 
-TARGETS: dict[str, Callable[[str | None], Target]] = {"core": CoreCalls, "models": ModelFiles, "readers": Readers}
-SHARES = {"core": 5, "models": 3, "readers": 2}  # of time and cases
+TARGETS: dict[str, Callable[[str | None], Target]] = {
+    "core": CoreCalls,
+    "models": ModelFiles,
+    "readers": Readers,
+    "requests": Requests,
+}
+SHARES = {"core": 5, "models": 3, "readers": 2, "requests": 2}  # of time and cases

@@ -438,3 +438,62 @@ def test_weights_are_repetitions_for_the_default_width_and_slack_weight_too(make
     assert weighted.gamma_ != pytest.approx(make().fit(X, y).gamma_, rel=1e-3)
     use = "decision_function" if hasattr(weighted, "decision_function") else "predict"
     np.testing.assert_allclose(getattr(weighted, use)(X), getattr(repeated, use)(X), atol=1e-5)
+
+
+# ------------------------------------------------------------------------------------------------ rows on demand
+
+FEW = 0.02  # megabytes: some tens of rows
+
+
+@pytest.mark.parametrize("make", [KernelSVC, KernelSVR])
+@pytest.mark.parametrize("kernel", [None, Linear() + 1.0, Bump(0.5)])
+def test_rows_on_demand_give_the_machine_of_the_whole_matrix(make, kernel):
+    X, y = blobs(3, n=120, apart=0.7)
+    weights = np.linspace(0.0, 2.0, 120)
+    models = [make(kernel, C=1.0, tol=1e-8, cache_size=size).fit(X, y, weights) for size in (FEW, 200.0)]
+    outputs = [getattr(model, "decision_function", model.predict)(X) for model in models]
+    np.testing.assert_allclose(*outputs, atol=1e-5)
+    np.testing.assert_allclose(models[0].intercept_, models[1].intercept_, atol=1e-5)
+    assert len(models[0].support_) == pytest.approx(len(models[1].support_), abs=2)
+
+
+def test_rows_on_demand_of_pairs_of_classes_sparse_rows_and_strings():
+    X, _ = blobs(4, n=90, apart=1.0)
+    y = np.arange(90) % 3
+    X = X + y[:, None]
+    words = ["".join(np.random.default_rng(i).choice(list("abcd"[: 2 + i % 3]), 8)) for i in range(90)]
+    for objects, kernel in ((X, None), (sp.csr_matrix(X), None), (words, Letters())):
+        few, whole = (KernelSVC(kernel, C=1.0, tol=1e-7, cache_size=size).fit(objects, y) for size in (FEW, 200.0))
+        assert few.dual_coef_.shape[0] == 3
+        np.testing.assert_array_equal(few.predict(objects), whole.predict(objects))
+        assert np.abs(few.duality_gap_).max() < 1e-5
+
+
+def test_scaled_slack_weight_of_many_objects_is_measured_on_some_of_them():
+    X, y = blobs(5, n=2300, apart=1.0)
+    measured, exact = (KernelSVC(cache_size=size, tol=0.1).fit(X, y).C_ for size in (10.0, 200.0))
+    assert measured == pytest.approx(exact, rel=0.02)
+    assert measured != exact
+
+
+def test_values_that_are_not_finite_name_the_kernel_before_rows_are_kept():
+    class Broken(Letters):
+        def _gram(self, A, B, work):
+            K = super()._gram(A, B, work)
+            return K if B is None else K + np.where(K.max() > K, 0.0, np.nan)
+
+    words = ["".join(np.random.default_rng(i).choice(list("abcd"), 8)) for i in range(60)]
+    with pytest.raises(ValueError, match=r"Broken.*NaN or infinite"):
+        KernelSVC(Broken(), C=1.0, cache_size=FEW).fit(words, np.arange(60) % 2)
+
+
+def test_the_hard_margin_forms_its_matrix_whatever_the_room():
+    X, y = blobs(6, n=60, apart=9.0)
+    models = [KernelSVC(Linear(), C=np.inf, cache_size=size).fit(X, y) for size in (1e-3, 200.0)]
+    np.testing.assert_array_equal(models[0].dual_coef_, models[1].dual_coef_)
+
+
+@pytest.mark.parametrize("size", [0, -1.0, np.inf, "large"])
+def test_room_for_kernel_values_must_be_positive(size):
+    with pytest.raises(ValueError, match="cache_size"):
+        KernelSVC(cache_size=size).fit(*blobs(0, n=10, apart=1.0))

@@ -66,6 +66,14 @@ def solve(risk, solver, C, *, tol=1e-3, max_iter=5000, seed=0, warn=False, **opt
     return train(risk, solver=solver, C=C, tol=tol, max_iter=max_iter, random_state=seed, warn=warn, **options)
 
 
+@pytest.mark.parametrize("name", [*FAST, *SLOW])
+def test_held_out_data_that_get_no_better_end_the_training(name):
+    solver = (FAST | SLOW)[name]
+    result, history = solve(labels().risk(Hinge()), solver, 1.0, tol=1e-12, evaluate=lambda w: 0.5, patience=2)
+    assert (result.converged, result.message) == (True, "stopped early: no better score on the held-out data")
+    assert len(history["dev_score"]) == 3
+
+
 def check_certificate(problem, loss, C, result, history, best, tol):
     """What must hold of every finished run."""
     primal = problem.objective(result.w, C, loss)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from itertools import pairwise
 
 import numpy as np
 import pytest
 
 from mercer.manifolds import SE, SO, Oblique, Stiefel
+from mercer.manifolds.spaces import _series
 
 SPACES = [
     Oblique(4, 3),
@@ -119,6 +121,13 @@ def test_group_exponential_equals_a_power_series(n, rng):
         np.testing.assert_allclose(group.Exp(xi), total, atol=1e-13)
         np.testing.assert_allclose(group.Log(group.Exp(xi)), xi, atol=1e-12)
         np.testing.assert_allclose(SO(n).vee(SO(n).hat(xi[:-n])), xi[:-n])
+
+
+@pytest.mark.parametrize("angle", [0.0, 1e-5, 0.0099])
+def test_coefficients_near_no_rotation_have_all_their_digits(angle):
+    powers = [(-1) ** k * angle ** (2 * k) for k in range(5)]
+    expected = [sum(p / math.factorial(2 * k + n) for k, p in enumerate(powers)) for n in (1, 2, 3)]
+    np.testing.assert_allclose(_series(angle), expected, rtol=1e-14)
 
 
 @pytest.mark.parametrize("angle", [0, 1e-12, 1e-7, 1e-4, 0.009, 0.011, 1, 2.5, np.pi - 1e-3, np.pi - 1e-8, np.pi])

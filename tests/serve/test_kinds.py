@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import json
 import warnings
 from typing import Any
@@ -13,6 +14,8 @@ import pytest
 pytest.importorskip("starlette", reason="the extra serve is not installed")
 orjson = pytest.importorskip("orjson", reason="the extra serve is not installed")
 
+from fuzz.engine import REFUSED as EXPLAINED  # noqa: E402
+from fuzz.requests import Requests  # noqa: E402
 from mercer._state.registry import MODELS  # noqa: E402
 from mercer.serve import app  # noqa: E402
 from mercer.serve.forms import Limits, form_of_objects  # noqa: E402
@@ -30,6 +33,11 @@ def test_the_tables_have_every_kind() -> None:
 def test_kinds_that_are_not_served_say_why(kind: str) -> None:
     with pytest.raises(ValueError, match=f"a {kind} is not served: {REFUSED[kind]}"):
         app({"m": ZOO[kind].fit()})
+
+
+@functools.cache
+def fitted(kind: str) -> Any:
+    return ZOO[kind].fit()
 
 
 def as_json(value: Any) -> Any:
@@ -58,7 +66,7 @@ def asked(answers: Any, verb: str, X: Any) -> tuple[Any, str | None]:
 @pytest.mark.parametrize("kind", INPUTS)
 def test_answers_are_those_of_the_model(kind: str) -> None:
     """All verbs of a model, over HTTP and called directly, for its example three times, and joined with others."""
-    model = ZOO[kind].fit()
+    model = fitted(kind)
     served = app({"m": model}, reload_seconds=0)
     served.begin()
     answers = answerer(model)
@@ -84,6 +92,16 @@ def test_answers_are_those_of_the_model(kind: str) -> None:
             assert same(answer.json[verb if verb != "predict" else "predictions"], direct)
             if verb == answers.verbs[0]:
                 assert same(first.json["predictions"], direct)
+
+
+@pytest.mark.parametrize("kind", INPUTS)
+def test_changed_requests_are_answered_or_refused_with_a_reason(kind: str) -> None:
+    """`make fuzz` draws others."""
+    target = Requests(kind)
+    target.answers[kind] = answerer(fitted(kind))
+    for number in range(4):
+        case = target.case(18, number)
+        assert target.run(case) in (None, EXPLAINED), case
 
 
 NATURAL = {

@@ -82,6 +82,62 @@ class LinearMachine:
     def weights(self) -> Any:
         """w."""
 
+class BoxBlocks:
+    """The program of KernelMachine.solve_box with rows of K on demand."""
+
+    def __init__(
+        self,
+        slope: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)],
+        low: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)],
+        high: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)],
+        start: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)],
+        diagonal: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)],
+        split: int,
+        tol: float,
+        max_iter: int,
+        room: int,
+        threads: int = 1,
+    ) -> None: ...
+    def wanted(self) -> Any:
+        """
+        The places of the rows that are needed next, after all that can be done without.
+        """
+
+    def give(
+        self, rows: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu", writable=False)]
+    ) -> None:
+        """The rows that were asked for."""
+
+    def result(self) -> tuple:
+        """What KernelMachine.solve_box gives."""
+
+class TubeBlocks:
+    """The program of KernelMachine.solve_tube with rows of K on demand."""
+
+    def __init__(
+        self,
+        target: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)],
+        width: float,
+        upper: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)],
+        diagonal: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)],
+        tol: float,
+        max_iter: int,
+        room: int,
+        threads: int = 1,
+    ) -> None: ...
+    def wanted(self) -> Any:
+        """
+        The places of the rows that are needed next, after all that can be done without.
+        """
+
+    def give(
+        self, rows: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu", writable=False)]
+    ) -> None:
+        """The rows that were asked for."""
+
+    def result(self) -> tuple:
+        """What KernelMachine.solve_box gives."""
+
 class RelativeMarginDual:
     """The dual of a binary relative margin machine."""
 

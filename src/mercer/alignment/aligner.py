@@ -302,7 +302,17 @@ class Aligner(StructuredEstimator):
     # ------------------------------------------------------------------ prediction
 
     def predict(self, X: Any) -> list[Alignment]:
-        """Return the best alignment of each pair."""
+        """Return the best alignment of each pair.
+
+        Parameters
+        ----------
+        X : list of pairs (s, t)
+            Sequences of symbols.
+
+        Returns
+        -------
+        list of Alignment
+        """
         return [alignments[0] for alignments in self._alignments(X, 1)]
 
     def k_best(self, X: Any, k: int) -> list[list[Alignment]]:

@@ -154,7 +154,16 @@ class SampledKNN(_SampledBaseline):
         ).fit(rows)
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Return the most frequent label among the nearest rows."""
+        """Return the most frequent label among the nearest rows.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        array of n_samples labels
+        """
         rows = self._check_rows(X)
         votes = self._labels[self._index.kneighbors(rows, return_distance=False)]  # the nearest first
         count = (votes[:, :, None] == votes[:, None, :]).sum(axis=2)
@@ -254,7 +263,16 @@ class KMeansMajority(_SampledBaseline):
         return self
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Return the label of the nearest cluster."""
+        """Return the label of the nearest cluster.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        array of n_samples labels
+        """
         rows = self._check_rows(X)
         return self.cluster_labels_[pairwise_distances_argmin(rows, self.cluster_centers_)]
 

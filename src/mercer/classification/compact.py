@@ -159,7 +159,16 @@ class CompactClassifier(Saved, ClassifierMixin, ScoreModel, Estimator):
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the label of each row."""
+        """Return the label of each row.
+
+        Parameters
+        ----------
+        X : array or tensor of shape (n_samples, n_features)
+
+        Returns
+        -------
+        array of n_samples labels
+        """
         scores = self.decision_function(X)
         chosen = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
         return self.classes_[chosen]

@@ -436,7 +436,16 @@ class LinearClassifier(ClassifierMixin, ScoreModel, StructuredEstimator):
         return scores.ravel() if len(self.coef_) == 1 else scores
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the label with the highest score."""
+        """Return the label with the highest score.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        array of n_samples labels
+        """
         scores = self.decision_function(X)
         if scores.ndim == 1:
             return self.classes_[(scores > 0).astype(np.intp)]

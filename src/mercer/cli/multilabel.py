@@ -219,7 +219,7 @@ def _compared(model: Any, file: str, labels: str | None) -> tuple[Any, Any, Any]
     import numpy as np
     import scipy.sparse as sp
 
-    from mercer.multilabel._labels import _rows_of
+    from mercer.multilabel._labels import indicator_rows
 
     if getattr(model, "input_", "") == "documents":
         truth, p, strange = model._labelled_file(file)
@@ -230,8 +230,8 @@ def _compared(model: Any, file: str, labels: str | None) -> tuple[Any, Any, Any]
     known = [[name for name in row if name in place] for row in table.label_sets()]
     strange = sorted({name for row in table.label_sets() for name in row} - set(place))
     _say_strange(strange)
-    truth = _rows_of(known, place, len(place), strict=True)
-    given = _rows_of(model.predict(table.X), place, len(place), strict=True)
+    truth = indicator_rows(known, place, len(place), strict=True)
+    given = indicator_rows(model.predict(table.X), place, len(place), strict=True)
     return truth, given, np.asarray(model.predict_proba(table.X), float)
 
 

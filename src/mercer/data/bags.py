@@ -167,7 +167,7 @@ class Bags(Displayed):
             setattr(self, name, getattr(other, name))
 
     def _group(self, bags: Any, row_weight: Any, n_rows: int | None) -> None:
-        ids = _plain(bags)
+        ids = plain_values(bags)
         if ids.ndim == 2 and ids.shape[1] == 2:
             rows, ids = self._pairs(ids, n_rows)
         elif ids.ndim == 1:
@@ -178,7 +178,7 @@ class Bags(Displayed):
         else:
             raise ValueError(f"bags must be one value for each row, or pairs (row, bag), got shape {ids.shape}")
         weight = _checked_weights("row_weight", row_weight, len(rows))
-        missing = _missing(ids)
+        missing = missing_values(ids)
         self.alone = rows[missing].astype(np.int64)
         rows, ids, weight = rows[~missing], ids[~missing], weight[~missing]
         if not len(ids):
@@ -461,9 +461,9 @@ def bag_proportions(y: Any, bags: Any, classes: Any = None) -> np.ndarray:
     bags = bags if isinstance(bags, Bags) else Bags(bags, n_rows=len(y))
     if len(y) != bags.n_rows:
         raise ValueError(f"y has {len(y)} labels, but bags has {bags.n_rows} rows")
-    if _missing(y[bags.members]).any():
+    if missing_values(y[bags.members]).any():
         raise ValueError("y must hold a label for each row in a bag, but some are None or NaN")
-    names = np.unique(y[~_missing(y)]) if classes is None else _class_names(classes)
+    names = np.unique(y[~missing_values(y)]) if classes is None else _class_names(classes)
     held = y[bags.members][:, None] == names
     if not held.any(axis=1).all():
         raise ValueError(f"y holds {_shown(y[bags.members][~held.any(axis=1)][0])}, which is not among the classes")
@@ -541,8 +541,8 @@ def make_bags(
                 rows = _drawn(groups, n, count, size, rng)
             pairs = np.column_stack([np.concatenate(rows), np.repeat(np.arange(count), size)])
     bags = Bags(pairs, n_rows=n)
-    if _missing(y).any():
-        raise ValueError(f"y must hold a label for each row, but that of row {_missing(y).argmax()} is missing")
+    if missing_values(y).any():
+        raise ValueError(f"y must hold a label for each row, but that of row {missing_values(y).argmax()} is missing")
     classes = np.unique(y)
     return Bags(bags, bag_proportions(y, bags, classes), classes=classes)
 
@@ -625,7 +625,7 @@ def _drawn(groups: Any, n: int, count: int, size: int, rng: Any) -> list[np.ndar
 # ---------------------------------------------------------------------------------------------------- helpers
 
 
-def _plain(bags: Any, name: str = "bags") -> np.ndarray:
+def plain_values(bags: Any, name: str = "bags") -> np.ndarray:
     """An array of names; text as Python strings where some are missing."""
     if isinstance(bags, (str, bytes)) or not any(hasattr(bags, kind) for kind in ("__len__", "__iter__", "__array__")):
         raise ValueError(f"{name} must be one value for each row, got {type(bags).__name__}")
@@ -639,7 +639,7 @@ def _plain(bags: Any, name: str = "bags") -> np.ndarray:
     return np.asarray(bags)
 
 
-def _missing(ids: np.ndarray) -> np.ndarray:
+def missing_values(ids: np.ndarray) -> np.ndarray:
     """Which names stand for none: None, NaN, pandas' NA and NaT."""
     if ids.dtype.kind == "f":
         return np.isnan(ids)

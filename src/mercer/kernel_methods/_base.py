@@ -29,6 +29,7 @@ from mercer.data.trees import Tree
 from mercer.exceptions import DataScaleWarning
 from mercer.kernel_methods._collections import count, taken
 from mercer.kernel_methods._precomputed import check_symmetric, is_precomputed
+from mercer.kernel_methods._rows import RowsOnDemand
 from mercer.kernels import Gaussian, Kernel, Linear, OnColumn
 from mercer.kernels.base import Work, check_kernel, require_positive_definite
 from mercer.maps._spectra import scale_gamma
@@ -76,6 +77,7 @@ class KernelMethod(Saved, ScoreModel, Estimator):
     kernel: Any
     n_jobs: int | None
     gamma_: float
+    cache_size: float  # of those that can do without the matrix
     _gaussian = False
     """Whether ``kernel=None`` is a Gaussian with a width from the training data; otherwise it is the linear kernel."""
 
@@ -164,6 +166,25 @@ class KernelMethod(Saved, ScoreModel, Estimator):
             raise ValueError(f"the kernel {self.kernel!r} gave a value that is NaN or infinite")
         warn_of_degenerate(K, self.kernel)
         return K
+
+    def _fits(self, X: Any) -> bool:
+        """Whether the matrix of the training objects is there already, or is no larger than `cache_size`."""
+        return self._precomputed or 8.0 * count(X) ** 2 <= self.cache_size * 1e6
+
+    def _rows_on_demand(self, X: Any, weights: np.ndarray) -> RowsOnDemand:
+        """What solves programs over training objects whose matrix does not fit."""
+        warn_of_degenerate(self._sampled_gram(X, weights, _LOOKED_AT)[0], self.kernel)
+        kernel = self._training_kernel(X, weights)
+        return RowsOnDemand(kernel, X, self.cache_size, self.n_jobs, getattr(self, "verbose", 0))
+
+    def _sampled_gram(self, X: Any, weights: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:
+        """The matrix of at most so many training objects with a weight, at equal distances, and their weights."""
+        there = np.flatnonzero(weights > 0)
+        places = there[np.linspace(0, len(there) - 1, min(most, len(there))).astype(np.int64)]
+        K = self._training_kernel(X, weights)(taken(X, places), n_jobs=self.n_jobs)
+        if not np.isfinite(K).all():
+            raise ValueError(f"the kernel {self.kernel!r} gave a value that is NaN or infinite")
+        return K, weights[places]
 
     def _keep(self, X: Any, chosen: np.ndarray, weights: np.ndarray | None = None) -> None:
         """Keep the objects with these places, and the width of a default kernel; of a matrix only the places."""

@@ -321,7 +321,16 @@ class MultiSetCCA(_Views):
         return self
 
     def transform(self, views: Sequence[Any]) -> list[np.ndarray]:
-        """Return the projections of each view, shape (n_objects, n_components)."""
+        """Return the projections of each view, shape (n_objects, n_components).
+
+        Parameters
+        ----------
+        views : sequence of arrays of shape (n_objects, n_features of the view)
+
+        Returns
+        -------
+        list of arrays of shape (n_objects, n_components)
+        """
         return self._project(views)
 
     def score(self, views: Sequence[Any], y: Any = None) -> float:
@@ -405,7 +414,17 @@ class CCA(MultiSetCCA):
         return self
 
     def transform(self, X: Any, Y: Any) -> tuple[np.ndarray, np.ndarray]:  # type: ignore[override]
-        """Return the projections of both views, shape (n_objects, n_components) each."""
+        """Return the projections of both views, shape (n_objects, n_components) each.
+
+        Parameters
+        ----------
+        X : array of shape (n_objects, n_x)
+        Y : array of shape (n_objects, n_y)
+
+        Returns
+        -------
+        pair of arrays of shape (n_objects, n_components)
+        """
         left, right = self._project([X, Y])
         return left, right
 
@@ -531,7 +550,17 @@ class KernelCCA(_Views):
         return self
 
     def transform(self, views: Sequence[Any]) -> list[np.ndarray]:
-        """Return the projections of each view, shape (n_objects, n_components)."""
+        """Return the projections of each view, shape (n_objects, n_components).
+
+        Parameters
+        ----------
+        views : sequence of collections
+            The objects in each view.
+
+        Returns
+        -------
+        list of arrays of shape (n_objects, n_components)
+        """
         return self._project(views)
 
     def score(self, views: Sequence[Any], y: Any = None) -> float:

@@ -91,7 +91,17 @@ class IncompleteCholesky(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kern
         self.n_jobs = n_jobs
 
     def fit(self, X: Any, y: Any = None) -> IncompleteCholesky:
-        """Choose the pivots among the objects of X."""
+        """Choose the pivots among the objects of X.
+
+        Parameters
+        ----------
+        X : collection of n objects, or their kernel matrix
+        y : ignored
+
+        Returns
+        -------
+        self : IncompleteCholesky
+        """
         self._factor(X)
         return self
 
@@ -100,7 +110,17 @@ class IncompleteCholesky(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kern
         return self._factor(X)
 
     def transform(self, X: Any) -> np.ndarray:
-        """Return vectors of objects: L_PP⁻¹ k(P, x) on the pivots P."""
+        """Return vectors of objects: L_PP⁻¹ k(P, x) on the pivots P.
+
+        Parameters
+        ----------
+        X : collection of n objects
+            With ``kernel="precomputed"`` kernel values with the training objects.
+
+        Returns
+        -------
+        array of shape (n, n_pivots)
+        """
         self._check_fitted()
         values = self._expanded(X, np.eye(len(self.support_)))
         return np.ascontiguousarray(solve_triangular(self.factor_, values.T, lower=True).T)

@@ -175,6 +175,10 @@ class KernelDependencyEstimation(Saved, Estimator):
         candidates : collection, optional
             Outputs to choose among; by default ``pre_image`` decides. With ``output_kernel="precomputed"`` places among
             the training outputs, as the predictions are; by default all of positive weight.
+
+        Returns
+        -------
+        array or list of outputs, one for each input
         """
         check_is_fitted(self)
         if self._output_gram is not None:

@@ -170,7 +170,16 @@ class KernelFisher(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cla
         self.explained_variance_ratio_ = values[kept] / values[kept].sum()
 
     def transform(self, X: Any) -> np.ndarray:
-        """Project objects onto the directions, in which classes have a covariance of about I."""
+        """Project objects onto the directions, in which classes have a covariance of about I.
+
+        Parameters
+        ----------
+        X : collection of n objects, of the kind that the kernel takes
+
+        Returns
+        -------
+        array of shape (n, n_components)
+        """
         return self._directions(X)[:, : self.n_components]
 
     @property
@@ -192,7 +201,16 @@ class KernelFisher(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cla
         return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the class of each object."""
+        """Return the class of each object.
+
+        Parameters
+        ----------
+        X : collection of n objects, of the kind that the kernel takes
+
+        Returns
+        -------
+        array of n labels
+        """
         check_is_fitted(self)
         return self.classes_[self._log_posteriors(X).argmax(axis=1)]
 

@@ -89,7 +89,18 @@ class PreImage(Saved, Estimator):
         self.tol = tol
 
     def fit(self, points: Any, y: Any = None) -> PreImage:
-        """Keep the objects that points of feature space are combinations of."""
+        """Keep the objects that points of feature space are combinations of.
+
+        Parameters
+        ----------
+        points : collection of objects
+            What the kernel takes.
+        y : ignored
+
+        Returns
+        -------
+        self : PreImage
+        """
         check_kernel("kernel", self.kernel)._check_params()
         if not callable(self.method):
             check_choice("method", self.method, ("candidates", "fixed_point", "beam"))

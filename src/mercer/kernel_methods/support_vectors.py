@@ -5,10 +5,11 @@
     one class    min ½‖w‖² + Σ ξ_i − n ν ρ       ⟨w, Φ(x_i)⟩ ≥ ρ − ξ_i,             ξ ≥ 0
     regression   min ½‖w‖² + C Σ (|y_i − ⟨w, Φ(x_i)⟩ − b| − ε)₊
 
-The Gram matrix is computed once, and only the objects with a coefficient are kept. The first, second and last have an
-offset, so that a shift of feature space changes nothing: they take conditionally positive definite kernels. All are
-solved by one ascent over pairs of objects (`mercer._core.machines.KernelMachine`), which reads the matrix where it is
-and stops at a violation of the optimality conditions.
+Only the objects with a coefficient are kept. The first, second and last have an offset, so that a shift of feature
+space changes nothing: they take conditionally positive definite kernels. All are solved by one ascent over pairs of
+objects, which stops at a violation of the optimality conditions: over the Gram matrix
+(`mercer._core.machines.KernelMachine`), or, where that is too large, over small blocks of objects whose rows are
+computed when they are needed (`RowsOnDemand`).
 """
 
 from __future__ import annotations
@@ -43,14 +44,15 @@ __all__ = ["KernelNuSVC", "KernelOneClass", "KernelSVC", "KernelSVR"]
 _RANK = 1e-10  # of the residual, relative to the diagonal: where a Gram matrix counts as spent
 _NO_MARGIN = "nu={nu} gives the classes {names} a margin of 0, so that the function means nothing: use a larger nu"
 _FLAT = 1e-9  # a separation, relative to the size of the features, that counts as none
+_SAMPLE = 2000  # objects by which C="scale" measures the spread of those whose matrix is not made
 _SCALED_C = 3.0  # times the mean squared distance from the mean: chosen on sets of vectors, strings and graphs
 
 
 class _Problem(NamedTuple):
     """One problem of two classes: those of its objects that count, the second class first."""
 
-    engine: _core.machines.KernelMachine
-    K: np.ndarray  # of all objects
+    engine: Any  # solves box programs over some of the objects
+    K: np.ndarray | None  # of all objects, where it was made
     members: np.ndarray  # places of its objects
     signs: np.ndarray  # 1 for the second class, −1 for the first
     weights: np.ndarray
@@ -96,7 +98,11 @@ class _Pairs(ClassifierMixin, KernelMethod):
     _split = False
     """Whether the coefficients of each class have a sum of their own."""
 
-    def _slack_weight(self, K: np.ndarray, weights: np.ndarray) -> float:
+    def _forms_matrix(self, X: Any) -> bool:
+        """Whether the Gram matrix is made, and not only the rows that are needed."""
+        return True
+
+    def _slack_weight(self, X: Any, K: np.ndarray | None, weights: np.ndarray) -> float:
         """C of the machines, where they have one."""
         return math.nan
 
@@ -125,8 +131,13 @@ class _Pairs(ClassifierMixin, KernelMethod):
         there = np.bincount(codes[weights > 0], minlength=len(classes)) > 0
         if not there.all():
             raise ValueError(f"the class {classes[~there].tolist()[0]!r} has no objects with a positive weight")
-        K = np.ascontiguousarray(self._gram(X, weights))
-        C, engine = self._slack_weight(K, weights), _core.machines.KernelMachine(K)
+        K: np.ndarray | None = None
+        if self._forms_matrix(X):
+            K = np.ascontiguousarray(self._gram(X, weights))
+            engine: Any = _core.machines.KernelMachine(K)
+        else:
+            engine = self._rows_on_demand(X, weights)
+        C = self._slack_weight(X, K, weights)
         pairs = combinations(range(len(classes)), 2)
         machines = [self._machine(self._problem(engine, K, classes.tolist(), codes, weights, *p), C) for p in pairs]
         self.classes_ = classes
@@ -140,8 +151,8 @@ class _Pairs(ClassifierMixin, KernelMethod):
 
     def _problem(
         self,
-        engine: _core.machines.KernelMachine,
-        K: np.ndarray,
+        engine: Any,
+        K: np.ndarray | None,
         classes: list[Any],
         codes: np.ndarray,
         weights: np.ndarray,
@@ -239,18 +250,22 @@ class KernelSVC(_Pairs):
         matrix: of the training objects in :meth:`fit`, of new objects × training objects afterwards.
     C : float or "scale", default="scale"
         Weight of the summed slack. "scale" is 3 / v with v the mean squared distance of the training objects from
-        their mean in feature space, so that scaling the kernel changes nothing. ``np.inf`` is the hard margin: data
-        that no function of the kernel's space separates raise ValueError.
+        their mean in feature space, so that scaling the kernel changes nothing; where the Gram matrix does not fit into
+        ``cache_size``, of 2,000 objects at equal distances. ``np.inf`` is the hard margin: data that no function of the
+        kernel's space separates raise ValueError.
     class_weight : dict, "balanced" or None
         Factors of C by class.
     tol : float, default=1e-3
         Violation of the optimality conditions at which training stops.
     max_iter : int or None
         Limit on the steps of a machine, with a warning; None for a million, or 100 per object if that is more.
+    cache_size : float, default=150.0
+        Megabytes for kernel values. A Gram matrix that fits (4,330 objects in 150) is computed once; of a larger one
+        rows are computed when they are needed, and the last used ones are kept. The hard margin needs the whole matrix.
     n_jobs : int or None
         Threads for kernel values.
     verbose : int, default=0
-        1 shows the progress of a large Gram matrix.
+        1 shows the progress of a large Gram matrix, or how many rows have been computed.
 
     Attributes
     ----------
@@ -312,6 +327,7 @@ class KernelSVC(_Pairs):
         class_weight: Any = None,
         tol: float = 1e-3,
         max_iter: int | None = None,
+        cache_size: float = 150.0,
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
@@ -320,19 +336,26 @@ class KernelSVC(_Pairs):
         self.class_weight = class_weight
         self.tol = tol
         self.max_iter = max_iter
+        self.cache_size = cache_size
         self.n_jobs = n_jobs
         self.verbose = verbose
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
+        check_positive("cache_size", self.cache_size)
         if isinstance(self.C, str):
             check_choice("C", self.C, ("scale",))
         else:
             check_limit("C", self.C)
 
-    def _slack_weight(self, K: np.ndarray, weights: np.ndarray) -> float:
+    def _forms_matrix(self, X: Any) -> bool:
+        return self._fits(X) or (not isinstance(self.C, str) and math.isinf(self.C))
+
+    def _slack_weight(self, X: Any, K: np.ndarray | None, weights: np.ndarray) -> float:
         if not isinstance(self.C, str):
             return float(self.C)
+        if K is None:
+            K, weights = self._sampled_gram(X, weights, _SAMPLE)
         share = weights / weights.sum()
         spread = float(share @ np.diag(K) - share @ K @ share)
         # On objects that the kernel does not tell apart no C is better than another.
@@ -342,6 +365,7 @@ class KernelSVC(_Pairs):
         if math.isfinite(C):
             return self._at(C * problem.weights, problem, np.zeros(len(problem.signs)))
         signs, names = problem.signs, problem.names
+        assert problem.K is not None
         K, size = _centred(problem.K[np.ix_(problem.members, problem.members)])
         if not _separable(K, signs):
             raise ValueError(
@@ -460,6 +484,7 @@ class KernelNuSVC(_Pairs):
 
     def _machine(self, problem: _Problem, C: float) -> _Machine:
         signs, weights, members = problem.signs, problem.weights, problem.members
+        assert problem.K is not None
         split = int((signs > 0).sum())
         sizes = weights[:split].sum(), weights[split:].sum()
         most = 2.0 * min(sizes) / sum(sizes)
@@ -493,6 +518,7 @@ class KernelNuSVC(_Pairs):
         if not isinstance(self.nu, str):
             return float(self.nu)
         members = problem.members
+        assert problem.K is not None
         K = problem.K[np.ix_(members, members)].astype(np.float64)
         sizes = np.diag(K)
         distances = sizes[:, None] + sizes - 2.0 * K
@@ -556,10 +582,12 @@ class KernelSVR(RegressorMixin, _Single):
         Violation of the optimality conditions at which training stops.
     max_iter : int or None
         Limit on the steps, with a warning; None for a million, or 100 per object if that is more.
+    cache_size : float, default=150.0
+        Megabytes for kernel values, as in `KernelSVC`.
     n_jobs : int or None
         Threads for kernel values.
     verbose : int, default=0
-        1 shows the progress of a large Gram matrix.
+        1 shows the progress of a large Gram matrix, or how many rows have been computed.
 
     Attributes
     ----------
@@ -592,6 +620,7 @@ class KernelSVR(RegressorMixin, _Single):
         *,
         tol: float = 1e-3,
         max_iter: int | None = None,
+        cache_size: float = 150.0,
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
@@ -600,6 +629,7 @@ class KernelSVR(RegressorMixin, _Single):
         self.epsilon = epsilon
         self.tol = tol
         self.max_iter = max_iter
+        self.cache_size = cache_size
         self.n_jobs = n_jobs
         self.verbose = verbose
 
@@ -622,14 +652,19 @@ class KernelSVR(RegressorMixin, _Single):
         """
         self._check_parameters()
         check_positive("C", self.C)
+        check_positive("cache_size", self.cache_size)
         if isinstance(self.epsilon, bool) or not 0 <= self.epsilon < math.inf:
             raise ValueError(f"epsilon must be a finite number of at least 0, got {self.epsilon!r}")
         X = self._collected(X, reset=True)
         y = real_targets(self, X, y)
         weights = weights_of(X, sample_weight)
-        used, K = np.flatnonzero(weights > 0), np.ascontiguousarray(self._gram(X, weights))
+        used = np.flatnonzero(weights > 0)
+        if self._fits(X):
+            engine: Any = _core.machines.KernelMachine(np.ascontiguousarray(self._gram(X, weights)))
+        else:
+            engine = self._rows_on_demand(X, weights)
         settings = (float(self.epsilon), self.C * weights[used], float(self.tol), _limit(self.max_iter, len(used)))
-        s, _, b, *_, steps, converged = _core.machines.KernelMachine(K).solve_tube(used, y[used], *settings)
+        s, _, b, *_, steps, converged = engine.solve_tube(used, y[used], *settings)
         _warn_of_early_stop(converged, steps)
         support = np.flatnonzero(s)
         self._keep_model(X, weights, used[support], s[support], b, steps)
@@ -783,7 +818,17 @@ class KernelOneClass(OutlierMixin, _Single):
         return self._outputs(X) - self.offset_
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return 1 for objects inside the region, −1 for those outside."""
+        """Return 1 for objects inside the region, −1 for those outside.
+
+        Parameters
+        ----------
+        X : collection of n objects
+            With ``kernel="precomputed"`` kernel values with the training objects.
+
+        Returns
+        -------
+        array of n numbers 1 or −1
+        """
         return np.where(self.decision_function(X) >= 0, 1, -1)
 
     def level_set_mass(self, X: Any) -> float:

@@ -71,7 +71,17 @@ class NystroemMap(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Esti
         self.n_jobs = n_jobs
 
     def fit(self, X: Any, y: Any = None) -> NystroemMap:
-        """Draw the landmarks from X."""
+        """Draw the landmarks from X.
+
+        Parameters
+        ----------
+        X : collection of n objects, of the kind that the kernel takes
+        y : ignored
+
+        Returns
+        -------
+        self : NystroemMap
+        """
         require_positive_definite(check_kernel("kernel", self.kernel), "NystroemMap")
         n = check_count("n_components", self.n_components)
         X = X if hasattr(X, "__len__") else list(X)
@@ -88,7 +98,16 @@ class NystroemMap(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Esti
         return self
 
     def transform(self, X: Any) -> np.ndarray:
-        """Return the vectors of objects."""
+        """Return the vectors of objects.
+
+        Parameters
+        ----------
+        X : collection of n objects, of the kind that the kernel takes
+
+        Returns
+        -------
+        array of shape (n, n_landmarks)
+        """
         check_is_fitted(self)
         return self.kernel(X, self.landmarks_, n_jobs=self.n_jobs) @ self.normalization_
 
@@ -146,7 +165,18 @@ class FourierMap(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estim
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> FourierMap:
-        """Draw the frequencies; of X only the number of columns matters."""
+        """Draw the frequencies; of X only the number of columns matters.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_samples, n_features)
+            Vectors.
+        y : ignored
+
+        Returns
+        -------
+        self : FourierMap
+        """
         kernel = self._checked()
         n = check_count("n_components", self.n_components)
         self.n_features_in_ = kernel._prepared("X", X).width
@@ -157,7 +187,16 @@ class FourierMap(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estim
         return self
 
     def transform(self, X: Any) -> np.ndarray:
-        """Return the vectors of objects."""
+        """Return the vectors of objects.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_samples, n_features)
+
+        Returns
+        -------
+        array of shape (n_samples, n_components)
+        """
         check_is_fitted(self)
         rows = _rows_of_width(self.kernel, X, self.n_features_in_)
         X, n = rows.matrix(), self._n_features_out
@@ -226,7 +265,18 @@ class AdditiveMap(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Esti
         self.period = period
 
     def fit(self, X: Any, y: Any = None) -> AdditiveMap:
-        """Look at the number of columns of X."""
+        """Look at the number of columns of X.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_samples, n_features)
+            Histograms: no number is negative.
+        y : ignored
+
+        Returns
+        -------
+        self : AdditiveMap
+        """
         self.n_features_in_ = self._checked()._prepared("X", X).width
         self._n_features_out = self.n_features_in_ * (2 * self.n_steps + 1)
         return self
@@ -246,7 +296,17 @@ class AdditiveMap(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Esti
         reserve(OUTPUT_ROWS * 8 * self._n_features_out, f"{OUTPUT_ROWS} rows of n_steps={self.n_steps}")
 
     def transform(self, X: Any) -> np.ndarray:
-        """Return the vectors of histograms: the columns of step 0 first, then cosines and sines of each step."""
+        """Return the vectors of histograms: the columns of step 0 first, then cosines and sines of each step.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_samples, n_features)
+            Histograms: no number is negative.
+
+        Returns
+        -------
+        array of shape (n_samples, n_features · (2 n_steps + 1))
+        """
         check_is_fitted(self, "n_features_in_")
         rows = _rows_of_width(self.kernel, X, self.n_features_in_)
         H = rows.matrix().toarray() if rows.sparse else rows.matrix()

@@ -69,7 +69,17 @@ class Gram(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any = None) -> Gram:
-        """Keep the training objects, once the kernel has taken each of them."""
+        """Keep the training objects, once the kernel has taken each of them.
+
+        Parameters
+        ----------
+        X : collection of n objects, of the kind that the kernel takes
+        y : ignored
+
+        Returns
+        -------
+        self : Gram
+        """
         self._start(X).diag(self.objects_)
         return self
 
@@ -78,7 +88,16 @@ class Gram(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         return self._start(X)(self.objects_, dtype=self.dtype, n_jobs=self.n_jobs, verbose=self.verbose)
 
     def transform(self, X: Any) -> np.ndarray:
-        """Return the matrix of objects with the training objects, one row per object."""
+        """Return the matrix of objects with the training objects, one row per object.
+
+        Parameters
+        ----------
+        X : collection of n objects, of the kind that the kernel takes
+
+        Returns
+        -------
+        array of shape (n, n_training_objects)
+        """
         check_is_fitted(self)
         return self._kernel(X, self.objects_, dtype=self.dtype, n_jobs=self.n_jobs, verbose=self.verbose)
 

@@ -124,6 +124,12 @@ class VectorRows:
             raise ValueError("vectors are cut in stretches: a step other than 1 is not possible")
         return VectorRows(None, self.store, self.start + start, self.start + max(start, stop))
 
+    def chosen(self, places: np.ndarray) -> VectorRows:
+        """Some of the vectors, with the origin of all."""
+        some = VectorRows(self.matrix()[places])
+        some.store._origin = self.store.origin if not self.sparse else None
+        return some
+
     @property
     def width(self) -> int:
         """Number of coordinates."""

@@ -415,7 +415,17 @@ default="auto"
     # ------------------------------------------------------------------ prediction
 
     def predict(self, X: Any) -> list[list[Any]]:
-        """Return the best labelling of each graph that inference finds."""
+        """Return the best labelling of each graph that inference finds.
+
+        Parameters
+        ----------
+        X : graphs
+            As in :meth:`fit`.
+
+        Returns
+        -------
+        list of lists of labels, one for each node
+        """
         inputs = self._fitted(X)
         return self._labels.decode(self._argmax(self.coef_, inputs), inputs.offsets)
 

@@ -76,7 +76,18 @@ class HashedMap(Saved, TransformerMixin, Estimator):
         return 1 << check_bits(self.n_bits)
 
     def fit(self, X: Any, y: Any = None) -> Any:
-        """Check the parameters; with ``inverse_size`` > 0, take note of the names of the features of X, afresh."""
+        """Check the parameters; with ``inverse_size`` > 0, take note of the names of the features of X, afresh.
+
+        Parameters
+        ----------
+        X : documents, records, strings or graphs
+            What :meth:`transform` takes.
+        y : ignored
+
+        Returns
+        -------
+        self : object
+        """
         for name in self._learnt:
             if hasattr(self, name):
                 delattr(self, name)

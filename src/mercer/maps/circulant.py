@@ -175,7 +175,16 @@ class CirculantProjection(Saved, Copies, ClassNamePrefixFeaturesOutMixin, Transf
         return Y
 
     def transform(self, X: Any) -> Any:
-        """Return R D x for the rows of X, as an array of the kind of X."""
+        """Return R D x for the rows of X, as an array of the kind of X.
+
+        Parameters
+        ----------
+        X : array or tensor of shape (n_samples, n_features)
+
+        Returns
+        -------
+        array or tensor of shape (n_samples, n_components)
+        """
         check_is_fitted(self)
         X = as_rows(self, X, reset=False, sparse_hint="use X.toarray(), or RandomProjection, which takes sparse rows")
         if on_processor(X):

@@ -363,7 +363,16 @@ class CompactNonlinearMap(Saved, Copies, ClassNamePrefixFeaturesOutMixin, Transf
     # ------------------------------------------------------------------------------------------------ features
 
     def transform(self, X: Any) -> Any:
-        """Return the features of the rows of X, as an array of the kind of X."""
+        """Return the features of the rows of X, as an array of the kind of X.
+
+        Parameters
+        ----------
+        X : array or tensor of shape (n_samples, n_features)
+
+        Returns
+        -------
+        array or tensor of shape (n_samples, n_components)
+        """
         check_is_fitted(self)
         X = as_rows(self, X, reset=False, sparse_hint=SPARSE_HINT)
         if on_processor(X):

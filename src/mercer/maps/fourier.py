@@ -150,7 +150,17 @@ class FourierFeatures(Saved, Copies, ClassNamePrefixFeaturesOutMixin, Transforme
     _parts_how = "first"  # the number of columns; widths that are words are those of the first part
 
     def fit(self, X: Any, y: Any = None) -> FourierFeatures:
-        """Draw the waves; of X only the number of columns matters, unless γ or ℓ comes from the data."""
+        """Draw the waves; of X only the number of columns matters, unless γ or ℓ comes from the data.
+
+        Parameters
+        ----------
+        X : array, tensor or sparse matrix of shape (n_samples, n_features)
+        y : ignored
+
+        Returns
+        -------
+        self : FourierFeatures
+        """
         n = self._check_params()
         X = as_rows(self, X, reset=True, sparse_hint=self._sparse_hint())
         random = check_random_state(self.random_state)
@@ -204,7 +214,17 @@ class FourierFeatures(Saved, Copies, ClassNamePrefixFeaturesOutMixin, Transforme
     # ------------------------------------------------------------------------------------------------ features
 
     def transform(self, X: Any) -> Any:
-        """Return the features of the rows of X, as an array of the kind of X."""
+        """Return the features of the rows of X, as an array of the kind of X.
+
+        Parameters
+        ----------
+        X : array, tensor or sparse matrix of shape (n_samples, n_features)
+            Sparse with the variants "iid" and "orthogonal".
+
+        Returns
+        -------
+        array or tensor of shape (n_samples, n_components)
+        """
         check_is_fitted(self)
         X = as_rows(self, X, reset=False, sparse_hint=self._sparse_hint())
         if sp.issparse(X) or is_numpy(X):

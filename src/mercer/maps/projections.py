@@ -79,7 +79,17 @@ class RandomProjection(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
     _parts_how = "first"  # of the examples only the number of columns matters
 
     def fit(self, X: Any, y: Any = None) -> RandomProjection:
-        """Draw the directions for the number of features of X."""
+        """Draw the directions for the number of features of X.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_samples, n_features)
+        y : ignored
+
+        Returns
+        -------
+        self : RandomProjection
+        """
         n = check_count("n_components", self.n_components)
         check_choice("kind", self.kind, ("gaussian", "achlioptas", "sign"))
         X = self._checked(X, reset=True)
@@ -97,7 +107,16 @@ class RandomProjection(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         return self
 
     def transform(self, X: Any) -> np.ndarray:
-        """Return the projections of the rows of X, dense."""
+        """Return the projections of the rows of X, dense.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        array of shape (n_samples, n_components)
+        """
         if not hasattr(self, "components_"):
             raise NotFittedError("this RandomProjection is not fitted yet: call fit first")
         X = self._checked(X, reset=False)

@@ -67,6 +67,10 @@ class CorrelationSelector(Saved, SelectorMixin, Estimator):
             Classes (integers, strings, booleans), or numbers with a fractional part for regression.
         sample_weight : array of n_samples numbers of at least 0, optional
             A row of weight 2 counts as two.
+
+        Returns
+        -------
+        self : CorrelationSelector
         """
         X, y = validate_data(
             self,

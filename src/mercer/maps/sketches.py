@@ -101,7 +101,17 @@ class PolynomialSketch(Saved, Copies, ClassNamePrefixFeaturesOutMixin, Transform
     _parts_how = "first"  # of the examples only the number of columns matters
 
     def fit(self, X: Any, y: Any = None) -> PolynomialSketch:
-        """Draw columns and signs for the number of features of X."""
+        """Draw columns and signs for the number of features of X.
+
+        Parameters
+        ----------
+        X : array or tensor of shape (n_samples, n_features)
+        y : ignored
+
+        Returns
+        -------
+        self : PolynomialSketch
+        """
         n, degree = self._check_params()
         as_rows(self, X, reset=True)
         random = check_random_state(self.random_state)
@@ -113,7 +123,16 @@ class PolynomialSketch(Saved, Copies, ClassNamePrefixFeaturesOutMixin, Transform
         return self
 
     def transform(self, X: Any) -> Any:
-        """Return the sketches of the rows of X, as an array of the kind of X."""
+        """Return the sketches of the rows of X, as an array of the kind of X.
+
+        Parameters
+        ----------
+        X : array, tensor or sparse matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        array or tensor of shape (n_samples, n_components)
+        """
         check_is_fitted(self)
         X = as_rows(self, X, reset=False)
         if on_processor(X):

@@ -143,7 +143,17 @@ class HMMClassifier(ClassifierMixin, Saved, Estimator):
         return np.exp(self.predict_log_proba(X))
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the most probable class of each sequence."""
+        """Return the most probable class of each sequence.
+
+        Parameters
+        ----------
+        X : sequences
+            As in :meth:`fit`.
+
+        Returns
+        -------
+        array of labels, one for each sequence
+        """
         best = self.predict_log_proba(X).argmax(axis=1)
         return self.classes_[best]
 

@@ -727,7 +727,17 @@ class HiddenMarkovModel(Saved, Estimator):
     # ------------------------------------------------------------------ prediction
 
     def predict(self, X: Any) -> list[list[Any]]:
-        """Return the most probable state sequence (Viterbi)."""
+        """Return the most probable state sequence (Viterbi).
+
+        Parameters
+        ----------
+        X : sequences
+            As in :meth:`fit`.
+
+        Returns
+        -------
+        list of lists of labels, or of numbers of states
+        """
         sequences = self._fitted(X)
         labels, _ = self._chain().argmax(self._theta(sequences, self._matrix(sequences)))
         return self._labels.decode(labels, sequences.offsets)

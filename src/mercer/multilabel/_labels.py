@@ -32,7 +32,7 @@ def fit_labels(Y: Any, n: int | None = None, used: np.ndarray | None = None) -> 
         if used is not None and len(sets) == n:
             sets, n = [sets[i] for i in used.tolist()], len(used)
         classes = _classes(sets)
-        matrix = _rows_of(sets, {label: i for i, label in enumerate(classes.tolist())}, len(classes), strict=True)
+        matrix = indicator_rows(sets, {label: i for i, label in enumerate(classes.tolist())}, len(classes), strict=True)
     else:
         names = getattr(Y, "columns", None)
         matrix = indicator("Y", Y)
@@ -50,7 +50,9 @@ def encode(model: Any, Y: Any, name: str = "Y") -> sp.csr_matrix:
     """The indicator matrix of labels to score a fitted model by; raises ValueError for labels that it does not know."""
     classes = model.classes_
     if _form_of(Y) in ("sets", "lists"):
-        return _rows_of(_sets(Y), {label: i for i, label in enumerate(classes.tolist())}, len(classes), strict=True)
+        return indicator_rows(
+            _sets(Y), {label: i for i, label in enumerate(classes.tolist())}, len(classes), strict=True
+        )
     matrix = indicator(name, Y)
     if matrix.shape[1] != len(classes):
         raise ValueError(f"{name} has {matrix.shape[1]} columns, but the model has {len(classes)} labels")
@@ -171,7 +173,7 @@ def _classes(sets: list[list[Any]]) -> np.ndarray:
     return np.array(sorted(labels)) if labels else np.zeros(0, np.int64)
 
 
-def _rows_of(sets: list[list[Any]], place: dict[Any, int], T: int, strict: bool) -> sp.csr_matrix:
+def indicator_rows(sets: list[list[Any]], place: dict[Any, int], T: int, strict: bool) -> sp.csr_matrix:
     indices, starts = [], [0]
     for i, row in enumerate(sets):
         for label in row:

@@ -11,17 +11,17 @@ go on to other rows and sum in places of their own: results are the same from ru
 from __future__ import annotations
 
 from mercer.retrieval._cuda_source import (
-    _SIGNATURE,
+    SIGNATURE,
     Plan,
-    _backward,
-    _forward,
-    _inverted,
-    _loaded,
-    _loop,
-    _root_count,
-    _stored,
-    _twiddled,
-    _Writer,
+    Writer,
+    backward,
+    forward,
+    inverted,
+    loaded,
+    loop,
+    root_count,
+    stored,
+    twiddled,
 )
 
 __all__ = ["layer_source"]
@@ -44,10 +44,10 @@ def layer_source(plan: Plan, width: int, out: int, name: str) -> str:
     shapes, length, root = [], n, 0
     for r in plan.radices:
         shapes.append((r, length, length // r, root))
-        root += _root_count(r, length // r)
+        root += root_count(r, length // r)
         length //= r
-    inner = [_forward(*shape) for shape in shapes[1:-1]]
-    inner += [_product(*shapes[-1], back=back), *(_backward(*shape) for shape in shapes[-2:0:-1])]
+    inner = [forward(*shape) for shape in shapes[1:-1]]
+    inner += [_product(*shapes[-1], back=back), *(backward(*shape) for shape in shapes[-2:0:-1])]
     stages = [_first(*shapes[0], width, back), *inner, _last(*shapes[0], out, back)]
     texts = [stage.replace("STAGE", f"stage{number}") for number, stage in enumerate(stages)]
     head = _HEAD.format(n=n, threads=plan.threads, blocks=plan.blocks, at=at)
@@ -56,7 +56,7 @@ def layer_source(plan: Plan, width: int, out: int, name: str) -> str:
 
 def _first(r: int, length: int, m: int, root: int, width: int, back: bool) -> str:
     """Two rows from global memory, with zeros behind them; forwards times the signs."""
-    w = _Writer()
+    w = Writer()
     for j in range(r):
         i = f"b + {j * m}"
         inside = f"{i} < {width}" if width < length else "true"
@@ -66,14 +66,14 @@ def _first(r: int, length: int, m: int, root: int, width: int, back: bool) -> st
             w.lines.append(f"if (g.signs) {{ const float u = __ldg(g.signs + {i}); p{j} *= u; q{j} *= u; }}")
         w.lines.append("}")
     values = w.transform([(f"p{j}", f"q{j}") for j in range(r)], -1)
-    _stored(w, _twiddled(w, values, r, m, root, False), m)
-    return f"{_SIGNATURE}, const float* x, const bool two) {{\n" + _loop(w.lines, r, length, m) + "}\n"
+    stored(w, twiddled(w, values, r, m, root, False), m)
+    return f"{SIGNATURE}, const float* x, const bool two) {{\n" + loop(w.lines, r, length, m) + "}\n"
 
 
 def _product(r: int, length: int, m: int, root: int, back: bool) -> str:
     """The last forward pass, the product with the spectrum, what is kept of it, and the first backward pass."""
-    w = _Writer()
-    values = w.transform(_loaded(w, r, m), -1)
+    w = Writer()
+    values = w.transform(loaded(w, r, m), -1)
     product = []
     for q, value in enumerate(values):
         place = f"b + {q} * (N / {r})"
@@ -92,21 +92,21 @@ def _product(r: int, length: int, m: int, root: int, back: bool) -> str:
         else:
             w.lines.append(f"if (g.kept) g.kept[pair * N + {place}] = make_float2({value[0]}, {value[1]});")
         product.append(w.mul(value, (f"h{q}.x", f"h{q}.y"), back))
-    _stored(w, w.transform(product, 1), m)
-    return f"{_SIGNATURE}, const long long pair) {{\n" + _loop(w.lines, r, length, m) + "}\n"
+    stored(w, w.transform(product, 1), m)
+    return f"{SIGNATURE}, const long long pair) {{\n" + loop(w.lines, r, length, m) + "}\n"
 
 
 def _last(r: int, length: int, m: int, root: int, out: int, back: bool) -> str:
     """The last pass, to global memory: plus the bias forwards, times the signs backwards."""
-    w = _Writer()
-    for q, (re, im) in enumerate(_inverted(w, r, m, root)):
+    w = Writer()
+    for q, (re, im) in enumerate(inverted(w, r, m, root)):
         i = f"b + {q * m}"
         inside = f"{i} < {out}" if out < length else "true"
         given, factor = ("g.signs", "1.0f") if back else ("g.bias", "0.0f")
         sign = "*" if back else "+"
         w.lines.append(f"if ({inside}) {{ const float u = {given} ? __ldg({given} + {i}) : {factor};")
         w.lines.append(f"  y[{i}] = {re} {sign} u; if (two) y[{out} + {i}] = {im} {sign} u; }}")
-    return f"{_SIGNATURE}, float* y, const bool two) {{\n" + _loop(w.lines, r, length, m) + "}\n"
+    return f"{SIGNATURE}, float* y, const bool two) {{\n" + loop(w.lines, r, length, m) + "}\n"
 
 
 def _kernel(plan: Plan, width: int, out: int, name: str) -> str:

@@ -339,7 +339,17 @@ class Parser(StructuredEstimator):
     # ------------------------------------------------------------------ prediction
 
     def predict(self, X: Sequence[Sequence[str]]) -> list[Tree | None]:
-        """Return the best tree of each sentence; see ``on_failure`` for those that have none."""
+        """Return the best tree of each sentence; see ``on_failure`` for those that have none.
+
+        Parameters
+        ----------
+        X : list of sentences
+            Lists of words.
+
+        Returns
+        -------
+        list of Tree or None
+        """
         return [parses[0][0] if parses else None for parses in self._search(X, 1)]
 
     def k_best(self, X: Sequence[Sequence[str]], k: int) -> list[list[tuple[Tree, float]]]:

@@ -24,7 +24,7 @@ from mercer._explain import ScoreModel, ScoreRows
 from mercer._linalg import pivoted_cholesky_of
 from mercer._state.saved import Fields, Floats, Ints, LabelValues, Number, Optional, outputs
 from mercer._validation import check_sparse, thread_count
-from mercer.data.bags import Bags, _missing, _plain
+from mercer.data.bags import Bags, missing_values, plain_values
 from mercer.exceptions import IllPosedWarning
 from mercer.kernel_methods._base import KernelMethod, one_object
 from mercer.kernel_methods._collections import count
@@ -382,12 +382,12 @@ class ProportionEstimator(ClassifierMixin, KernelMethod):
             assert bags.classes is not None
             self.classes_ = bags.classes
             return np.full(n, -1)
-        labels = _plain(y, "y")  # with None, or NaN among text, an array of objects
+        labels = plain_values(y, "y")  # with None, or NaN among text, an array of objects
         if labels.ndim == 2 and labels.shape[1] == 1:
             labels = column_or_1d(labels, warn=True)
         if labels.shape != (n,):
             raise ValueError(f"y must hold one label for each of the {n} rows, got shape {labels.shape}")
-        unknown = _missing(labels)
+        unknown = missing_values(labels)
         seen = np.unique(np.array(labels[~unknown].tolist()))
         if len(seen):
             assert_all_finite(seen, input_name="y")
@@ -491,7 +491,16 @@ class ProportionEstimator(ClassifierMixin, KernelMethod):
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the class of every row; of several with equal outputs the first."""
+        """Return the class of every row; of several with equal outputs the first.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        array of n_samples labels
+        """
         scores = self.decision_function(X)
         return self.classes_[self._winners(scores[:, None] if scores.ndim == 1 else scores)]
 

@@ -124,7 +124,16 @@ class _Attributes(Saved, Estimator):
         return np.column_stack([model.decision_function(features) for model in self.estimators_])
 
     def predict(self, X: Any) -> np.ndarray:
-        """Predict the attributes of each row as 0 and 1, shape (n, n_attributes)."""
+        """Predict the attributes of each row as 0 and 1, shape (n, n_attributes).
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        array of int, shape (n_samples, n_attributes)
+        """
         return (self.decision_function(X) > 0).astype(np.int64)
 
     def predict_proba(self, X: Any) -> np.ndarray:

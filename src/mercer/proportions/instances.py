@@ -22,7 +22,7 @@ from sklearn.utils.class_weight import compute_class_weight
 from mercer._progress import say
 from mercer._state.saved import Fields, Objects, Optional
 from mercer._validation import check_choice, check_count, check_positive
-from mercer.data.bags import Bags, _missing, _plain
+from mercer.data.bags import Bags, missing_values, plain_values
 from mercer.exceptions import ConvergenceWarning
 from mercer.proportions._base import Problem, ProportionEstimator, Solution, Space
 from mercer.proportions.alternating import machine_of
@@ -377,11 +377,11 @@ def _labelled(bags: Any, labels: Any) -> Bags:
         if lacking:
             raise ValueError(f"labels has no entry for bag {lacking[0]!r}")
         labels = [labels[name] for name in names]
-    values = _plain(labels, "labels")
+    values = plain_values(labels, "labels")
     if values.shape != (len(names),):
         raise ValueError(f"labels must hold one label for each of the {len(names)} bags, got shape {values.shape}")
-    if _missing(values).any():
-        raise ValueError(f"the label of bag {names[int(_missing(values).argmax())]!r} is missing")
+    if missing_values(values).any():
+        raise ValueError(f"the label of bag {names[int(missing_values(values).argmax())]!r} is missing")
     classes, codes = np.unique(values, return_inverse=True)
     if len(classes) < 2:
         raise ValueError(f"MultipleInstanceSVM needs at least 2 classes, labels has {len(classes)} class(es)")

@@ -31,7 +31,7 @@ from mercer._progress import say
 from mercer._state.saved import Count, Fields, Ints, LabelValues, Saved
 from mercer._threads import each
 from mercer._validation import check_choice, check_count, check_sparse, thread_count
-from mercer.data.bags import Bags, _missing, _plain
+from mercer.data.bags import Bags, missing_values, plain_values
 from mercer.exceptions import ConstantAnswerWarning
 from mercer.kernel_methods._collections import count, taken
 
@@ -286,7 +286,7 @@ class BagCV(MetaEstimatorMixin, ClassifierMixin, Estimator):
         X = check_sparse("X", X).tocsr() if sp.issparse(X) else X
         made, y = _with_weights(_known(bags, proportions, count(X)), bag_weight), _labels(y, count(X))
         made = _named(made, y)
-        lost = made.alone if y is None else made.alone[_missing(y[made.alone])]
+        lost = made.alone if y is None else made.alone[missing_values(y[made.alone])]
         if len(lost):
             raise ValueError(f"row {lost[0]} has no bag and no label: leave it out, or give one of the two")
         if get_tags(self.estimator).input_tags.pairwise and not sp.issparse(X):
@@ -478,7 +478,7 @@ def _fit(model: Any, X: Any, y: Any, bags: Bags) -> None:
 def _labels(y: Any, n: int) -> np.ndarray | None:
     if y is None:
         return None
-    labels = _plain(y, "y")
+    labels = plain_values(y, "y")
     if labels.shape != (n,):
         raise ValueError(f"y must hold one label for each of the {n} rows, got shape {labels.shape}")
     return labels
@@ -492,7 +492,7 @@ def _named(bags: Bags, y: np.ndarray | None) -> Bags:
     """Bags whose classes are the labels, where shares came without names: a fold may not have labels of all classes."""
     if y is None or bags.classes is None:
         return bags
-    seen = np.unique(np.array(y[~_missing(y)].tolist()))
+    seen = np.unique(np.array(y[~missing_values(y)].tolist()))
     default = np.array_equal(bags.classes, np.arange(len(bags.classes)))
     if default and len(seen) == len(bags.classes) and not np.isin(seen, bags.classes).all():
         return Bags(bags, classes=seen)

@@ -25,7 +25,7 @@ from mercer._progress import say
 from mercer._state.saved import Count, Fields, Flag, Floats, LabelValues, ListOf, Objects, Saved, outputs
 from mercer._threads import each
 from mercer._validation import check_choice, check_count, check_positive, check_sparse
-from mercer.data.bags import Bags, _missing, _plain
+from mercer.data.bags import Bags, missing_values, plain_values
 from mercer.proportions._base import ProportionEstimator
 from mercer.proportions._clones import default_learner, seeded_clone
 
@@ -276,13 +276,13 @@ class VideoEventDetector(Saved, Estimator):
 
     def _targets(self, y: Any, n: int) -> np.ndarray:
         """Which events each video has, shape (n_videos, n_events); sets `classes_` and `multilabel_`."""
-        labels = np.asarray(y) if np.ndim(y) == 2 else _plain(y, "y")
+        labels = np.asarray(y) if np.ndim(y) == 2 else plain_values(y, "y")
         if labels.ndim not in (1, 2) or len(labels) != n:
             raise ValueError(f"y must hold a label, or a row of labels, for each of the {n} videos, got {labels.shape}")
         if labels.dtype.kind == "f" and not np.isfinite(labels).all():
             raise ValueError("y must not hold NaN or infinite values")
-        if labels.ndim == 1 and _missing(labels).any():
-            raise ValueError(f"the label of video {int(_missing(labels).argmax())} is missing")
+        if labels.ndim == 1 and missing_values(labels).any():
+            raise ValueError(f"the label of video {int(missing_values(labels).argmax())} is missing")
         self.multilabel_ = labels.ndim == 2
         if labels.ndim == 2:
             if not np.isin(labels, (0, 1)).all():
@@ -341,7 +341,17 @@ class VideoEventDetector(Saved, Estimator):
         return self.score_videos(videos)
 
     def predict(self, videos: Any) -> np.ndarray:
-        """Predict the class of each video; after a matrix of labels in `fit`, the events with a positive score."""
+        """Predict the class of each video; after a matrix of labels in `fit`, the events with a positive score.
+
+        Parameters
+        ----------
+        videos : list of arrays or sparse matrices, one for each video
+            A row for each instance.
+
+        Returns
+        -------
+        array of n_videos labels, or of 0 and 1 for each event
+        """
         scores = self.score_videos(videos)
         if self.multilabel_:
             return (scores > 0).astype(np.int64)

@@ -250,7 +250,16 @@ class LabelRanker(LinearRanker):
         return np.asarray(X @ self.coef_.T) + self.intercept_
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the labels from best to worst, an array (n, n_labels); ties are in the order of the labels."""
+        """Return the labels from best to worst, an array (n, n_labels); ties are in the order of the labels.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        array of shape (n_samples, n_labels)
+        """
         order = np.argsort(-self.decision_function(X), axis=1, kind="stable")
         return self.classes_[order]
 

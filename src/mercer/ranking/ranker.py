@@ -278,7 +278,16 @@ class Ranker(LinearRanker):
         return np.asarray(X @ self.coef_) + self.intercept_
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the scores; for measure "f1" the labels."""
+        """Return the scores; for measure "f1" the labels.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        array of n_samples scores or labels
+        """
         scores = self.decision_function(X)
         return self.classes_[(scores > 0).astype(int)] if self.measure == "f1" else scores
 

@@ -66,7 +66,7 @@ def page(title: str, *sections: str) -> str:
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <title>{text_of(title)}</title>
-<style>{_STYLE}</style>
+<style>{STYLE}</style>
 </head>
 <body>
 <header><h1>{text_of(title)}</h1></header>
@@ -270,7 +270,7 @@ _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 
 # Colours: two poles (blue and orange, told apart by colour-blind readers too) and six series. White text must
 # be readable on a pole at full strength, in light and in dark. Charts name the same variables.
-_STYLE = """
+STYLE = """
 :root {
   color-scheme: light dark;
   --surface: #ffffff; --ink: #1d2329; --muted: #626b75; --line: #dde1e6; --faint: #f4f6f8;

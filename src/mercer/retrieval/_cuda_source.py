@@ -124,7 +124,7 @@ def _split(n: int, count: int, limit: int) -> tuple[tuple[int, ...], ...]:
 Number = tuple[str, str]
 
 
-class _Writer:
+class Writer:
     """Straight-line code over pairs of real variables."""
 
     def __init__(self) -> None:
@@ -271,15 +271,15 @@ def source(plan: Plan, ballots: bool = False) -> str:
     stages, shapes, length, root = [], [], n, 0
     for r in radices:
         shapes.append((r, length, length // r, root))
-        root += _root_count(r, length // r)
+        root += root_count(r, length // r)
         length //= r
     stages.append(_first(plan, *shapes[0]))
-    stages += [_forward(*shape) for shape in shapes[1:-1]]
+    stages += [forward(*shape) for shape in shapes[1:-1]]
     if plan.pairs:
         stages.append(_middle(*shapes[-1]))
     else:
-        stages += [_forward(*shapes[-1]), _mirrored(), _backward(*shapes[-1])]
-    stages += [_backward(*shape) for shape in shapes[-2:0:-1]]
+        stages += [forward(*shapes[-1]), _mirrored(), backward(*shapes[-1])]
+    stages += [backward(*shape) for shape in shapes[-2:0:-1]]
     stages.append(_last(plan.pairs, *shapes[0], ballots=ballots))
     parts += [stage.replace("STAGE", f"stage{number}") for number, stage in enumerate(stages)]
     parts.append(_kernel(plan, ballots))
@@ -295,7 +295,7 @@ def _powers(r: int, m: int) -> list[int]:
     return sorted({*range(_CHAIN, r, _CHAIN), *(2**k for k in range(r.bit_length()) if 2**k < r)})
 
 
-def _root_count(r: int, m: int) -> int:
+def root_count(r: int, m: int) -> int:
     return m * len(_powers(r, m))
 
 
@@ -311,7 +311,7 @@ def roots(plan: Plan) -> np.ndarray:
     return np.concatenate(parts)[1:] if len(parts) > 1 else parts[0]
 
 
-def _roots(w: _Writer, r: int, m: int, root: int) -> Callable[[int], Number]:
+def _roots(w: Writer, r: int, m: int, root: int) -> Callable[[int], Number]:
     """Loads a stored power of the root of a pass."""
     stored = _powers(r, m)
     w.lines.append("const float2* const roots = g.roots + o;")
@@ -324,7 +324,7 @@ def _roots(w: _Writer, r: int, m: int, root: int) -> Callable[[int], Number]:
     return load
 
 
-def _twiddled(w: _Writer, values: list[Number], r: int, m: int, root: int, conjugate: bool) -> list[Number]:
+def twiddled(w: Writer, values: list[Number], r: int, m: int, root: int, conjugate: bool) -> list[Number]:
     """values[q] times the root to the power q, from chains of products where not all are stored."""
     if m == 1:
         return values
@@ -341,39 +341,39 @@ def _twiddled(w: _Writer, values: list[Number], r: int, m: int, root: int, conju
     return out
 
 
-def _inverted(w: _Writer, r: int, m: int, root: int) -> list[Number]:
+def inverted(w: Writer, r: int, m: int, root: int) -> list[Number]:
     """The inverse transform of numbers in shared memory, each times its conjugate root."""
-    values = _loaded(w, r, m)
+    values = loaded(w, r, m)
     if m == 1 or r & (r - 1):
-        return w.transform(_twiddled(w, values, r, m, root, True), 1)
+        return w.transform(twiddled(w, values, r, m, root, True), 1)
     load = _roots(w, r, m, root)
     powers = {2**k: load(2**k) for k in range(r.bit_length() - 1)}
     return w.evaluate(values, 1, {k: (re, f"(-{im})") for k, (re, im) in powers.items()})
 
 
-def _loop(body: Sequence[str], r: int, length: int, m: int) -> str:
+def loop(body: Sequence[str], r: int, length: int, m: int) -> str:
     place = f"const int o = b % {m}, a = (b / {m}) * {length} + o;" if m > 1 else f"const int o = 0, a = b * {length};"
     inside = "\n    ".join([place, "(void)o;", *body])
     return f"  for (; b < end; b += step) {{\n    {inside}\n  }}\n"
 
 
-_SIGNATURE = "__device__ __forceinline__ void STAGE(const Arguments& g, float2* s, int b, const int end, const int step"
+SIGNATURE = "__device__ __forceinline__ void STAGE(const Arguments& g, float2* s, int b, const int end, const int step"
 
 
-def _loaded(w: _Writer, r: int, m: int) -> list[Number]:
+def loaded(w: Writer, r: int, m: int) -> list[Number]:
     for j in range(r):
         w.lines.append(f"const float2 v{j} = s[AT(a + {j * m})];")
     return [(f"v{j}.x", f"v{j}.y") for j in range(r)]
 
 
-def _stored(w: _Writer, values: Sequence[Number], m: int) -> None:
+def stored(w: Writer, values: Sequence[Number], m: int) -> None:
     for q, value in enumerate(values):
         w.lines.append(f"s[AT(a + {q * m})] = make_float2({value[0]}, {value[1]});")
 
 
 def _first(plan: Plan, r: int, length: int, m: int, root: int) -> str:
     """From global memory; ``seen`` gets the bits that occur in each row, and whether a sum of numbers is not finite."""
-    w = _Writer()
+    w = Writer()
     if plan.pairs:
         w.lines.append("const unsigned u = __ldg(g.signs + b), *const xa = x + a, *const ya = y + a;")
         flips = ("u", "u")
@@ -393,34 +393,34 @@ def _first(plan: Plan, r: int, length: int, m: int, root: int) -> str:
     values = w.transform([(f"v{j}r", f"v{j}i") for j in range(r)], -1)
     total = " + ".join(f"fabsf({part})" for part in values[0])  # of all numbers: not finite if one of them is not
     w.lines.append(f"if (!({total} <= {_literal(float(np.finfo(np.float32).max))})) seen[2] = 1u;")
-    _stored(w, _twiddled(w, values, r, m, root, False), m)
-    head = f"{_SIGNATURE}, const unsigned* x, const unsigned* y, unsigned* seen) {{\n"
-    return head + _loop(w.lines, r, length, m) + "}\n"
+    stored(w, twiddled(w, values, r, m, root, False), m)
+    head = f"{SIGNATURE}, const unsigned* x, const unsigned* y, unsigned* seen) {{\n"
+    return head + loop(w.lines, r, length, m) + "}\n"
 
 
-def _forward(r: int, length: int, m: int, root: int) -> str:
-    w = _Writer()
-    values = w.transform(_loaded(w, r, m), -1)
-    _stored(w, _twiddled(w, values, r, m, root, False), m)
-    return f"{_SIGNATURE}) {{\n" + _loop(w.lines, r, length, m) + "}\n"
+def forward(r: int, length: int, m: int, root: int) -> str:
+    w = Writer()
+    values = w.transform(loaded(w, r, m), -1)
+    stored(w, twiddled(w, values, r, m, root, False), m)
+    return f"{SIGNATURE}) {{\n" + loop(w.lines, r, length, m) + "}\n"
 
 
 def _middle(r: int, length: int, m: int, root: int) -> str:
     """The last forward pass, the product with the spectrum and the first backward pass share their numbers."""
-    w = _Writer()
-    values = w.transform(_loaded(w, r, m), -1)
+    w = Writer()
+    values = w.transform(loaded(w, r, m), -1)
     product = []
     for q, value in enumerate(values):
         w.lines.append(f"const float2 h{q} = __ldg(g.spectrum + b + {q} * (N / {r}));")
         product.append(w.mul(value, (f"h{q}.x", f"h{q}.y")))
-    _stored(w, w.transform(product, 1), m)
-    return f"{_SIGNATURE}) {{\n" + _loop(w.lines, r, length, m) + "}\n"
+    stored(w, w.transform(product, 1), m)
+    return f"{SIGNATURE}) {{\n" + loop(w.lines, r, length, m) + "}\n"
 
 
 def _mirrored() -> str:
     """Y from Z where a row stands alone: numbers k and N − k together."""
     return (
-        f"{_SIGNATURE}) {{\n"
+        f"{SIGNATURE}) {{\n"
         "  for (; b < end; b += step) {\n"
         "    const int2 at = __ldg(g.mirrored + b);\n"
         "    const float2 p = s[AT(at.x)], q = s[AT(at.y)];\n"
@@ -436,17 +436,17 @@ def _mirrored() -> str:
     )
 
 
-def _backward(r: int, length: int, m: int, root: int) -> str:
-    w = _Writer()
-    _stored(w, _inverted(w, r, m, root), m)
-    return f"{_SIGNATURE}) {{\n" + _loop(w.lines, r, length, m) + "}\n"
+def backward(r: int, length: int, m: int, root: int) -> str:
+    w = Writer()
+    stored(w, inverted(w, r, m, root), m)
+    return f"{SIGNATURE}) {{\n" + loop(w.lines, r, length, m) + "}\n"
 
 
 def _last(pairs: bool, r: int, length: int, m: int, root: int, ballots: bool) -> str:
     if not ballots:
-        return _backward(r, length, m, root)
-    w = _Writer()
-    values = _inverted(w, r, m, root)
+        return backward(r, length, m, root)
+    w = Writer()
+    values = inverted(w, r, m, root)
     w.lines.append("unsigned first = 0, second = 0; const int lane = threadIdx.x & 31;")
     for q, value in enumerate(values):  # lane q keeps the word of output q
         w.lines.append(f"{{ const unsigned f = __ballot_sync(~0u, {value[0]} >= 0.0f);")
@@ -475,8 +475,8 @@ def _last(pairs: bool, r: int, length: int, m: int, root: int, ballots: bool) ->
             "  if (2 * i + 32 < g.n_bits) to[1] = __byte_perm(__brev(high), 0, 0x0123);",
             "}",
         ]
-    head = f"{'' if pairs else _SPREAD}{_SIGNATURE}, unsigned char* out, const bool two, const int found) {{\n"
-    return head + _loop(w.lines, r, length, m) + "}\n"
+    head = f"{'' if pairs else _SPREAD}{SIGNATURE}, unsigned char* out, const bool two, const int found) {{\n"
+    return head + loop(w.lines, r, length, m) + "}\n"
 
 
 _SPREAD = """\

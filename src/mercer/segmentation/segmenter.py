@@ -582,7 +582,17 @@ default="table"
     # ------------------------------------------------------------------ prediction
 
     def predict(self, X: Any) -> list[Any]:
-        """Return the best segmentation of each sequence, written as in training (``form_``)."""
+        """Return the best segmentation of each sequence, written as in training (``form_``).
+
+        Parameters
+        ----------
+        X : sequences
+            As in :meth:`fit`.
+
+        Returns
+        -------
+        list of segmentations
+        """
         sequences = self._inputs(X)
         answer = self._argmax(self._theta(sequences), sequences)
         if self.form_ == "frames":

@@ -17,7 +17,7 @@ import numpy as np
 
 from mercer.report.charts import bars
 from mercer.report.clouds import plot_clouds
-from mercer.report.html import _STYLE, Html, paragraph, table, text_of
+from mercer.report.html import STYLE, Html, paragraph, table, text_of
 from mercer.report.labellings import plot_graph_labelling, plot_labelling
 from mercer.report.segmentations import plot_segmentation
 from mercer.serve.errors import RequestError
@@ -51,7 +51,7 @@ def static(name: str) -> Any:
 
     if name not in _TYPES:
         raise RequestError(404, "there is no such path")
-    content = _STYLE if name == "report.css" else (Path(__file__).parent / "static" / name).read_text()
+    content = STYLE if name == "report.css" else (Path(__file__).parent / "static" / name).read_text()
     return Response(content, media_type=_TYPES[name])
 
 

@@ -192,7 +192,17 @@ class MaximumEntropyDiscrimination(Saved, Estimator):
     # ------------------------------------------------------------------ prediction
 
     def predict(self, X: Any) -> Any:
-        """Return the outputs with the highest averaged score."""
+        """Return the outputs with the highest averaged score.
+
+        Parameters
+        ----------
+        X : inputs
+            As the model inside takes them.
+
+        Returns
+        -------
+        outputs, as the model inside gives them
+        """
         check_is_fitted(self, "model_")
         return self.model_.predict(X)
 

@@ -222,7 +222,16 @@ class StructuredPredictor(StructuredEstimator):
     # ------------------------------------------------------------------ prediction
 
     def predict(self, X: Sequence[Any]) -> list[Any]:
-        """Return the best output of each input."""
+        """Return the best output of each input.
+
+        Parameters
+        ----------
+        X : sequence of inputs
+
+        Returns
+        -------
+        list of outputs
+        """
         return self._argmax(self._weights(), X)
 
     def k_best(self, X: Sequence[Any], k: int) -> list[list[tuple[Any, float]]]:

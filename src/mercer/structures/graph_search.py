@@ -38,7 +38,7 @@ _PAIRS = {
 AUTO_ENTRIES = float(1 << 19)  # of the tables of one graph, for "auto" to take trees of cliques
 AUTO_TOTAL = float(1 << 25)  # of all graphs
 MESSAGE_TOL = 1e-5  # change of messages that counts as settled: far below what moves a step of training
-MESSAGE_SWEEPS, MESSAGE_DAMPING = 300, 0.3
+MESSAGE_SWEEPS, MESSAGE_DAMPING = 300, 0.1
 EXACT_ENTRIES = float(1 << 26)  # of one graph, when "exact" was asked for
 
 
