@@ -109,7 +109,7 @@ class KernelizedModel(Saved, Estimator):
     True
     >>> model = KernelizedModel(LinearClassifier(C=100.0), Gaussian(1.0)).fit(X, y)
     >>> model.score(X, y), model.dual_coef_.shape
-    (1.0, (2, 4))
+    (1.0, (1, 4))
     """
 
     _parts_reason = KernelMethod._parts_reason
@@ -255,7 +255,18 @@ class KernelizedModel(Saved, Estimator):
         return _form(self.map_.transform(_objects(X, form)[0]), X, form)
 
     def predict(self, X: Any) -> Any:
-        """Return the outputs with the highest scores."""
+        """Return the outputs with the highest scores.
+
+        Parameters
+        ----------
+        X : objects, sequences of them, or kernel values
+            As in :meth:`fit`.
+
+        Returns
+        -------
+        ndarray or list
+            Outputs in the form of the model.
+        """
         return self._fitted().predict(self.coordinates(X))
 
     def score(self, X: Any, y: Any, *args: Any, **params: Any) -> float:

@@ -65,15 +65,18 @@ def relabelled(random: np.random.Generator, graph: Graph) -> Graph:
     order = random.permutation(graph.n_nodes)
     rows = np.repeat(np.arange(graph.n_nodes), np.diff(graph.indptr))
     upper = rows < graph.indices
-    labels, attributes = np.empty_like(graph.node_labels), np.empty_like(graph.node_attributes)
-    labels[order], attributes[order] = graph.node_labels, graph.node_attributes
+    labels, attributes = np.empty_like(graph.node_labels), None
+    labels[order] = graph.node_labels
+    if graph.node_attributes is not None:
+        attributes = np.empty_like(graph.node_attributes)
+        attributes[order] = graph.node_attributes
     return Graphs.from_edges(
         [np.stack([order[rows[upper]], order[graph.indices[upper]]], axis=1)],
         [graph.n_nodes],
         node_labels=[labels],
         edge_labels=[graph.edge_labels[upper]],
         edge_weights=[graph.edge_weights[upper]],
-        node_attributes=[attributes],
+        node_attributes=None if attributes is None else [attributes],
     )[0]
 
 
