@@ -255,7 +255,16 @@ class KernelizedModel(Saved, Estimator):
         return _form(self.map_.transform(_objects(X, form)[0]), X, form)
 
     def predict(self, X: Any) -> Any:
-        """Return the outputs with the highest scores."""
+        """Return the outputs with the highest scores.
+
+        Parameters
+        ----------
+        X : inputs of the model
+
+        Returns
+        -------
+        outputs, as the model gives them
+        """
         return self._fitted().predict(self.coordinates(X))
 
     def score(self, X: Any, y: Any, *args: Any, **params: Any) -> float:
