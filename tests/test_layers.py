@@ -32,8 +32,8 @@ LAYERS = [
     {"data", "datasets"},
     {"metrics"},
     {
-        "_arrays", "_command", "_core", "_display", "_em", "_estimator", "_explain", "_gpu_random", "_linalg",
-        "_progress", "_state", "_threads", "_validation", "_versions", "exceptions", "__init__",
+        "_arrays", "_command", "_core", "_display", "_em", "_estimator", "_explain", "_gpu_random", "_lazy",
+        "_linalg", "_progress", "_state", "_threads", "_validation", "_versions", "exceptions", "__init__",
     },
 ]  # fmt: skip
 DEPTH = {name: depth for depth, names in enumerate(LAYERS) for name in names}

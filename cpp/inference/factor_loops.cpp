@@ -81,6 +81,20 @@ template <bool kShared, bool kMaximise> void odds_block(const BinaryFactors& p, 
   odds_loop<kShared, kMaximise, false>(p, B);
 }
 
+void odds_half(const BinaryHalf& p, const double* __restrict B) {
+  const int32_t* __restrict v = p.v;
+  const double* __restrict t00 = p.t00, * __restrict t01 = p.t01, * __restrict t10 = p.t10, * __restrict t11 = p.t11;
+  const double* __restrict from = p.from;
+  double* __restrict to = p.to, * __restrict change = p.change;
+  const double damping = p.damping;
+  for (int64_t f = 0; f < p.count; ++f) {
+    const double a = from[f], b = B[v[f]], old = to[f];
+    const double next = (t01[f] * a + t11[f] * b) / (t00[f] * a + t10[f] * b);
+    change[f] = std::abs(next - old) / ((1.0 + next) * (1.0 + old));
+    to[f] = blend(next, old, damping);
+  }
+}
+
 }  // namespace
 
 template <> const FactorLoops& table<FactorLoops>() {
@@ -91,6 +105,7 @@ template <> const FactorLoops& table<FactorLoops>() {
       .odds_sum = odds_block<false, false>,
       .odds_max_shared = odds_block<true, true>,
       .odds_max = odds_block<false, true>,
+      .odds_half = odds_half,
   };
   return loops;
 }

@@ -16,6 +16,15 @@ struct BinaryFactors {
   double damping;  // share of the old message, as a probability
 };
 
+// The messages of the same factors in one direction; see BinaryMessages.
+struct BinaryHalf {
+  int64_t count;
+  const int32_t* v;  // where they come from
+  const double *t00, *t01, *t10, *t11, *from;
+  double *to, *change;
+  double damping;
+};
+
 struct FactorLoops {
   static constexpr const char* concern = "factors";
   // exp in place for x ≤ 700: x = n ln 2 + r, a polynomial in r, and 2^n in the exponent bits; exact 0 below the range.
@@ -27,6 +36,7 @@ struct FactorLoops {
   void (*odds_sum)(const BinaryFactors&, const double* B);
   void (*odds_max_shared)(const BinaryFactors&, const double* B);
   void (*odds_max)(const BinaryFactors&, const double* B);
+  void (*odds_half)(const BinaryHalf&, const double* B);  // sums, a table for each factor
 };
 MERCER_TABLE(FactorLoops)
 

@@ -149,7 +149,7 @@ def _settled(core: Any, rho: np.ndarray | None, shape: GraphShape, memory: dict[
     """Loopy or reweighted messages, from those of the last run if it left some."""
     start = None if memory is None else memory.get(shape)
     messages = _core.inference.loopy_messages(
-        core, False, "synchronous", MESSAGE_SWEEPS, MESSAGE_TOL, MESSAGE_DAMPING, 0, rho, start
+        core, False, "alternating", MESSAGE_SWEEPS, MESSAGE_TOL, MESSAGE_DAMPING, 0, rho, start
     )
     if memory is not None and messages is not None and np.isfinite(messages[5]).all():
         memory[shape] = np.minimum(messages[5], 0.0)
