@@ -655,7 +655,7 @@ CASES = [
     Case(lambda: GridLabeler(block=4, C=0.1, random_state=0), images),
     Case(lambda: CirculantProjection(8, random_state=0), wide, arrays=True),
     Case(lambda: CompactNonlinearMap(4, max_iter=3, steps=5, random_state=0), three_classes, arrays=True),
-    Case(lambda: Codebook(4, random_state=0), described_items),
+    Case(lambda: Codebook(4, random_state=0), described_items, use=lambda model, X: {"transform": model.transform(X)}),
     Case(lambda: CorrelationSelector(), labelled, arrays=True, takes=("strings",)),
     Case(
         lambda: EmpiricalKernelMap(n_components=8, random_state=0),

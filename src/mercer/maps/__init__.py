@@ -3,8 +3,9 @@
 Names are imported on first access, so the maps of vectors need no compiled core.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from mercer._lazy import on_demand
 
 if TYPE_CHECKING:
     from mercer.maps._inverse import expected_collision_rate
@@ -23,31 +24,6 @@ if TYPE_CHECKING:
     from mercer.maps.strings import StringHasher
     from mercer.maps.tables import TableEncoder
     from mercer.maps.text import TextHasher
-
-_MODULES = {
-    "CirculantProjection": "circulant",
-    "Codebook": "codebook",
-    "CompactNonlinearMap": "compact",
-    "CorrelationSelector": "selection",
-    "CountMinSketch": "streams",
-    "EmpiricalKernelMap": "projections",
-    "FourierFeatures": "fourier",
-    "GraphletHasher": "graphlets",
-    "HashAccumulator": "streams",
-    "PolynomialSketch": "sketches",
-    "RandomFeatures": "projections",
-    "RandomProjection": "projections",
-    "RecordHasher": "records",
-    "RowSamples": "samples",
-    "SignedHashProjection": "signed_hash",
-    "StringHasher": "strings",
-    "TableEncoder": "tables",
-    "TextHasher": "text",
-    "canonical_form": "graphlets",
-    "expected_collision_rate": "_inverse",
-    "gradient_descriptors": "codebook",
-    "graphlet_name": "graphlets",
-}
 
 __all__ = [
     "CirculantProjection",
@@ -73,13 +49,4 @@ __all__ = [
     "gradient_descriptors",
     "graphlet_name",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+__getattr__, __dir__ = on_demand(__name__)

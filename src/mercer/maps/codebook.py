@@ -205,6 +205,11 @@ class Codebook(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimat
             raise ValueError("descriptors is a function, which a model file cannot hold: give descriptors themselves")
         return super()._saved_params()
 
+    def _check_state(self) -> None:
+        check_choice("descriptors", self.descriptors, ("given", "gradients"))
+        for name in ("nested", "normalize"):
+            check_choice(name, getattr(self, name), (True, False))
+
     def _items(self, X: Any) -> tuple[Sequence[Any], np.ndarray | None]:
         """All items, and where each sequence ends."""
         check_choice("nested", self.nested, (True, False))
