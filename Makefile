@@ -17,7 +17,7 @@ SHELL := bash
 # the package again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-fast lint format bench bench-smoke results mutate signatures stubs docs fuzz sanitize wheel wheel-check clean install
+.PHONY: demo test test-fast lint format bench bench-smoke results mutate signatures stubs docs fuzz sanitize walk wheel wheel-check clean install
 .DEFAULT_GOAL := test
 
 define require_compiler
@@ -150,6 +150,10 @@ SANITIZED := LD_PRELOAD="$$($${CXX:-c++} -print-file-name=libasan.so) $$($${CXX:
 sanitize: $(SANITIZE)/.stamp
 	$(SANITIZED) PYTHONPATH=tests $(SANITIZE)/bin/python -u -m fuzz --target core --target readers --seconds $(SANITIZE_SECONDS) --seed 18
 	$(SANITIZED) $(SANITIZE)/bin/python -m pytest -n 2 --dist worksteal $(COMPILED_TESTS)
+
+# The way of a newcomer in a fresh clone: demo, a tutorial, a csv, a saved model, predicted and served.
+walk:
+	@$(PYTHON) tools/walk.py
 
 # A source distribution and a wheel in dist/. On Linux auditwheel bundles the OpenMP runtime and names the oldest C library
 # that will do; elsewhere the wheel stays as it was built.

@@ -1,6 +1,7 @@
 """All marginals of graphical models: beside pyAgrum, pgmpy and PGMax, in one run.
 
-    python benchmarks/inference.py [--parts chains trees networks repository loopy loopy-large gibbs cuts] [--repeats 5]
+    python benchmarks/inference.py [--parts chains trees networks repository files whole loopy loopy-large gibbs cuts]
+                                   [--repeats 5]
     python benchmarks/inference.py --smoke          (small networks, one repeat)
 
 chains       Bayesian networks in a row, 100 and 1,000 nodes of 5 states
@@ -8,6 +9,8 @@ trees        the same with a random parent among all nodes before
 networks     nodes of 3 states with up to 3 parents among the 4 before, 100 and 1,000 nodes; and with 10 % observed
 repository   the networks of bnlearn's repository, from the files in pgmpy's package, without evidence and with a tenth
              of the variables observed; and generated ones with deterministic tables (--networks: some of them by name)
+files        the same networks read from BIF and from UAI files, beside pyAgrum's loadBN and loadMRF
+whole        the same networks from arrays to all marginals with a tenth observed, building included
 loopy        100 synchronous sweeps of sum-product messages on a 30 × 30 grid of binary variables
 loopy-large  the same on 300 × 300
 gibbs        sweeps over a 100 × 100 Ising grid, beside a checkerboard sampler in NumPy
@@ -52,9 +55,9 @@ from _timing import SMOKE, missing, parse, record, sized
 from sklearn.exceptions import ConvergenceWarning
 
 from mercer import _core
-from mercer.inference import BayesianNetwork, FactorGraph, grid_edges, infer, minimum_cut
+from mercer.inference import BayesianNetwork, FactorGraph, grid_edges, infer, minimum_cut, read_uai
 
-PARTS = ("chains", "trees", "networks", "repository", "loopy", "loopy-large", "gibbs", "cuts")
+PARTS = ("chains", "trees", "networks", "repository", "files", "whole", "loopy", "loopy-large", "gibbs", "cuts")
 SWEEPS = 100
 LONG = 10.0  # seconds after which a network is not measured again
 
@@ -299,18 +302,113 @@ def our_marginals(network: BayesianNetwork, evidence: dict[str, int]) -> tuple[f
 
 
 def their_marginals(gum: Any, network: BayesianNetwork, evidence: dict[str, int]) -> tuple[float, Any]:
-    place = {name: i for i, name in enumerate(network.names)}
-    order = sorted(network.names, key=network._order.index)
-    theirs = gum.BayesNet()
-    for name in order:
-        theirs.add(gum.RangeVariable(f"v{place[name]}", "", 0, len(network.states[name]) - 1))
-    for name in order:
-        for parent in network.parents[name]:
-            theirs.addArc(f"v{place[parent]}", f"v{place[name]}")
-        rows = np.moveaxis(network.tables[name], -1, 0).reshape(-1, order="F")
-        theirs.cpt(f"v{place[name]}").fillWith(rows.tolist())
-    seen = {f"v{place[name]}": state for name, state in evidence.items()}
+    theirs, seen = their_builder(gum, network)(), their_evidence(network, evidence)
     return warmed(lambda: agrum_marginals(gum, theirs, seen))
+
+
+def their_evidence(network: BayesianNetwork, evidence: dict[str, int]) -> dict[str, int]:
+    place = {name: i for i, name in enumerate(network.names)}
+    return {f"v{place[name]}": state for name, state in evidence.items()}
+
+
+def their_builder(gum: Any, network: BayesianNetwork) -> Callable[[], Any]:
+    """Makes pyAgrum's network from lists that are ready in its own order of entries."""
+    place = {name: f"v{i}" for i, name in enumerate(network.names)}
+    order = [(name, len(network.states[name]), network.parents[name]) for name in network._order]
+    rows = {name: np.moveaxis(network.tables[name], -1, 0).reshape(-1, order="F").tolist() for name in network.names}
+
+    def build() -> Any:
+        theirs = gum.BayesNet()
+        for name, states, _ in order:
+            theirs.add(gum.RangeVariable(place[name], "", 0, states - 1))
+        for name, _, parents in order:
+            for parent in parents:
+                theirs.addArc(place[parent], place[name])
+            theirs.cpt(place[name]).fillWith(rows[name])
+        return theirs
+
+    return build
+
+
+# ---------------------------------------------------------------------------------------- reading, building
+
+
+def side_by_side(
+    table: str, name: str, runs: dict[str, Callable[[], Any]], repeats: int, sizes: str = ""
+) -> dict[str, Any]:
+    """A row of two runs that may be short, interleaved; the results of both."""
+    seconds, results = measured(runs, repeats)
+    (ours_, mine), *others = seconds.items()
+    line = f"{table}: {name:16s} {ours_} {1e3 * mine:9.3f} ms"
+    theirs = None
+    for other, took in others:
+        theirs = 1e3 * took
+        line += f"   {other} {theirs:9.3f} ms   {took / mine:6.2f} x"
+    record(table, name, peer="pyAgrum", theirs=theirs, ours=1e3 * mine, unit="ms", sizes=sizes)
+    print(line, flush=True)
+    return results
+
+
+def named_networks(chosen: list[str] | None) -> dict[str, BayesianNetwork]:
+    """The networks of the repository; in their place a generated one where there are none, or with ``--smoke``."""
+    files = sized(repository_files, dict)()
+    if not files:
+        return {"generated-small": generated_network(60, 5)}
+    return {name: read_network(path) for name, path in files.items() if chosen is None or name in chosen}
+
+
+def files(repeats: int, chosen: list[str] | None) -> None:
+    """The compiled readers beside pyAgrum's; their names of variables have no marks that one of both refuses."""
+    gum = peer("pyagrum")
+    with tempfile.TemporaryDirectory() as folder:
+        for name, network in named_networks(chosen).items():
+            for ending in ("bif", "uai"):
+                path = Path(folder) / f"{name}.{ending}"
+                write_plain(network, path) if ending == "bif" else network.factor_graph.write_uai(path)
+                runs: dict[str, Callable[[], Any]] = {
+                    "mercer": lambda p=path: BayesianNetwork.read(p) if p.suffix == ".bif" else read_uai(p)
+                }
+                if gum is not None:
+                    load = gum.loadBN if ending == "bif" else gum.loadMRF
+                    runs["pyAgrum"] = lambda p=path, load=load: load(str(p))
+                sizes = f"{path.stat().st_size / 1e3:.3g} kB"
+                results = side_by_side(f"reading {ending.upper()}", name, runs, repeats, sizes)
+                if gum is not None:
+                    n = network.factor_graph.n_variables
+                    assert results["pyAgrum"].size() == n
+                path.unlink()
+
+
+def write_plain(network: BayesianNetwork, path: Path) -> None:
+    """The network with names that every reader takes: the repository's hold slashes, plus signs and points."""
+    names = {name: f"v{i}" for i, name in enumerate(network.names)}
+    BayesianNetwork(
+        {names[v]: [f"s{k}" for k in range(len(states))] for v, states in network.states.items()},
+        {names[v]: [names[u] for u in parents] for v, parents in network.parents.items()},
+        {names[v]: table for v, table in network.tables.items()},
+    ).write(path)
+
+
+def whole(repeats: int, chosen: list[str] | None) -> None:
+    """From arrays (lists, for pyAgrum) to all marginals with a tenth of the variables observed, at least one."""
+    gum = peer("pyagrum")
+    for name, network in named_networks(chosen).items():
+        rng = np.random.default_rng(0)
+        drawn = network.sample(1, random_state=0)[0]
+        seen = {network.names[i]: int(drawn[i]) for i in rng.permutation(len(drawn))[: max(1, len(drawn) // 10)]}
+        states = {v: list(s) for v, s in network.states.items()}
+        tables = {v: np.array(t) for v, t in network.tables.items()}
+        runs: dict[str, Callable[[], Any]] = {
+            "mercer": lambda s=states, p=dict(network.parents), t=tables, e=seen: (
+                infer(BayesianNetwork(s, p, t), evidence=e).marginals.flat
+            )
+        }
+        if gum is not None:
+            build, observed = their_builder(gum, network), their_evidence(network, seen)
+            runs["pyAgrum"] = lambda b=build, e=observed: agrum_marginals(gum, b(), e)
+        results = side_by_side("building and marginals, a tenth observed", name, runs, repeats)
+        if gum is not None:
+            assert np.allclose(results["mercer"], results["pyAgrum"], atol=1e-8)
 
 
 def repository(repeats: int, chosen: list[str] | None, limit: float, memory: float) -> None:
@@ -360,13 +458,15 @@ def compare(
     own = float(np.median(mine))
     method = method if exact else f"{method} (!)"
     took = float(np.median(theirs)) if theirs and flat is not None else None
-    figures = {"peer": "pyAgrum", "theirs": took, "ours": own}
     record(
         "repository, a tenth observed" if evidence else "repository",
         name,
-        **figures,
+        peer="pyAgrum",
+        theirs=None if took is None else 1e3 * took,
+        ours=1e3 * own,
+        unit="ms",
         sizes=f"tables of {n_bytes:.2g} bytes",
-    )  # type: ignore[arg-type]
+    )
     row = f"{name:16s} {len(evidence):8d} {method:>14s} {n_bytes:9.2g} {1e3 * own:7.2f} ms"
     if gum is None:
         return row
@@ -542,10 +642,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--networks", nargs="+", help="of the part 'repository', by name")
+    parser.add_argument("--networks", nargs="+", help="of 'repository', 'files' and 'whole', by name")
     parser.add_argument("--limit", type=float, default=120.0, help="seconds of the processor for a run of 'repository'")
     parser.add_argument("--memory", type=float, default=12e9, help="bytes of a run of 'repository'")
-    given = parse(parser, parts=["chains", "networks", "repository", "loopy", "gibbs", "cuts"], repeats=1)
+    given = parse(
+        parser, parts=["chains", "networks", "repository", "files", "whole", "loopy", "gibbs", "cuts"], repeats=1
+    )
     missing("pyagrum", "pgmpy", "pgmax", "maxflow")
     for part in given.parts:
         if part.startswith("loopy"):
@@ -554,6 +656,8 @@ def main() -> None:
             gibbs(given.repeats)
         elif part == "cuts":
             cuts(given.repeats)
+        elif part in ("files", "whole"):
+            (files if part == "files" else whole)(given.repeats, given.networks)
         elif part == "repository":
             repository(given.repeats, given.networks, given.limit, given.memory)
         else:

@@ -55,9 +55,11 @@ PAGES = (
     "docs/results/peers.md",
     "docs/defaults.md",
     "docs/guide/census.md",
+    "docs/guide/command-line.md",
     "docs/guide/parsing.md",
     "docs/guide/promises.md",
     "docs/guide/relative-margin.md",
+    "docs/guide/serving.md",
 )
 BLOCK = re.compile(r"(<!-- figures: (?!end)(.*?)-->\n)(.*?)(<!-- figures: end -->)", re.S)
 COMPARED = ("peer", "peer's", "mercer", "ratio")

@@ -1,12 +1,13 @@
 """A server under load and faults: requests a second, what a request costs, overload, a soak, hostile callers.
 
-    python benchmarks/serving.py [--parts load,cost,overload,hostile,soak] [--seconds 10] [--hostile 100000] [--smoke]
+    python benchmarks/serving.py [--parts load,overload,hostile,soak] [--seconds 10] [--hostile 100000] [--smoke]
 
 Loopback only, on the cores that the load generator uses as well. The model is a tagger of sentences with 24 tokens.
 
-``load``      closed loop over ``--connections`` kept connections: requests a second, median and 99 % of latency;
-              beside the same model behind a plain FastAPI endpoint on uvicorn without batching, where that is installed
-``cost``      processor time of the server for a request, less that of the model's own call, beside FastAPI
+``load``      closed loop over ``--connections`` kept connections: requests a second, median and 99 % of latency, and
+              processor time of the server for a request, with many callers and with one; beside the same model behind a
+              plain FastAPI endpoint on uvicorn without batches, where that is installed, and beside a bare application
+              that answers a constant
 ``overload``  four times as many callers as the queue holds: answered requests a second beside the peak, latency of
               those, the share that is refused, memory
 ``soak``      two workers for ``--soak`` seconds at about 70 % load; the model replaced every 5 s, a worker killed every
@@ -62,6 +63,21 @@ def predict(request: Request) -> Any:
 def started():
     print("http://127.0.0.1:" + sys.argv[2] + "/", flush=True)
 uvicorn.run(app, port=int(sys.argv[2]), log_level="error", access_log=False)
+"""
+BARE = """
+import sys, uvicorn
+async def application(scope, receive, send):
+    while (await receive()).get("more_body"):
+        pass
+    body = b'{"predictions":[]}'
+    headers = [(b"content-type", b"application/json"), (b"content-length", b"18")]
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+class Server(uvicorn.Server):
+    async def startup(self, sockets=None):
+        await super().startup(sockets)
+        print("http://127.0.0.1:" + sys.argv[2] + "/", flush=True)
+Server(uvicorn.Config(application, port=int(sys.argv[2]), log_level="error", access_log=False, lifespan="off")).run()
 """
 WORDS = [f"w{i}" for i in range(500)]
 
@@ -137,8 +153,8 @@ def serving(path: Path, **options: Any) -> Iterator[Server]:
 
 
 @contextmanager
-def plain_fastapi(path: Path, port: int = 18_431) -> Iterator[Server]:
-    server = Server([sys.executable, "-W", "ignore", "-c", FASTAPI, str(path), str(port)])
+def own_server(program: str, path: Path, port: int = 18_431) -> Iterator[Server]:
+    server = Server([sys.executable, "-W", "ignore", "-c", program, str(path), str(port)])
     try:
         yield server
     finally:
@@ -148,30 +164,50 @@ def plain_fastapi(path: Path, port: int = 18_431) -> Iterator[Server]:
 # ------------------------------------------------------------------------------------------------------ load generator
 
 
-class Caller:
-    """One connection that is kept; plain sockets, so that the generator costs little."""
+class Caller(asyncio.Protocol):
+    """One connection that is kept; a bare protocol, so that the generator costs little."""
 
     def __init__(self, port: int) -> None:
         self.port = port
-        self.reader: asyncio.StreamReader | None = None
+        self.transport: Any = None
+        self.answer: asyncio.Future[tuple[int, bytes]] | None = None
+        self.data = b""
 
     async def ask(self, body: bytes) -> tuple[int, bytes]:
-        if self.reader is None:
-            self.reader, self.writer = await asyncio.open_connection("127.0.0.1", self.port)
+        loop = asyncio.get_running_loop()
+        if self.transport is None:
+            self.transport, _ = await loop.create_connection(lambda: self, "127.0.0.1", self.port)
+            self.data = b""
+        self.answer = loop.create_future()
         head = b"POST /v1/models/tagger:predict HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-        self.writer.write(head + b"Content-Length: %d\r\n\r\n" % len(body) + body)
-        said = await self.reader.readuntil(b"\r\n\r\n")
-        status = int(said[9:12])
-        at = said.lower().index(b"content-length: ") + 16
-        content = await self.reader.readexactly(int(said[at : said.index(b"\r\n", at)]))
-        if b"connection: close" in said.lower():
+        self.transport.write(head + b"Content-Length: %d\r\n\r\n" % len(body) + body)
+        return await self.answer
+
+    def data_received(self, data: bytes) -> None:
+        self.data = self.data + data if self.data else data
+        end = self.data.find(b"\r\n\r\n")
+        if end < 0:
+            return
+        head = self.data[:end].lower()
+        at = head.index(b"content-length: ") + 16
+        length = int(head[at : (head.find(b"\r\n", at) + 1 or len(head) + 1) - 1])
+        if len(self.data) < end + 4 + length:
+            return
+        content, self.data = self.data[end + 4 : end + 4 + length], self.data[end + 4 + length :]
+        if b"connection: close" in head:
             self.close()
-        return status, content
+        if self.answer is not None and not self.answer.done():
+            self.answer.set_result((int(head[9:12]), content))
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self.transport = None
+        if self.answer is not None and not self.answer.done():
+            self.answer.set_exception(error or EOFError("the server closed the connection"))
 
     def close(self) -> None:
-        if self.reader is not None:
-            self.writer.close()
-            self.reader = None
+        if self.transport is not None:
+            self.transport.close()
+            self.transport = None
 
 
 async def closed_loop(port: int, connections: int, seconds: float, pause: float = 0.0) -> dict[str, Any]:
@@ -212,24 +248,8 @@ async def closed_loop(port: int, connections: int, seconds: float, pause: float 
 # --------------------------------------------------------------------------------------------------------------- parts
 
 
-def load(path: Path, args: argparse.Namespace) -> float:
-    with serving(path) as server:
-        asyncio.run(closed_loop(server.port, args.connections, 0.2 * args.seconds))
-        ours = asyncio.run(closed_loop(server.port, args.connections, args.seconds))
-    print(f"load: mercer serve {ours['rate']:,.0f} requests/s, p50 {ours['p50']:.1f} ms, p99 {ours['p99']:.1f} ms")
-    record("serving", "load", values=dict(rate=ours["rate"], p50=ours["p50"], p99=ours["p99"]))
-    if not missing("fastapi"):
-        with plain_fastapi(path) as peer:
-            asyncio.run(closed_loop(peer.port, args.connections, 0.2 * args.seconds))
-            theirs = asyncio.run(closed_loop(peer.port, args.connections, args.seconds))
-        ratio = ours["rate"] / theirs["rate"]
-        print(f"load: FastAPI {theirs['rate']:,.0f} requests/s, p99 {theirs['p99']:.1f} ms; ratio {ratio:.2f}")
-        record("serving", "load, FastAPI", values=dict(rate=theirs["rate"], p99=theirs["p99"], ratio=ratio))
-    return ours["rate"]
-
-
-def cost(path: Path, args: argparse.Namespace) -> None:
-    """One caller, one request at a time: no batches, all of the server's time is for single requests."""
+def load(path: Path, args: argparse.Namespace) -> None:
+    """Many callers, then one: requests a second, latency, processor time of the server for a request."""
     model = mercer.load(path)
     rng = random.Random(2)
     X = [[sentence(rng)] for _ in range(sized(2000, 50))]
@@ -237,25 +257,33 @@ def cost(path: Path, args: argparse.Namespace) -> None:
     begun = time.process_time()
     for one in X:
         model.predict(one)
-    own = (time.process_time() - begun) / len(X)
+    own = 1e6 * (time.process_time() - begun) / len(X)
+    print(f"load: the model alone takes {own:.0f} µs for a sentence")
+    rates = {}
 
-    def measured(server: Server) -> float:
-        asyncio.run(closed_loop(server.port, 1, 0.2 * args.seconds))
-        before = server.seconds()
-        found = asyncio.run(closed_loop(server.port, 1, args.seconds))
-        return (server.seconds() - before) / max(1, found["n"])
+    def measured(name: str, server: Server) -> None:
+        values = {}
+        for callers in (args.connections, 1):
+            asyncio.run(closed_loop(server.port, callers, 0.2 * args.seconds))
+            before = server.seconds()
+            found = asyncio.run(closed_loop(server.port, callers, args.seconds))
+            cost = 1e6 * (server.seconds() - before) / max(1, found["n"])
+            if callers > 1:
+                rates[name] = found["rate"]
+                values |= {"requests/s": found["rate"], "p50, ms": found["p50"], "p99, ms": found["p99"]}
+            values["µs, one caller" if callers == 1 else "µs, many callers"] = cost
+        if name != "mercer serve":
+            values["ratio of requests/s"] = rates["mercer serve"] / rates[name]
+        print(f"load: {name}: " + ", ".join(f"{key} {value:,.1f}" for key, value in values.items()), flush=True)
+        record("load", name, values=values)
 
     with serving(path) as server:
-        ours = measured(server)
-    print(f"cost: {1e6 * (ours - own):.0f} µs above the model's own {1e6 * own:.0f} µs")
-    record("serving", "cost", values=dict(overhead=1e6 * (ours - own), model=1e6 * own))
+        measured("mercer serve", server)
     if not missing("fastapi"):
-        with plain_fastapi(path) as peer:
-            theirs = measured(peer)
-        print(f"cost: FastAPI {1e6 * (theirs - own):.0f} µs; ratio {(theirs - own) / (ours - own):.2f}")
-        record(
-            "serving", "cost, FastAPI", values=dict(overhead=1e6 * (theirs - own), ratio=(theirs - own) / (ours - own))
-        )
+        with own_server(FASTAPI, path) as server:
+            measured("FastAPI, no batches", server)
+    with own_server(BARE, path) as server:
+        measured("bare ASGI application, no model", server)
 
 
 def overload(path: Path, args: argparse.Namespace) -> None:
@@ -270,7 +298,14 @@ def overload(path: Path, args: argparse.Namespace) -> None:
         f" {found['p99']:.0f} ms, {refused:.0%} refused, memory {before:.0f} to {after:.0f} MB,"
         f" statuses {found['statuses']}"
     )
-    record("serving", "overload", values=dict(share=found["rate"] / peak["rate"], p99=found["p99"], refused=refused))
+    values: dict[str, Any] = {"requests/s": found["rate"], "of the peak, %": 100 * found["rate"] / peak["rate"]}
+    values |= {
+        "p99, ms": found["p99"],
+        "refused, %": 100 * refused,
+        "memory before, MB": before,
+        "memory after, MB": after,
+    }
+    record("overload", f"{4 * 64} callers, a queue of 64", values=values)
 
 
 def soak(path: Path, args: argparse.Namespace) -> None:
@@ -329,11 +364,11 @@ def soak(path: Path, args: argparse.Namespace) -> None:
         asyncio.run(run(server))
         after = server.memory()
     print(f"soak: {args.soak:.0f} s, {dict(outcomes)}, memory {before:.0f} to {after:.0f} MB")
-    record(
-        "serving",
-        "soak",
-        values=dict(seconds=args.soak, wrong=outcomes["wrong"], hung=outcomes["hung"], right=outcomes["right"]),
-    )
+    answered = outcomes["right"] + outcomes["wrong"]
+    values = {"requests": answered, "wrong": outcomes["wrong"], "hung": outcomes["hung"]}
+    values |= {"workers killed": outcomes["workers killed"], "models replaced": outcomes["models replaced"]}
+    values |= {"memory before, MB": before, "memory after, MB": after}
+    record("faults", f"{args.soak:.0f} s with replaced models and killed workers", values=values)
 
 
 WRONG: list[Any] = [3, "x", None, {}, [3], [[3, "a"]], [[None]], [[]], []]
@@ -426,15 +461,17 @@ def hostile(path: Path, args: argparse.Namespace) -> None:
         f" {outcomes['hung']} hung, {failures} failures in the log, memory {before:.0f} to {after:.0f} MB,"
         f" {dict(sorted(outcomes.items()))}"
     )
-    record("serving", "hostile", values=dict(requests=args.hostile, crashes=crashes, traces=outcomes["stack traces"]))
+    values = {"requests": args.hostile, "crashes": crashes, "stack traces": outcomes["stack traces"]}
+    values |= {"hung": outcomes["hung"], "memory before, MB": before, "memory after, MB": after}
+    record("faults", "hostile requests", values=values)
 
 
-PARTS = {"load": load, "cost": cost, "overload": overload, "hostile": hostile, "soak": soak}
+PARTS = {"load": load, "overload": overload, "hostile": hostile, "soak": soak}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--parts", default="load,cost,overload,hostile")
+    parser.add_argument("--parts", default="load,overload,hostile")
     parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--connections", type=int, default=32)
     parser.add_argument("--hostile", type=int, default=100_000)

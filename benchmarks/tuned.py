@@ -90,7 +90,8 @@ ONE_SET = "needs a kind of data of which fewer than three public sets were at ha
 WITHOUT = {
     **dict.fromkeys(
         (
-            "CirculantProjection", "CompactNonlinearMap", "FourierFeatures", "PolynomialSketch", "CorrelationSelector",
+            "CirculantProjection", "Codebook", "CompactNonlinearMap", "FourierFeatures", "PolynomialSketch",
+            "CorrelationSelector",
             "GraphletHasher", "CountMinSketch", "HashAccumulator", "RandomProjection", "RecordHasher", "SparseCoder",
             "SignedHashProjection", "StringHasher", "TableEncoder", "TextHasher", "AdditiveMap", "FourierMap", "Gram",
             "NystroemMap", "CCA", "IncompleteCholesky", "KernelCCA", "KernelPCA", "MultiSetCCA", "PreImage",
@@ -116,6 +117,7 @@ WITHOUT = {
         ONE_SET,
     ),
     "StructuredPredictor": "has no default: the structure is the user's",
+    "KernelizedModel": "has no default: model and kernel are the user's; see benchmarks/kernel_machines.py",
     "DependencyModel": "has no default: the outcomes are the user's",
     "KernelDependencyEstimation": "has no default: both kernels are the user's",
     "MajorityBag": "a baseline without settings",

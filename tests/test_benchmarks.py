@@ -31,6 +31,7 @@ NUMBER = r"\d[\d.,]*"
 CLAIMS: dict[str, list[str]] = {
     "alignment": [r"score +mercer +\d+\.\d Mcells/s", r"10 best +mercer", r"hinge +bcfw", r"log +lbfgs"],
     "attributes_awa": [r"\| shares, by gradient \| \d\.\d{3} ±", r"\| default, C = 1 \| \d\.\d{3} ±"],
+    "auto": [],
     "census": [],
     "chain_crf": [r"equal .*\d s", r"ragged .*\d s"],
     "chunking": [],
@@ -73,7 +74,7 @@ CLAIMS: dict[str, list[str]] = {
     "kernels_vectors": [
         r"gaussian 100 x 100.*ratio +\d", r"laplacian .*ratio +\d", r"additive chi2 .*ratio +\d", r"largest error"
     ],
-    "labeling": [r"\n +50 +\d\.\d+ \("],
+    "labeling": [r"\n +50 +\d\.\d+ \(", r"pixels, 15 iterations: \d"],
     "logistic": [r"digits: 200 x 64, 10 classes", r"mercer +\d", r"newton-cholesky +\d.*x"],
     "layers": [],
     "maps": [r"RBFSampler +\d", r"structured +\d.*ratio", r"PolynomialCountSketch +\d", r"\n +64 +0\.\d", r"exponent"],
@@ -110,7 +111,7 @@ CLAIMS: dict[str, list[str]] = {
         r"overlap: solved", r"1\.859 → \d",
     ],
     "relative_margin": [r"SVM +\d", r"RMM lower in \d of 8", r"B chosen: 1\.5"],
-    "serving": [r"load: mercer serve .*requests/s, p50", r"hostile: 100 requests, 0 crashes, 0 stack traces, 0 hung"],
+    "serving": [r"load: mercer serve: requests/s \d", r"hostile: 100 requests, 0 crashes, 0 stack traces, 0 hung"],
     "scaling": [r"a pass: memory \d", r"equal values: True", r"hashed: \d+ MB of text", r"hashed: progressive loss \d"],
     "segments": [
         r"flash-semicrf 0\.2\.0 +200", r"exponents of T:", r"a table of all segments at T = 300 would take",

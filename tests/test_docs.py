@@ -53,6 +53,7 @@ PACKAGES = [
     "mercer.structures",
     "mercer.tagging",
     "mercer.theory",
+    "mercer.theory.cuts",
     "mercer.theory.hashing",
     "mercer.theory.consistency",
     "mercer.theory.margins",

@@ -18,7 +18,7 @@ Binder bind_vectors;
 // hashing
 Binder bind_hashing, bind_records, bind_text, bind_vocabulary;
 // io
-Binder bind_examples, bind_readers;
+Binder bind_examples, bind_readers, bind_networks;
 // structures
 Binder bind_linear, bind_chain, bind_segments, bind_parsing, bind_alignment;
 // inference
@@ -60,8 +60,8 @@ const std::vector<Submodule>& submodules() {
       {"parsing", "Charts over weighted grammars.", {bind_parsing}},
       {"alignment", "Pairwise alignment.", {bind_alignment}},
       {"inference",
-       "Factor graphs.",
-       {bind_factors, bind_messages, bind_mean_field, bind_cliques, bind_gibbs, bind_cuts, bind_dual}},
+       "Factor graphs, and files of them.",
+       {bind_factors, bind_messages, bind_mean_field, bind_cliques, bind_gibbs, bind_cuts, bind_dual, bind_networks}},
       {"fields", "Sweeps of random fields.", {bind_fields}},
       {"graphs", "Graphlets and canonical forms of graphs.", {bind_graphlets}},
       {"kernels",

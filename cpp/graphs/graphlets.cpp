@@ -303,7 +303,8 @@ struct Settings {
   Method method = Method::exact;
   bool connected = true, normalize = false, is_signed = false;
   int64_t n_samples = 0, burn_in = 0, thin = 1;
-  uint64_t seed = 0;
+  uint64_t seed = 0;         // of the hash
+  uint64_t sample_seed = 0;  // of the samples
   int n_bits = 0;
 };
 
@@ -324,7 +325,7 @@ class Counter {
     if (settings_.method == Method::exact) {
       count_exactly(graph, number);
     } else {
-      const uint64_t seed = graph.seed(settings_.seed);
+      const uint64_t seed = graph.seed(settings_.sample_seed);
       for (size_t i = 0; i < settings_.sizes.size(); ++i) {
         const int k = settings_.sizes[i];
         Random random(combine(seed, uint64_t(k)));
@@ -525,7 +526,7 @@ Settings checked(std::vector<int> sizes, const std::string& method, bool connect
   settings.n_samples = n_samples;
   settings.burn_in = burn_in;
   settings.thin = thin;
-  settings.seed = seed;
+  settings.seed = settings.sample_seed = seed;
   settings.n_bits = n_bits;
   return settings;
 }
@@ -547,10 +548,11 @@ nb::object graphlet_rows(In1<int64_t> offsets, In1<int64_t> indptr, In1<int32_t>
                          std::optional<In1<int32_t>> codes, std::optional<In1<uint64_t>> keys, std::vector<int> sizes,
                          const std::string& method, bool connected, int64_t n_samples, int64_t burn_in, int64_t thin,
                          std::vector<std::vector<double>> beta, bool normalize, uint64_t seed, int n_bits,
-                         bool is_signed, int threads) {
+                         bool is_signed, int threads, std::optional<uint64_t> sample_seed) {
   const GraphStack stack = simple_graphs(offsets, indptr, indices, codes, keys);
-  const Settings settings = checked(std::move(sizes), method, connected, n_samples, burn_in, thin, std::move(beta),
-                                    normalize, seed, n_bits, is_signed);
+  Settings settings = checked(std::move(sizes), method, connected, n_samples, burn_in, thin, std::move(beta), normalize,
+                              seed, n_bits, is_signed);
+  settings.sample_seed = sample_seed.value_or(seed);
   threads = thread_count(threads);
   std::vector<int64_t> row_starts(1, 0);
   std::vector<int32_t> columns;
@@ -597,10 +599,12 @@ nb::object graphlet_keys(In1<int64_t> offsets, In1<int64_t> indptr, In1<int32_t>
 nb::list graphlet_forms(In1<int64_t> offsets, In1<int64_t> indptr, In1<int32_t> indices,
                         std::optional<In1<int32_t>> codes, std::optional<In1<uint64_t>> keys, std::vector<int> sizes,
                         const std::string& method, bool connected, int64_t n_samples, int64_t burn_in, int64_t thin,
-                        std::vector<std::vector<double>> beta, uint64_t seed, int n_bits) {
+                        std::vector<std::vector<double>> beta, uint64_t seed, int n_bits,
+                        std::optional<uint64_t> sample_seed) {
   const GraphStack stack = simple_graphs(offsets, indptr, indices, codes, keys);
-  const Settings settings = checked(std::move(sizes), method, connected, n_samples, burn_in, thin, std::move(beta),
-                                    false, seed, n_bits, false);
+  Settings settings = checked(std::move(sizes), method, connected, n_samples, burn_in, thin, std::move(beta), false,
+                              seed, n_bits, false);
+  settings.sample_seed = sample_seed.value_or(seed);
   Forms forms;
   {
     nb::gil_scoped_release release;
@@ -745,11 +749,12 @@ void bind_graphlets(nb::module_& m) {
   using namespace graphlets;
   m.def("graphlet_rows", &graphlet_rows, "offsets"_a, "indptr"_a, "indices"_a, "codes"_a.none(), "keys"_a.none(),
         "sizes"_a, "method"_a, "connected"_a, "n_samples"_a, "burn_in"_a, "thin"_a, "beta"_a, "normalize"_a, "seed"_a,
-        "n_bits"_a, "signed"_a, "threads"_a);
+        "n_bits"_a, "signed"_a, "threads"_a, "sample_seed"_a.none() = nb::none());
   m.def("graphlet_keys", &graphlet_keys, "offsets"_a, "indptr"_a, "indices"_a, "codes"_a.none(), "keys"_a.none(),
         "sizes"_a, "method"_a, "connected"_a, "n_samples"_a, "normalize"_a, "seed"_a, "threads"_a);
   m.def("graphlet_forms", &graphlet_forms, "offsets"_a, "indptr"_a, "indices"_a, "codes"_a.none(), "keys"_a.none(),
-        "sizes"_a, "method"_a, "connected"_a, "n_samples"_a, "burn_in"_a, "thin"_a, "beta"_a, "seed"_a, "n_bits"_a);
+        "sizes"_a, "method"_a, "connected"_a, "n_samples"_a, "burn_in"_a, "thin"_a, "beta"_a, "seed"_a, "n_bits"_a,
+        "sample_seed"_a.none() = nb::none());
   m.def("label_key", [](const std::string& label) { return feature_hash(std::string_view(label), 0); }, "label"_a);
   m.def("canonical_graph", &canonical_graph, "adjacency"_a, "labels"_a.none());
   m.def("canonical_order", &canonical_order, "adjacency"_a, "labels"_a.none());

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "base/simd.hpp"
+
 namespace mercer::MERCER_ARCH {
 
 namespace {
@@ -37,9 +39,27 @@ void exp_all(double* x, int64_t count) {
   }
 }
 
+void log_all(const double* x, const double* weights, double* out, int64_t count) {
+  constexpr int L = kLanes<double>;
+  int64_t i = 0;
+  for (; i + L <= count; i += L) store(out + i, load(weights + i) * vlog(load(x + i)));
+  if (i == count) return;
+  double last[L];
+  for (int k = 0; k < L; ++k) last[k] = i + k < count ? x[i + k] : 1.0;
+  store(last, vlog(load(last)));
+  for (int k = 0; i + k < count; ++k) out[i + k] = weights[i + k] * last[k];
+}
+
 template <bool kMaximise> inline double either(double a, double b) { return kMaximise ? (a > b ? a : b) : a + b; }
 
-template <bool kShared, bool kMaximise> inline void odds_block(const BinaryFactors& p, const double* __restrict B) {
+// Odds of the mixture of two probabilities.
+inline double blend(double odds, double old, double damping) {
+  const double a = (1.0 - damping) * (1.0 + old), b = damping * (1.0 + odds);
+  return (a * odds + b * old) / (a + b);
+}
+
+template <bool kShared, bool kMaximise, bool kDamped>
+inline void odds_loop(const BinaryFactors& p, const double* __restrict B) {
   const int32_t* __restrict v0 = p.v0, * __restrict v1 = p.v1;
   const double* __restrict t00 = p.t00, * __restrict t01 = p.t01, * __restrict t10 = p.t10, * __restrict t11 = p.t11;
   double* __restrict r0 = p.r0, * __restrict r1 = p.r1, * __restrict change = p.change;
@@ -51,8 +71,27 @@ template <bool kShared, bool kMaximise> inline void odds_block(const BinaryFacto
     // |m(1) − old m(1)|, where m(1) = r / (1 + r).
     const double d0 = std::abs(to0 - a) / ((1.0 + to0) * (1.0 + a)), d1 = std::abs(to1 - b) / ((1.0 + to1) * (1.0 + b));
     change[f] = d0 > d1 ? d0 : d1;
-    r0[f] = to0;
-    r1[f] = to1;
+    r0[f] = kDamped ? blend(to0, a, p.damping) : to0;
+    r1[f] = kDamped ? blend(to1, b, p.damping) : to1;
+  }
+}
+
+template <bool kShared, bool kMaximise> void odds_block(const BinaryFactors& p, const double* B) {
+  if (p.damping > 0.0) return odds_loop<kShared, kMaximise, true>(p, B);
+  odds_loop<kShared, kMaximise, false>(p, B);
+}
+
+void odds_half(const BinaryHalf& p, const double* __restrict B) {
+  const int32_t* __restrict v = p.v;
+  const double* __restrict t00 = p.t00, * __restrict t01 = p.t01, * __restrict t10 = p.t10, * __restrict t11 = p.t11;
+  const double* __restrict from = p.from;
+  double* __restrict to = p.to, * __restrict change = p.change;
+  const double damping = p.damping;
+  for (int64_t f = 0; f < p.count; ++f) {
+    const double a = from[f], b = B[v[f]], old = to[f];
+    const double next = (t01[f] * a + t11[f] * b) / (t00[f] * a + t10[f] * b);
+    change[f] = std::abs(next - old) / ((1.0 + next) * (1.0 + old));
+    to[f] = blend(next, old, damping);
   }
 }
 
@@ -61,10 +100,12 @@ template <bool kShared, bool kMaximise> inline void odds_block(const BinaryFacto
 template <> const FactorLoops& table<FactorLoops>() {
   static constexpr FactorLoops loops = {
       .exp_all = exp_all,
+      .log_all = log_all,
       .odds_sum_shared = odds_block<true, false>,
       .odds_sum = odds_block<false, false>,
       .odds_max_shared = odds_block<true, true>,
       .odds_max = odds_block<false, true>,
+      .odds_half = odds_half,
   };
   return loops;
 }

@@ -1,6 +1,8 @@
 // Factor graphs as flat tables of log-potentials: checked once, then shared by all methods.
 #include "inference/factors.hpp"
 
+#include <map>
+
 namespace mercer {
 
 // ---------------------------------------------------------------------------------------------- structure
@@ -246,7 +248,207 @@ nb::object without_impossible_states(const FlatGraph& graph) {
 
 }  // namespace
 
+// -------------------------------------------------------------------------------------------- factors put together
+
+namespace {
+
+// The free axes of a table that is cut at the observed states of the other ones.
+struct Cut {
+  std::vector<int32_t> scope;          // variables that are left
+  std::vector<int64_t> dims, strides;  // of the table that is cut
+  int64_t first = 0, size = 1, whole = 1;
+
+  void set(const int32_t* variables, int64_t count, const int32_t* cards, const int32_t* observed) {
+    scope.clear(), dims.clear(), strides.clear();
+    first = 0, size = 1, whole = 1;
+    for (int64_t k = count; k-- > 0;) {
+      const int32_t v = variables[k], card = cards[v];
+      if (observed[v] >= 0) {
+        first += whole * observed[v];
+      } else {
+        scope.push_back(v), dims.push_back(card), strides.push_back(whole);
+        size *= card;
+      }
+      whole *= card;
+    }
+    std::reverse(scope.begin(), scope.end());
+    std::reverse(dims.begin(), dims.end());
+    std::reverse(strides.begin(), strides.end());
+  }
+  // visit(place in the whole table) for each entry that is left, in order.
+  template <class Visit> void entries(Visit visit) const {
+    const int free = int(dims.size());
+    if (free == 0) return visit(first);
+    const int64_t length = dims.back(), step = strides.back();
+    std::vector<int64_t> at(size_t(free), 0);
+    int64_t place = first;
+    while (true) {
+      for (int64_t k = 0; k < length; ++k) visit(place + k * step);
+      int axis = free - 2;
+      for (; axis >= 0; --axis) {
+        place += strides[size_t(axis)];
+        if (++at[size_t(axis)] < dims[size_t(axis)]) break;
+        place -= strides[size_t(axis)] * dims[size_t(axis)];
+        at[size_t(axis)] = 0;
+      }
+      if (axis < 0) return;
+    }
+  }
+};
+
+void check_observed(const In1<int32_t>& observed, const int32_t* cards, int64_t n) {
+  require(int64_t(observed.shape(0)) == n, "observed must hold a state, or -1, for every variable");
+  for (int64_t v = 0; v < n; ++v)
+    require(observed.data()[v] >= -1 && observed.data()[v] < cards[v], "observed must hold states that exist, or -1");
+}
+
+// Factors of any number of variables, at the evidence, as `FlatGraph` takes them: those that have one variable left
+// are added to `unary`, those with none to `constant`, the others sorted by shape. Whole tables stay shared.
+//   (cards, unary, constant, scope_starts, scopes, table_starts, tables, numbers of the factors that are left)
+nb::tuple gathered(In1<int32_t> cards, std::optional<In1<double>> given_unary, double constant,
+                   In1<int64_t> scope_starts, In1<int32_t> scopes, In1<int64_t> table_starts, In1<double> tables,
+                   std::optional<In1<int32_t>> given_observed) {
+  const int64_t n = int64_t(cards.shape(0)), m = int64_t(table_starts.shape(0));
+  const int64_t slots = int64_t(scopes.shape(0)), entries = int64_t(tables.shape(0));
+  require(n < INT32_MAX && m < INT32_MAX, "there are too many variables or factors");
+  std::vector<int64_t> starts(size_t(n) + 1, 0);
+  for (int64_t v = 0; v < n; ++v) {
+    require(cards.data()[v] >= 1, "every variable needs at least one state");
+    starts[size_t(v) + 1] = starts[size_t(v)] + cards.data()[v];
+  }
+  require(starts[size_t(n)] <= kMostEntries, "the variables have too many states together");
+  if (given_unary)
+    require(int64_t(given_unary->shape(0)) == starts[size_t(n)], "unary must hold a value for every state");
+  require(require_offsets(scope_starts, slots, "scope_starts", "slots") == m,
+          "scope_starts must be one more than factors");
+  if (given_observed) check_observed(*given_observed, cards.data(), n);
+  const std::vector<int32_t> nothing(given_observed ? 0 : size_t(n), -1);
+  const int32_t* const observed = given_observed ? given_observed->data() : nothing.data();
+  std::vector<int64_t> last_seen(size_t(n), -1);
+  for (int64_t f = 0; f < m; ++f) {
+    int64_t size = 1;
+    for (int64_t slot = scope_starts.data()[f]; slot < scope_starts.data()[f + 1]; ++slot) {
+      const int32_t v = scopes.data()[slot];
+      require(v >= 0 && v < n, "a scope names a variable that does not exist");
+      require(last_seen[size_t(v)] != f, "a scope names a variable twice");
+      last_seen[size_t(v)] = f;
+      require(size <= kMostEntries / cards.data()[v], "a table has too many entries");
+      size *= cards.data()[v];
+    }
+    const int64_t start = table_starts.data()[f];
+    require(start >= 0 && start <= entries - size, "a table goes beyond the array of tables");
+  }
+
+  std::vector<int32_t> left_cards, left_scopes, place(size_t(n), -1), shape;
+  std::vector<int64_t> left_starts{0}, left_tables, numbers;
+  std::vector<double> left_unary, values;
+  {
+    nb::gil_scoped_release free;
+    std::vector<int64_t> own(size_t(n), 0);  // where the states of a variable that is left begin
+    for (int64_t v = 0; v < n; ++v) {
+      const double* x = given_unary ? given_unary->data() + starts[size_t(v)] : nullptr;
+      if (observed[v] >= 0) {
+        if (x) constant += x[observed[v]];
+        continue;
+      }
+      place[size_t(v)] = int32_t(left_cards.size());
+      own[size_t(v)] = int64_t(left_unary.size());
+      left_cards.push_back(cards.data()[v]);
+      left_unary.resize(left_unary.size() + size_t(cards.data()[v]), 0.0);
+      if (x) std::copy(x, x + cards.data()[v], left_unary.end() - cards.data()[v]);
+    }
+    // Factors of each shape; short ones are done with at once.
+    std::map<std::pair<size_t, std::vector<int32_t>>, std::vector<int64_t>> by_shape;
+    std::pair<size_t, std::vector<int32_t>> key;
+    Cut cut;
+    auto set_cut = [&](int64_t f) {
+      const int64_t a = scope_starts.data()[f], b = scope_starts.data()[f + 1];
+      cut.set(scopes.data() + a, b - a, cards.data(), observed);
+    };
+    for (int64_t f = 0; f < m; ++f) {
+      set_cut(f);
+      const double* table = tables.data() + table_starts.data()[f];
+      if (cut.scope.empty()) {
+        constant += table[cut.first];
+      } else if (cut.scope.size() == 1) {
+        double* out = left_unary.data() + own[size_t(cut.scope[0])];
+        for (int64_t k = 0; k < cut.size; ++k) out[k] += table[cut.first + k * cut.strides[0]];
+      } else {
+        key.second.assign(cut.dims.begin(), cut.dims.end());
+        key.first = cut.dims.size();
+        by_shape[key].push_back(f);
+      }
+    }
+    std::map<std::pair<int64_t, int64_t>, int64_t> shared;  // (start, entries) of whole tables that are laid out
+    for (const auto& [_, members] : by_shape) {
+      for (int64_t f : members) {
+        set_cut(f);
+        const int64_t from = table_starts.data()[f];
+        int64_t start = int64_t(values.size());
+        if (cut.size == cut.whole) {
+          const auto [found, fresh] = shared.emplace(std::make_pair(from, cut.size), start);
+          start = found->second;
+          if (fresh) values.insert(values.end(), tables.data() + from, tables.data() + from + cut.size);
+        } else {
+          cut.entries([&](int64_t entry) { values.push_back(tables.data()[from + entry]); });
+        }
+        left_tables.push_back(start);
+        for (int32_t v : cut.scope) left_scopes.push_back(place[size_t(v)]);
+        left_starts.push_back(int64_t(left_scopes.size()));
+        numbers.push_back(f);
+      }
+    }
+  }
+  return nb::make_tuple(to_numpy(std::move(left_cards)), to_numpy(std::move(left_unary)), constant,
+                        to_numpy(std::move(left_starts)), to_numpy(std::move(left_scopes)),
+                        to_numpy(std::move(left_tables)), to_numpy(std::move(values)), to_numpy(std::move(numbers)));
+}
+
+// Joint probabilities of the factors of a graph from those at the evidence (`beliefs`, of the factors `numbers`) and
+// the marginals of all its variables.
+nb::object widened_beliefs(const FlatGraph& graph, In1<int32_t> observed, In1<int64_t> numbers, In1<double> beliefs,
+                           In1<double> marginals) {
+  const FactorStructure& s = graph.structure();
+  check_observed(observed, s.cards.data(), s.n);
+  require(int64_t(marginals.shape(0)) == s.states(), "marginals must hold a value for every state");
+  std::vector<int64_t> from(size_t(s.m), -1);
+  int64_t filled = 0;
+  Cut cut;
+  auto set_cut = [&](int64_t f) {
+    cut.set(s.scopes.data() + s.scope_starts[size_t(f)], s.arity(f), s.cards.data(), observed.data());
+  };
+  for (size_t i = 0; i < numbers.shape(0); ++i) {
+    const int64_t f = numbers.data()[i];
+    require(f >= 0 && f < s.m && from[size_t(f)] < 0, "numbers must be of different factors");
+    set_cut(f);
+    require(cut.scope.size() > 1, "numbers must be of factors with two variables or more that are not observed");
+    require(cut.size <= int64_t(beliefs.shape(0)) - filled, "beliefs must fit the factors");
+    from[size_t(f)] = filled;
+    filled += cut.size;
+  }
+  require(filled == int64_t(beliefs.shape(0)), "beliefs must fit the factors");
+  std::vector<double> whole(size_t(s.belief_starts[size_t(s.m)]), 0.0);
+  for (int64_t f = 0; f < s.m; ++f) {
+    set_cut(f);
+    double* out = whole.data() + s.belief_starts[size_t(f)];
+    const double one = 1.0, *in = &one;
+    if (cut.scope.size() == 1) {
+      in = marginals.data() + s.state_starts[size_t(cut.scope[0])];
+    } else if (cut.scope.size() > 1) {
+      require(from[size_t(f)] >= 0, "numbers must name every factor with two variables or more that are not observed");
+      in = beliefs.data() + from[size_t(f)];
+    }
+    cut.entries([&](int64_t entry) { out[entry] = *in++; });
+  }
+  return to_numpy(std::move(whole));
+}
+
+}  // namespace
+
 void bind_factors(nb::module_& m) {
+  m.def("gathered", &gathered, "cards"_a, "unary"_a.none(), "constant"_a, "scope_starts"_a, "scopes"_a,
+        "table_starts"_a, "tables"_a, "observed"_a.none());
+  m.def("widened_beliefs", &widened_beliefs, "graph"_a, "observed"_a, "numbers"_a, "beliefs"_a, "marginals"_a);
   m.def("without_impossible_states", &without_impossible_states, "graph"_a);
   nb::class_<FlatGraph>(m, "FlatGraph")
       .def(nb::init<In1<int32_t>, In1<double>, double, In1<int64_t>, In1<int32_t>, In1<int64_t>, In1<double>>(),
@@ -257,6 +459,11 @@ void bind_factors(nb::module_& m) {
             return FlatGraph(graph.shared(), unary, constant, tables);
           },
           "unary"_a, "tables"_a, "constant"_a)
+      .def_prop_ro("state_starts",
+                   [](const FlatGraph& graph) {
+                     std::vector<int64_t> starts = graph.structure().state_starts;
+                     return to_numpy(std::move(starts));
+                   })
       .def_prop_ro("is_forest", [](const FlatGraph& graph) { return graph.structure().forest; });
 }
 

@@ -634,9 +634,16 @@ class BinaryMessages {
            all_finite(graph.unary(), s.states());
   }
 
-  BinaryMessages(const FlatGraph& graph, const double* rho, bool maximise, const std::vector<double>& start)
+  // alternate: if the graph is bipartite, messages from one half of the variables and from the other in turn, each from
+  // the newest ones; as far as twice as many synchronous sweeps get, which are two such sequences that never meet.
+  BinaryMessages(const FlatGraph& graph, const double* rho, bool maximise, const std::vector<double>& start,
+                 bool alternate)
       : s_(graph.structure()), rho_(rho), maximise_(maximise) {
     const size_t m = size_t(s_.m);
+    alternating_ = alternate && rho && !maximise && split();
+    turned_.assign(m, 0);
+    if (alternating_)
+      for (size_t f = 0; f < m; ++f) turned_[f] = colour_[size_t(s_.scopes[2 * f])];
     shared_ = !rho && std::all_of(s_.table_starts.begin(), s_.table_starts.end(),
                                   [&](int64_t t) { return t == s_.table_starts[0]; });
     for (auto& t : table_) t.resize(shared_ ? 1 : m);
@@ -644,26 +651,36 @@ class BinaryMessages {
       const double *table = graph.table(int64_t(f)), scale = rho ? 1.0 / rho[f] : 1.0;
       const double top = *std::max_element(table, table + 4);
       for (int e = 0; e < 4; ++e) table_[e][f] = std::exp((table[e] - top) * scale);
+      if (turned_[f]) std::swap(table_[1][f], table_[2][f]);
     }
     v_.resize(2 * m);
     r_.resize(2 * m);
-    for (size_t f = 0; f < m; ++f) v_[f] = s_.scopes[2 * f], v_[m + f] = s_.scopes[2 * f + 1];
+    for (size_t f = 0; f < m; ++f)
+      for (size_t side = 0; side < 2; ++side) v_[place(f, side)] = s_.scopes[2 * f + side];
     for (size_t f = 0; f < m; ++f)
       for (size_t side = 0; side < 2; ++side)
-        r_[f + side * m] = std::exp(start[4 * f + 2 * side + 1] - start[4 * f + 2 * side]);
-    if (rho) power_.resize(2 * m);
+        r_[place(f, side)] = std::exp(start[4 * f + 2 * side + 1] - start[4 * f + 2 * side]);
+    if (rho) {
+      power_.resize(2 * m);
+      weights_.assign(rho, rho + m);
+      weights_.insert(weights_.end(), rho, rho + m);
+    }
     B_.resize(size_t(s_.n));
     for (size_t v = 0; v < size_t(s_.n); ++v)
       unary_.push_back(std::exp(graph.unary()[2 * v + 1] - graph.unary()[2 * v]));
-    for (int64_t slot : s_.incident) incident_.push_back(int32_t(slot / 2 + (slot % 2) * s_.m));
+    for (int64_t slot : s_.incident) incident_.push_back(int32_t(place(size_t(slot / 2), size_t(slot % 2))));
   }
 
   void sweeps(int64_t max_iter, double tol, double damping, Progress& progress) {
     int64_t since = 0;
     for (int64_t sweep = 0; sweep < max_iter; ++sweep) {
-      variables();
       double change = 0.0;
-      for (int64_t first = 0; first < s_.m; first += kBlock) change = std::max(change, block(first, damping));
+      if (alternating_) {
+        for (int half = 0; half < 2; ++half) change = std::max(change, messages_from(half, damping));
+      } else {
+        variables();
+        for (int64_t first = 0; first < s_.m; first += kBlock) change = std::max(change, block(first, damping));
+      }
       progress.residuals.push_back(change);
       if ((since += s_.slots()) > kSlotsBetweenSignals) check_signals(), since = 0;
       if ((progress.converged = change <= tol)) return;
@@ -673,7 +690,7 @@ class BinaryMessages {
     for (int64_t f = 0; f < s_.m; ++f)
       for (int side = 0; side < 2; ++side) {
         double* m = messages.m.data() + 4 * f + 2 * side;
-        const double odds = r_[size_t(f + side * s_.m)], high = std::max(1.0, odds);
+        const double odds = r_[place(size_t(f), size_t(side))], high = std::max(1.0, odds);
         const double norm = maximise_ ? std::log(high) : std::log1p(odds);
         m[0] = -norm;
         m[1] = std::log(odds) - norm;
@@ -684,28 +701,88 @@ class BinaryMessages {
  private:
   static constexpr int64_t kBlock = 512;
 
-  // B, as products or (with weights) as sums of logarithms.
-  void variables() {
-    if (rho_)
-      for (size_t f = 0, m = size_t(s_.m); f < m; ++f)
-        power_[f] = rho_[f] * std::log(r_[f]), power_[m + f] = rho_[f] * std::log(r_[m + f]);
-    for (size_t v = 0; v < size_t(s_.n); ++v) {
-      const int64_t first = s_.incident_starts[v], stop = s_.incident_starts[v + 1];
-      double odds = unary_[v], sum = 0.0;
-      if (rho_) {
-        for (int64_t k = first; k < stop; ++k) sum += power_[size_t(incident_[size_t(k)])];
-        odds *= std::exp(sum);
-      } else {
-        for (int64_t k = first; k < stop; ++k) odds *= r_[size_t(incident_[size_t(k)])];
+  // Where the message to a side of a factor is kept: those to the first half of the variables come first.
+  size_t place(size_t f, size_t side) const { return f + (side ^ turned_[f]) * size_t(s_.m); }
+
+  // Halves of the variables between which all factors lie, if there are such.
+  bool split() {
+    colour_.assign(size_t(s_.n), 2);
+    std::vector<int32_t> open;
+    for (int32_t root = 0; root < int32_t(s_.n); ++root) {
+      if (colour_[size_t(root)] != 2) continue;
+      colour_[size_t(root)] = 0;
+      for (open.push_back(root); !open.empty();) {
+        const int32_t v = open.back();
+        open.pop_back();
+        for (int64_t k = s_.incident_starts[size_t(v)]; k < s_.incident_starts[size_t(v) + 1]; ++k) {
+          const int32_t u = s_.scopes[size_t(s_.incident[size_t(k)] ^ 1)];  // the other slot of the pair
+          if (colour_[size_t(u)] == colour_[size_t(v)]) return false;
+          if (colour_[size_t(u)] == 2) colour_[size_t(u)] = uint8_t(1 - colour_[size_t(v)]), open.push_back(u);
+        }
       }
-      B_[v] = odds;
     }
+    for (int32_t v = 0; v < int32_t(s_.n); ++v) half_[colour_[size_t(v)]].push_back(v);
+    return true;
+  }
+
+  // All messages from one half of the variables; the largest change of a probability.
+  double messages_from(int half, double damping) {
+    const size_t m = size_t(s_.m), own = half ? m : 0, other = m - own;
+    loops<FactorLoops>().log_all(r_.data() + own, weights_.data(), power_.data() + own, s_.m);
+    sums_.clear();
+    for (const int32_t v : half_[half]) {
+      double sum = 0.0;
+      for (int64_t k = s_.incident_starts[size_t(v)]; k < s_.incident_starts[size_t(v) + 1]; ++k)
+        sum += power_[size_t(incident_[size_t(k)])];
+      sums_.push_back(sum);
+    }
+    loops<FactorLoops>().exp_all(sums_.data(), int64_t(sums_.size()));
+    for (size_t k = 0; k < sums_.size(); ++k) B_[size_t(half_[half][k])] = unary_[size_t(half_[half][k])] * sums_[k];
+    double largest = 0.0, change[kBlock];
+    for (size_t first = 0; first < m; first += kBlock) {
+      const int64_t count = std::min(kBlock, int64_t(m - first));
+      const double *t01 = table_[half ? 2 : 1].data() + first, *t10 = table_[half ? 1 : 2].data() + first;
+      const BinaryHalf part{count,
+                            v_.data() + own + first,
+                            table_[0].data() + first,
+                            t01,
+                            t10,
+                            table_[3].data() + first,
+                            r_.data() + own + first,
+                            r_.data() + other + first,
+                            change,
+                            damping};
+      loops<FactorLoops>().odds_half(part, B_.data());
+      for (int64_t f = 0; f < count; ++f) largest = change[f] > largest ? change[f] : largest;
+    }
+    return largest;
+  }
+
+  // B, as products or (with weights) as sums of logarithms, whose range `PairMessages::suits` bounds.
+  void variables() {
+    if (!rho_) {
+      for (size_t v = 0; v < size_t(s_.n); ++v) {
+        double odds = unary_[v];
+        for (int64_t k = s_.incident_starts[v]; k < s_.incident_starts[v + 1]; ++k)
+          odds *= r_[size_t(incident_[size_t(k)])];
+        B_[v] = odds;
+      }
+      return;
+    }
+    loops<FactorLoops>().log_all(r_.data(), weights_.data(), power_.data(), int64_t(r_.size()));
+    for (size_t v = 0; v < size_t(s_.n); ++v) {
+      double sum = 0.0;
+      for (int64_t k = s_.incident_starts[v]; k < s_.incident_starts[v + 1]; ++k)
+        sum += power_[size_t(incident_[size_t(k)])];
+      B_[v] = sum;
+    }
+    loops<FactorLoops>().exp_all(B_.data(), s_.n);
+    for (size_t v = 0; v < size_t(s_.n); ++v) B_[v] *= unary_[v];
   }
   double block(int64_t first, double damping) {
-    double change[kBlock], before[2 * kBlock];
+    double change[kBlock];
     const int64_t count = std::min(kBlock, s_.m - first), t = shared_ ? 0 : first;
     double *r0 = r_.data() + first, *r1 = r0 + s_.m;
-    if (damping > 0.0) std::copy(r0, r0 + count, before), std::copy(r1, r1 + count, before + kBlock);
     const BinaryFactors part{count,
                              v_.data() + first,
                              v_.data() + s_.m + first,
@@ -715,14 +792,11 @@ class BinaryMessages {
                              table_[3].data() + t,
                              r0,
                              r1,
-                             change};
+                             change,
+                             damping};
     const FactorLoops& with = loops<FactorLoops>();
     (maximise_ ? (shared_ ? with.odds_max_shared : with.odds_max) : (shared_ ? with.odds_sum_shared : with.odds_sum))(
         part, B_.data());
-    if (damping > 0.0) {  // of probabilities, as everywhere
-      for (int64_t f = 0; f < count; ++f)
-        r0[f] = blend(r0[f], before[f], damping), r1[f] = blend(r1[f], before[kBlock + f], damping);
-    }
     double largest[4] = {};
     int64_t f = 0;
     for (; f + 4 <= count; f += 4)
@@ -730,16 +804,14 @@ class BinaryMessages {
     for (; f < count; ++f) largest[0] = std::max(largest[0], change[f]);
     return std::max(std::max(largest[0], largest[1]), std::max(largest[2], largest[3]));
   }
-  static double blend(double odds, double old, double damping) {
-    const double a = (1.0 - damping) / (1.0 + odds), b = damping / (1.0 + old);
-    return (a * odds + b * old) / (a + b);
-  }
 
   const FactorStructure& s_;
   const double* rho_;
-  bool maximise_, shared_ = false;
-  std::vector<double> table_[4], r_, B_, unary_, power_;  // power_: ρ log r
-  std::vector<int32_t> v_, incident_;
+  bool maximise_, shared_ = false, alternating_ = false;
+  std::vector<double> table_[4], r_, B_, unary_, power_, weights_;  // power_: ρ log r
+  std::vector<double> sums_;
+  std::vector<int32_t> v_, incident_, half_[2];
+  std::vector<uint8_t> colour_, turned_;  // turned_: factors whose first variable is of the second half
 };
 
 // ---------------------------------------------------------------------------------------------- results for Python
@@ -818,7 +890,8 @@ nb::object loopy_messages(const FlatGraph& graph, bool maximise, const std::stri
                           std::optional<In1<double>> start) {
   require(max_iter >= 1, "max_iter must be at least 1");
   require(tol >= 0.0 && damping >= 0.0 && damping < 1.0, "tol must be at least 0, damping from 0 to below 1");
-  require(schedule == "synchronous" || schedule == "random" || schedule == "residual", "unknown schedule");
+  require(schedule == "synchronous" || schedule == "alternating" || schedule == "random" || schedule == "residual",
+          "unknown schedule");
   const double* weights = checked_rho(graph.structure(), rho);
   try {
     Messages messages(graph, weights, maximise);
@@ -836,7 +909,7 @@ nb::object loopy_messages(const FlatGraph& graph, bool maximise, const std::stri
       } else if (!PairMessages::suits(graph, weights) || messages.below(-300.0)) {
         synchronous_sweeps(messages, max_iter, tol, damping, progress);
       } else if (BinaryMessages::suits(graph)) {
-        BinaryMessages pairs(graph, weights, maximise, messages.m);
+        BinaryMessages pairs(graph, weights, maximise, messages.m, schedule == "alternating");
         pairs.sweeps(max_iter, tol, damping, progress);
         pairs.hand_over(messages);
       } else {

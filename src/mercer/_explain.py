@@ -111,7 +111,7 @@ UNEXPLAINED: dict[str, str] = {
     **dict.fromkeys(
         (
             "AdditiveMap", "BilinearEmbedding", "BinarizedAttributes", "CCA", "CirculantEmbedding",
-            "CirculantProjection", "CompactNonlinearMap", "CorrelationSelector", "EmpiricalKernelMap",
+            "CirculantProjection", "Codebook", "CompactNonlinearMap", "CorrelationSelector", "EmpiricalKernelMap",
             "FourierFeatures", "FourierMap", "Gram", "GraphletHasher", "HomogeneityAnalysis", "IncompleteCholesky",
             "IterativeQuantization", "KernelCCA", "KernelPCA", "MinMaxRescaler", "MultiSetCCA", "NystroemMap",
             "ParagraphFeatures", "PolynomialSketch", "ShiftInvariantHashing", "SpectralHashing",
@@ -144,6 +144,7 @@ UNEXPLAINED: dict[str, str] = {
     "HiddenMarkovModel": "it is generative: its tables of probabilities say it, see inspect",
     "KMeansMajority": "it predicts by the nearest cluster",
     "KernelDependencyEstimation": "it predicts by the nearest output",
+    "KernelizedModel": "it wraps a linear model over coordinates of a kernel: see dual_coef_",
     "MajorityBag": "it looks at no feature",
     "MaximumEntropyDiscrimination": "its score is a difference of log-likelihoods of two models",
     "NeighborLabels": "it predicts by the nearest rows",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import warnings
 import xml.etree.ElementTree as ET
 from functools import partial
 
@@ -78,6 +79,14 @@ def test_images_are_shown_by_their_gain_not_by_their_looks() -> None:
     assert shown_images(truth, alone, Painter("", 1.0, gained, 0.0, 0.0, 0.0)) == [2, 1]  # the median, then the least
 
 
+def test_bags_that_mislead_on_purpose_warn_nobody() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        means, machine = demo_shares._toy()
+    assert "0 % right" in means[0]
+    assert "100 % right" in machine[0]
+
+
 def test_the_page_holds_everything_itself(result: DemoResult) -> None:
     page = demo_page(result)
     for missing in ("<script", "http://www.w3.org/1999", "https://", "url("):
@@ -90,10 +99,17 @@ def test_the_page_holds_everything_itself(result: DemoResult) -> None:
 
 
 def test_the_command_prints_a_table_and_says_where_the_page_is(result, tmp_path, capfd, monkeypatch) -> None:
-    monkeypatch.setattr(demo, "run_demo", lambda: result)
+    def again(part):
+        part("codes", lambda: vars(result))
+        for name in ("actions", "segmentation", "shares", "faces"):
+            part(name, partial(getattr, result, name))
+        return result
+
+    monkeypatch.setattr(demo, "run_demo", again)
     path = tmp_path / "demo.html"
     assert main(["demo", "--output", str(path)]) == 0
-    out = capfd.readouterr().out
+    out, err = capfd.readouterr()
+    assert err == ""
     assert "whole codes right" in out
     assert "F1 of boundaries" in out
     assert "pixels right" in out
@@ -104,6 +120,6 @@ def test_the_command_prints_a_table_and_says_where_the_page_is(result, tmp_path,
 
 
 def test_a_place_that_cannot_be_written_is_named_at_once(tmp_path, capfd, monkeypatch) -> None:
-    monkeypatch.setattr(demo, "run_demo", lambda: pytest.fail("the demo ran"))
+    monkeypatch.setattr(demo, "run_demo", lambda part: pytest.fail("the demo ran"))
     assert main(["demo", "--output", str(tmp_path)]) == 2
     assert "it is a directory" in capfd.readouterr().err

@@ -268,3 +268,86 @@ def test_names_are_found_again_after_sorting_and_growing():
     assert fresh.encode([[["w7", "v7", "nothing"]]])[0].indices.tolist() == [sorted(words).index("w7"), 507]
     assert len(FeatureIndex(4)) == 16
     assert FeatureIndex(4).encode([["a"]])[0].nnz == 1
+
+
+# ---------------------------------------------------------------------------------------- many at a time
+
+
+def features_of(token) -> dict[str, float]:
+    """A token's features in plain Python."""
+    out: dict[str, float] = {}
+    for key, value in token.items():
+        if isinstance(value, (int, float)):
+            pairs = [(key, float(value))]
+        else:
+            pairs = [(f"{key}={v}", 1.0) for v in ([value] if isinstance(value, str) else value)]
+        for name, number in pairs:
+            out[name] = out.get(name, 0.0) + number
+    return {name: value for name, value in out.items() if value}
+
+
+@pytest.mark.parametrize("n_bits", [0, 24])
+def test_rows_of_any_length_and_names_of_any_size_are_read(n_bits):
+    rng = np.random.default_rng(1)
+    sizes = [0, 1, 7, 8, 9, 15, 16, 17, 23, 24, 25, 31, 32, 33, 34, 48, 49, 64, 40_000]
+    texts = ["".join(rng.choice(list("abé—😀"), size)) for size in sizes] + ["x" * size for size in sizes]
+    tokens: list[dict] = []
+    for n in (0, 1, 2, 383, 384, 385, 1000, 3):
+        chosen = rng.permutation(len(texts))[: min(n, len(texts))]
+        token: dict = {texts[k]: texts[(k + 1) % len(texts)][:500] for k in chosen}
+        token |= {f"n{j}": float(j % 3) for j in range(max(0, n - len(texts)))}
+        token["many"] = [str(j) for j in range(n)]
+        tokens.append(token)
+    index = FeatureIndex(n_bits)
+    index.learn([tokens[:3], tokens[3:]])
+    X = index.encode([tokens[:1], [], tokens[1:]])
+    assert X.lengths.tolist() == [1, 0, len(tokens) - 1]
+    for i, token in enumerate(tokens):
+        row = X.rows.matrix(i, i + 1)
+        wanted: dict[int, float] = {}
+        for name, value in features_of(token).items():
+            column = FeatureIndex(n_bits).learn([[name]]).matrix().indices[0] if n_bits else index.find(name)
+            wanted[column] = wanted.get(column, 0.0) + value
+        assert dict(zip(row.indices.tolist(), row.data.tolist(), strict=True)) == wanted
+
+
+def test_a_name_that_was_unknown_is_found_once_it_is_learned():
+    names = [f"name{k}" for k in range(2_000)]
+    index = FeatureIndex()
+    index.learn([[names[:1_000]]])
+    assert index.encode([[names]])[0].nnz == 1_000
+    assert index.encode([[names]])[0].nnz == 1_000
+    index.learn([[names]])
+    assert index.encode([[names]])[0].indices.tolist() == [index.find(name) for name in sorted(names, key=index.find)]
+    assert index.encode([[names]])[0].nnz == 2_000
+
+
+def test_what_a_number_takes_away_was_read_or_is_not_read():
+    """Strings are looked up after they were read: code of the user's in between must find none of them waiting."""
+    before = [["first" + str(k)] for k in range(3)]
+    token: dict = {}
+    tokens = [token, ["last"]]
+
+    class Clears:
+        def __float__(self):
+            for one in before:
+                one.clear()
+            tokens.clear()
+            [str(k) * 5 for k in range(1000)]  # takes the memory
+            return 2.0
+
+    token |= {"a" * 30: True, "b": "c", "x": Clears(), "d" * 40: True, "e": "f"}
+    index = FeatureIndex()
+    index.learn([before, tokens])
+    assert index.names() == sorted(["first0", "first1", "first2", "a" * 30, "b=c", "x", "d" * 40, "e=f"])
+
+
+def test_tokens_of_a_generator_are_read_before_they_go_away():
+    def tokens(i):
+        yield from ([f"name{i}.{t}", f"other{t}"] for t in range(50))
+
+    index = FeatureIndex()
+    X = index.learn([tokens(i) for i in range(20)])
+    assert len(index) == 20 * 50 + 50
+    assert X.lengths.tolist() == [50] * 20
+    assert X.matrix().sum() == 2 * 20 * 50

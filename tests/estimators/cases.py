@@ -44,6 +44,7 @@ from mercer.kernel_methods import (
     KernelCCA,
     KernelDependencyEstimation,
     KernelFisher,
+    KernelizedModel,
     KernelMeanClassifier,
     KernelNuSVC,
     KernelOneClass,
@@ -75,6 +76,7 @@ from mercer.kernels import (
 from mercer.labeling import GraphLabeler, GridLabeler
 from mercer.maps import (
     CirculantProjection,
+    Codebook,
     CompactNonlinearMap,
     CorrelationSelector,
     EmpiricalKernelMap,
@@ -319,6 +321,11 @@ def two_views(seed: int) -> Data:
 def views(seed: int) -> Data:
     (X, Y), (X_new, Y_new) = two_views(seed).args, two_views(seed).new
     return Data(([X, Y],), [X_new, Y_new])
+
+
+def described_items(seed: int) -> Data:
+    points = rows(seed, 60, 3)[0]
+    return Data((np.split(points[:48], [9, 20, 33]),), np.split(points[48:], [5]))
 
 
 def two_clouds(seed: int) -> Data:
@@ -629,6 +636,7 @@ CASES = [
     Case(lambda: KernelRidge(Gaussian(0.5)), real_targets, arrays=True, same=DISTANCES),
     Case(lambda: KernelSVC(Gaussian(0.5)), three_classes, arrays=True, same=DISTANCES),
     Case(lambda: KernelSVC(NGram(2)), labelled_strings),
+    Case(lambda: KernelizedModel(LinearClassifier(random_state=0), Gaussian(0.5)), three_classes, arrays=True),
     Case(lambda: KernelSVR(Gaussian(0.5)), real_targets, arrays=True, same=DISTANCES),
     Case(lambda: LinearProgramSVC(Gaussian(0.5)), labelled, arrays=True, same=DISTANCES),
     Case(lambda: MultiSetCCA(), views),
@@ -647,6 +655,7 @@ CASES = [
     Case(lambda: GridLabeler(block=4, C=0.1, random_state=0), images),
     Case(lambda: CirculantProjection(8, random_state=0), wide, arrays=True),
     Case(lambda: CompactNonlinearMap(4, max_iter=3, steps=5, random_state=0), three_classes, arrays=True),
+    Case(lambda: Codebook(4, random_state=0), described_items, use=lambda model, X: {"transform": model.transform(X)}),
     Case(lambda: CorrelationSelector(), labelled, arrays=True, takes=("strings",)),
     Case(
         lambda: EmpiricalKernelMap(n_components=8, random_state=0),

@@ -46,9 +46,12 @@ MAPS = (
     "RandomFeatures", "RandomProjection", "RecordHasher", "SignProjection", "SignedHashProjection", "StringHasher",
     "ShiftInvariantHashing",
     "TextHasher", "TableEncoder", "MinMaxRescaler", "ParagraphFeatures", "SegmentStatistics", "Gram",
-    "EmpiricalKernelMap", "IncompleteCholesky", "NystroemMap", "SparseCoder", "PreImage",
+    "EmpiricalKernelMap", "IncompleteCholesky", "NystroemMap", "SparseCoder", "PreImage", "Codebook",
 )  # fmt: skip
-INNER = ("AttributeModeler", "BoundaryClassifier", "CategoryAttributes", "ZeroShotClassifier", "CodeClassifier")
+INNER = (
+    "AttributeModeler", "BoundaryClassifier", "CategoryAttributes", "ZeroShotClassifier", "CodeClassifier",
+    "KernelizedModel",
+)  # fmt: skip
 NEIGHBORS = ("SampledKNN", "SparseRepresentationClassifier", "NeighborLabels")
 VIEWS = ("CCA", "KernelCCA", "MultiSetCCA")
 STRUCTURED = (
@@ -100,7 +103,7 @@ REASONS: dict[str, tuple[tuple[tuple[str, ...], str], ...]] = {
          "an output is a whole, and its parts have no probabilities here"),
         ((*NEIGHBORS, "KMeansMajority"), "votes and residuals are no probabilities"),
         (("ZeroShotClassifier",), "scores of categories can be compared, but are no probabilities"),
-        (("CodeClassifier", "BoundaryClassifier", "CategoryAttributes"),
+        (("CodeClassifier", "BoundaryClassifier", "CategoryAttributes", "KernelizedModel"),
          "so does the estimator inside it, or it has margins only"),
         (("KernelOneClass",), "it has one class"),
         (("KernelSVC", "KernelNuSVC", "KernelMeanClassifier", "LinearProgramSVC",

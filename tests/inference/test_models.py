@@ -719,6 +719,40 @@ def test_a_malformed_uai_file_is_refused_with_its_line(tmp_path, text, message):
     assert f"{path}{message}" in str(error.value)
 
 
+def test_factors_can_be_added_to_a_graph_from_a_file(tmp_path):
+    (tmp_path / "m.uai").write_text("\ufeffbayes 2\r\n2 3\r3 1 0 0 2 1 0\n2 .25 +75e-2 1 2 6 1 2 3 4 5 6")
+    graph = read_uai(tmp_path / "m.uai")
+    table = np.array([[1.0, 2], [3, 4], [5, 6]])
+    expected = 2 * np.array([0.25, 0.75])[:, None] * table.T
+    np.testing.assert_allclose(joint(graph), expected)
+    assert graph.n_factors == 3
+    assert [scopes.tolist() for scopes, _ in graph.blocks] == [[[0]], [[]], [[1, 0]]]
+    graph.add_factors([[1]], [1.0, 0.0, 2.0])
+    np.testing.assert_allclose(joint(graph), expected * [1, 0, 2])
+    assert graph.n_factors == 4
+
+
+def test_joint_probabilities_with_evidence_equal_enumeration():
+    rng = np.random.default_rng(5)
+    for _ in range(12):
+        graph = random_graph(rng, n=5, largest=4)
+        shared = rng.random((2, 2)) + 0.1
+        twos = np.flatnonzero(graph.cardinalities == 2)
+        if len(twos) > 2:
+            graph.add_factors(np.stack([twos[:-1], twos[1:]], axis=1), shared)
+        known = rng.permutation(5)[:2]
+        evidence = {int(v): int(rng.integers(graph.cardinalities[v])) for v in known}
+        weights = joint(graph)
+        place = tuple(evidence.get(v, slice(None)) for v in range(5))
+        masked = np.zeros_like(weights)
+        masked[place] = weights[place]
+        result = infer(graph, evidence=evidence)
+        np.testing.assert_allclose(result.log_partition, np.log(masked.sum()))
+        masked /= masked.sum()
+        for factor, found in zip(graph.factors, result.factor_marginals, strict=True):
+            np.testing.assert_allclose(found, marginal(masked, list(factor.variables)), atol=1e-12)
+
+
 def test_malformed_evidence_is_refused(tmp_path):
     for text, message in [
         ("2 0 1", "need 4 numbers"),
@@ -763,6 +797,70 @@ def test_bif_files_are_read_and_written(tmp_path):
         np.testing.assert_allclose(joint(again.factor_graph), joint(made.factor_graph), atol=1e-15)
     with pytest.raises(ValueError, match="cannot hold the name"):
         BayesianNetwork({"a b": 2}, {}, {"a b": COIN}).write(path)
+
+
+def test_a_bif_file_may_name_children_first_and_rows_in_any_order(tmp_path):
+    path = tmp_path / "net.bif"
+    path.write_bytes(
+        b'\xef\xbb\xbfnetwork "x y" { property a "b; c" ; }\r\n'
+        b'variable c { type discrete[3] { "s 0" s1, s2 }; property p; }\r'
+        b"variable a { type discrete [ 2 ] { t, f }; } variable b { type discrete [ 10 ] { 0,1,2,3,4,5,6,7,8,9 }; }\n"
+        b"probability ( c | b, a ) { (9, f) .5 +0.25, 25e-2; default 0, 0, 1.; (0, t) 1 0 0; (9, f) 0, 1, 0; }\n"
+        b"probability ( a | b ) { default 0.5, 0.5; }probability(b){table 1 0 0 0 0 0 0 0 0 0;// end\n}"
+    )
+    net = BayesianNetwork.read(path)
+    assert net.names == ("c", "a", "b")
+    assert net.parents == {"c": ("b", "a"), "a": ("b",), "b": ()}
+    assert net.states["c"] == ("s 0", "s1", "s2")
+    expected = np.tile([0.0, 0.0, 1.0], (10, 2, 1))
+    expected[9, 1], expected[0, 0] = [0, 1, 0], [1, 0, 0]  # the last row of a combination counts
+    assert (net.tables["c"] == expected).all()
+    assert not net.tables["c"].flags.writeable
+    again = pickle.loads(pickle.dumps(net))
+    assert (again.tables["c"] == expected).all()
+    assert infer(again, evidence={"a": "f"}).log_partition == pytest.approx(np.log(0.5))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (b"network x {\r\n}\rvariable a { /* open", ":3: a comment that begins here does not end"),
+        (b'network x {\n}\nvariable "a { }', ":3: a quotation mark that begins here does not end on its line"),
+        (b"variable a { type discrete [0] { }; }", ":1: variable 'a' needs at least one state"),
+        (b"variable a { type discrete [2] { x, x }; }", ":1: variable 'a' has a state twice: 'x'"),
+        (b"variable \xff { type discrete [1] { \xfe, \xfd }; }", "has [ 1 ] states, but 2 are named"),
+        (b"variable \xff { type discrete [2] { \xfe, \xfd }; }", "has a state twice"),
+        (GOOD.replace("( b | a )", "( b | b )").encode(), ":7: the parents of 'b' must be different"),
+        (GOOD.replace("( a ) { table 0.2, 0.8; }", "( a | b ) { default .5 .5; }").encode(), "cycle among 'a', 'b'"),
+        (GOOD.replace("default", "(no)").replace("(yes) 0.1, 0.2, 0.7;", "(no) 1 0 0;").encode(), "no row for a=yes"),
+        (
+            GOOD.replace("default 0.5, 0.25, 0.25", "table 1 2").encode(),
+            ":9: the table of 'b' needs 6 entries, found 2",
+        ),
+        (GOOD.replace("default", "table 1 1 0 0 0 0; (no)").encode(), ":9: the table of 'b' was given whole"),
+        (GOOD.replace("0.1, 0.2, 0.7", "0.1, nan, 0.7").encode(), ":8: expected a probability, found 'nan'"),
+        (GOOD.replace("0.1, 0.2, 0.7", "0.1, 1e999, 0.7").encode(), ":8: a probability must be finite"),
+    ],
+)
+def test_further_malformed_bif_files_are_refused(tmp_path, text, message):
+    (tmp_path / "bad.bif").write_bytes(text)
+    with pytest.raises(ValueError, match=r"bad\.bif:") as error:
+        BayesianNetwork.read(tmp_path / "bad.bif")
+    assert message in str(error.value)
+
+
+def test_a_small_file_does_not_ask_for_a_large_table(tmp_path):
+    names = [f"v{i}" for i in range(60)]
+    lines = [f"variable {v} {{ type discrete [ 2 ] {{ a, b }}; }}" for v in names]
+    lines.append(f"probability ( v0 | {', '.join(names[1:])} ) {{ default 0.5, 0.5; }}")
+    (tmp_path / "large.bif").write_text("\n".join(lines))
+    with pytest.raises(
+        ValueError, match=r"large\.bif:61: the table of 'v0' has 1.15292e.18 entries, more than can be read"
+    ):
+        BayesianNetwork.read(tmp_path / "large.bif")
+    (tmp_path / "large.uai").write_text(f"MARKOV 60 {'2 ' * 60} 1 60 {' '.join(map(str, range(60)))} {1 << 56} 1 2")
+    with pytest.raises(ValueError, match=r"large.uai:1: factor 0 over .* has 1.15292e.18 entries, the file says"):
+        read_uai(tmp_path / "large.uai")
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -24,7 +25,9 @@ from mercer.learning import (
 from mercer.learning.qp.simplex import simplex_qp
 from mercer.learning.solvers import BCFW, BMRM, CuttingPlane, MarginalDual, Subgradient
 from mercer.learning.training import train
+from mercer.segmentation import Segmenter
 from mercer.structures import Constraints, Enumerated, Labels
+from mercer.theory.cuts import cutting_planes_bound
 from reference.margin import COSTS, PROBLEMS, chain, enumerated, joint, labels
 from reference.problems import make_problem
 
@@ -325,6 +328,7 @@ def test_cuts_stay_below_the_bound(kind):
     R2 = 4 * max((phi**2).sum(axis=1).max() for phi in problem.features)
     delta, eps = max(c.max() for c in problem.costs), tol * optimum(kind, C)[1] / mean
     bound = math.ceil(math.log2(delta / (4 * R2 * mean))) + math.ceil(16 * R2 * mean / eps)
+    assert bound == cutting_planes_bound(mean, math.sqrt(R2), eps, delta)
     assert 0 < history["planes"][-1] <= history["passes"][-1] <= bound
 
 
@@ -617,3 +621,31 @@ def test_frank_wolfe_moves_without_passes_over_known_planes(check_every):
     result, history = solve(chain().risk(Hinge()), BCFW(cached=0, check_every=check_every), 0.5, tol=1e-3)
     assert result.converged
     assert history["gap"][-1] <= 1e-3
+
+
+@pytest.mark.parametrize("n", [5, 70, 200])
+def test_groups_are_visited_as_often_as_their_examples(n):
+    structure = SimpleNamespace(searched_together=4)
+    sets = SimpleNamespace(everyone=np.arange(n), risk=SimpleNamespace(structure=structure))
+    size = max(1, min(4, n // 32))
+    order = np.random.default_rng(0).permutation(np.repeat(np.arange(n), 3))
+    groups = BCFW()._groups(sets, order)
+    assert all(group.start % size == 0 and group.stop <= n for group in groups)
+    visits = np.zeros(n, int)
+    for group in groups:
+        visits[group] += 1
+    assert (visits == 3).all()
+
+
+def test_ascent_over_groups_of_segmentations_reaches_the_optimum():
+    rng = np.random.default_rng(0)
+    X = [[[f"w{word}", f"p{word % 3}"] for word in rng.integers(0, 9, 5)] for _ in range(70)]
+    y = [[f"{'BI'[t % 2]}-X" for t in range(4)] + ["O"] for _ in X]
+    ends = []
+    for solver in (BCFW(), BMRM()):
+        model = Segmenter(loss="hinge", C=0.5, form="bio", solver=solver, tol=1e-3, random_state=0).fit(X, y)
+        assert model.converged_
+        ends.append(model.history_["primal"][-1])
+    assert model.structure_.searched_together > 1
+    np.testing.assert_allclose(*ends, rtol=2e-3)
+    assert Segmenter(loss="hinge", C=0.5, form="bio", tol=1e-2).fit(X, y).solver_ == "bcfw"

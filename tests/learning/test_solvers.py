@@ -11,11 +11,13 @@ from mercer import _core
 from mercer.exceptions import InfeasibleError
 from mercer.learning import SOLVERS, Hinge, Log, Penalty, Risk, resolve_solver
 from mercer.learning.monitor import Monitor
-from mercer.learning.solvers import LBFGS
+from mercer.learning.solvers import LBFGS, lbfgs
 from mercer.learning.solvers.lbfgs import _Memory, _Objective
 from mercer.learning.solvers.online import Epochs
 from mercer.learning.solvers.sgd import _calibrate, _options, warm_up
+from mercer.segmentation import Segmenter
 from mercer.structures import Constraints
+from mercer.tagging import Tagger
 from reference.problems import make_problem
 
 RULES = Constraints([(0, 1), (2, 2)], forbidden_start=[1])
@@ -373,3 +375,60 @@ def test_penalties_have_their_formula():
             Penalty.named("elasticnet", bad)
     with pytest.raises(ValueError, match="unknown penalty"):
         Penalty.named("l0")
+
+
+def names_problem(n=40, seed=0):
+    """Sequences whose features occur as often as words do: a few everywhere, most of them once or twice."""
+    rng = np.random.default_rng(seed)
+    X, y = [], []
+    for _ in range(n):
+        words = np.minimum(rng.zipf(1.3, size=8), 400)
+        X.append([["bias", f"w{word}", f"p{word % 7}"] for word in words])
+        y.append([str((word + (rng.random() < 0.2)) % 3) for word in words])
+    return X, y
+
+
+@pytest.mark.parametrize("transitions", ["dense", "features"])
+def test_curvature_is_the_variance_of_labels_summed_over_features(transitions):
+    X, y = names_problem(6)
+    tagger = Tagger(max_iter=3, transitions=transitions).fit(X, y)
+    sequences, tags = tagger._read(X, y)
+    risk, w = Risk(tagger.structure_, Log(), sequences, tags), tagger.coef_
+    out = np.full(len(w), 7.0)
+    assert risk.curvature(w, out)
+    mu = tagger.predict_marginals(X)
+    wanted = np.zeros((sequences.n_features, 3))
+    for rows, one in zip(sequences, mu, strict=True):
+        wanted += rows.T @ (one * (1 - one))
+    keys = tagger.structure_.keys("nodes")
+    np.testing.assert_allclose(out[tagger.structure_.slices["nodes"]], wanted.ravel()[keys], atol=1e-12)
+    assert (out >= -1e-12).all()
+
+
+def test_curvature_is_for_features_that_are_0_or_1():
+    problem = make_problem()
+    assert not problem.risk.curvature(np.zeros(problem.chain.n_weights), np.zeros(problem.chain.n_weights))
+    X, y = names_problem(3)
+    segmenter = Segmenter(loss="log", max_iter=2).fit(X, y)
+    sequences, segments = segmenter._read(X, y)
+    risk = Risk(segmenter.structure_, Log(), sequences, segments)
+    out = np.zeros(len(segmenter.coef_))
+    assert risk.curvature(segmenter.coef_, out)
+    mu = segmenter.structure_.marginals(segmenter.structure_.scores(segmenter.coef_, sequences))
+    spread = sequences.matrix().T @ (mu.frames * (1 - mu.frames))
+    part = segmenter.structure_.slices["sum"]
+    np.testing.assert_allclose(out[part], spread.ravel()[segmenter.structure_.keys("sum")], atol=1e-12)
+
+
+@pytest.mark.parametrize("rounded", [False, True])
+def test_curvature_changes_the_way_and_not_the_end(monkeypatch, rounded):
+    X, y = names_problem(100)
+    if rounded:
+        monkeypatch.setattr(lbfgs, "_SMALL", 4)
+    settings = {"C": 2.0, "solver": LBFGS(memory=3)}
+    near, end = (Tagger(tol=tol, **settings).fit(X, y) for tol in (1e-3, 1e-6))
+    monkeypatch.setattr(Risk, "curvature", lambda self, w, out: False)
+    near_without, end_without = (Tagger(tol=tol, **settings).fit(X, y) for tol in (1e-3, 1e-6))
+    np.testing.assert_allclose(end.history_["objective"][-1], end_without.history_["objective"][-1], rtol=1e-7)
+    assert near.history_["passes"][-1] < 0.7 * near_without.history_["passes"][-1]
+    np.testing.assert_allclose(near.history_["objective"][-1], end.history_["objective"][-1], rtol=1e-3)

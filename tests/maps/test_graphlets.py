@@ -430,3 +430,29 @@ def test_a_model_file_keeps_parameters_and_names(tmp_path):
     assert found.get_feature_names_out().tolist() == hasher.get_feature_names_out().tolist()
     with pytest.raises(ValueError, match="function"):
         GraphletHasher(method="mcmc", edge_weighting=lambda e: 1.0).to_state()
+
+
+def test_draws_with_other_sample_seeds_have_the_same_columns_and_can_be_averaged():
+    graphs = Graphs.from_edges([[(i, (i + 1) % 30) for i in range(30)] + [(0, 15), (3, 20), (7, 9)]])
+    exact = GraphletHasher(4, n_bits=10, seed=3).transform(graphs)
+    hasher = GraphletHasher(4, "sample", 20, n_bits=10, seed=3)
+    draws = [hasher.set_params(sample_seed=s).transform(graphs) for s in (5, 6, 7)]
+    assert all(set(draw.indices) <= set(exact.indices) for draw in draws)
+    assert (draws[0] != draws[1]).nnz
+    hasher.set_params(sample_seed=5)
+    mean, variance = hasher.estimate(graphs, n_draws=3)
+    stacked = np.stack([draw.toarray()[0] for draw in draws])
+    np.testing.assert_allclose(mean.toarray()[0], stacked.mean(axis=0))
+    np.testing.assert_allclose(variance.toarray()[0], stacked.var(axis=0, ddof=1) / 3, atol=1e-6 * stacked.max() ** 2)
+    plain = GraphletHasher(4, "sample", 20, n_bits=10, seed=3)
+    assert (plain.transform(graphs) != hasher.set_params(sample_seed=3).transform(graphs)).nnz == 0
+    mean, variance = plain.estimate(graphs, n_draws=40)
+    at = exact.indices
+    error = np.abs(mean.toarray()[0, at] - exact.toarray()[0, at])
+    assert (error <= 4 * np.sqrt(variance.toarray()[0, at]) + 1e-9).all()
+    assert not GraphletHasher(4, n_bits=10).estimate(graphs, 2)[1].toarray().any()
+    for wrong in ({"sample_seed": -1}, {"sample_seed": 1.5}):
+        with pytest.raises(ValueError, match="seed"):
+            GraphletHasher(4, **wrong).transform(graphs)
+    with pytest.raises(ValueError, match="n_draws"):
+        plain.estimate(graphs, 1)

@@ -217,3 +217,68 @@ def graphlet_kernel(
         scale = np.prod([float(sum(counts.values())) or 1.0 for counts in found]) if normalize else 1.0
         total += inner(*found) / float(scale)
     return total
+
+
+def of_nodes(x: Graph, u: int, z: Graph, v: int, node: Any, labels: bool) -> float:
+    """A kernel of attributes, 0 where labels differ."""
+    if node_label(x, u, labels) != node_label(z, v, labels):
+        return 0.0
+    return float(node(x.node_attributes[u], z.node_attributes[v]))
+
+
+def attributed_paths_kernel(
+    x: Graph, z: Graph, node: Any, length: Any = None, max_length: float = np.inf, labels: bool = False
+) -> float:
+    """Σ over ordered pairs of nodes of both of k(u, u') k(v, v') k(d, d')."""
+    parts = [
+        [
+            (u, v, d[u, v])
+            for u, v in permutations(range(g.n_nodes), 2)
+            if np.isfinite(d[u, v]) and d[u, v] <= max_length
+        ]
+        for g in (x, z)
+        for d in [distances(g, False)]
+    ]
+    alike = (lambda d, e: float(d == e)) if length is None else length
+    return sum(
+        of_nodes(x, u, z, s, node, labels) * of_nodes(x, v, z, t, node, labels) * alike(d, e)
+        for u, v, d in parts[0]
+        for s, t, e in parts[1]
+    )
+
+
+def attributed_walks_kernel(
+    x: Graph, z: Graph, node: Any, decay: float | None, max_length: int, labels: bool = False, edge: Any = None,
+    stop: float = 0.0,
+) -> float:  # fmt: skip
+    """Σ over pairs of walks of one length; without a decay their probabilities, with this stop probability."""
+    total = 0.0
+    for n in range(max_length + 1):
+        for nodes, others in product_of_walks(x, z, n):
+            value = decay**n if decay is not None else chance(x, nodes, stop) * chance(z, others, stop)
+            for u, v in zip(nodes, others, strict=True):
+                value *= of_nodes(x, u, z, v, node, labels)
+            if edge is not None:
+                for a, b in zip(pairwise(nodes), pairwise(others), strict=True):
+                    value *= edge(weight_between(x, *a), weight_between(z, *b))
+            total += value
+    return total
+
+
+def product_of_walks(x: Graph, z: Graph, n: int) -> Iterator[tuple[list[int], list[int]]]:
+    """All pairs of walks of n edges."""
+    second = [nodes for nodes, _, _ in walks(z, n)]
+    yield from ((nodes, other) for nodes, _, _ in walks(x, n) for other in second)
+
+
+def weight_between(graph: Graph, u: int, v: int) -> float:
+    """The weight of an edge."""
+    return next(weight for w, _, weight in neighbours(graph, u) if w == v)
+
+
+def chance(graph: Graph, nodes: list[int], stop: float) -> float:
+    """The probability of a random walk."""
+    p = 1.0 / graph.n_nodes
+    for u in nodes[:-1]:
+        p *= (1.0 - stop) / len(neighbours(graph, u))
+    return p * (stop if neighbours(graph, nodes[-1]) else 1.0)

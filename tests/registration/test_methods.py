@@ -397,7 +397,7 @@ def test_reflections_are_not_used():
 def test_reflections_are_found_where_they_are_asked_for():
     def bent(seed):  # a mug with a dent: no mirror symmetry
         points = make_mug(800, random_state=seed)
-        return points + (points[:, 1:2] > 0.0) * np.array([0.0, 0.4, 0.2])
+        return points + (points[:, 1:2] > 0.0) * np.array([0.5, 1.0, 0.5])
 
     pose = SE(3).point(SO(3).Exp([2.0, 1.0, 0.0]), [1.0, 0.0, 0.0])
     result = register(bent(0), moved(pose, bent(1) * [1, -1, 1]), reflection=True)

@@ -719,11 +719,11 @@ def named_spans(n=12):
     [
         ({}, False, "log", "lbfgs"),
         ({}, True, "hinge", "bmrm"),
-        ({"cost": "segment"}, False, "hinge", "bmrm"),
+        ({"cost": "segment"}, False, "hinge", "bcfw"),
         ({"solver": "bcfw"}, False, "hinge", "bcfw"),
         ({"solver": "lbfgs"}, True, "log", "lbfgs"),
         ({"penalty": "l1"}, True, "log", "owlqn"),
-        ({"loss": "hinge"}, False, "hinge", "bmrm"),
+        ({"loss": "hinge"}, False, "hinge", "bcfw"),
         ({"loss": Log()}, True, "log", "lbfgs"),
     ],
     ids=["features", "dense", "segment-cost", "bcfw", "lbfgs", "l1", "hinge", "log-object"],

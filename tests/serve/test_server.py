@@ -11,6 +11,7 @@ import socket
 import ssl
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,8 +26,9 @@ pytest.importorskip("httptools", reason="the extra serve is not installed")
 
 import mercer
 from mercer.cli import app as command
-from mercer.serve import Client, ServerError
-from mercer.serve.server import bind
+from mercer.serve import Client, ServerError, app
+from mercer.serve.app import App, Security
+from mercer.serve.server import Options, bind, guarded
 from mercer.tagging import Tagger
 
 X = [["Ada", "wrote", "programs"], ["Bob", "saw", "Ada"], ["The", "cat", "saw", "Bob"]] * 4
@@ -203,6 +205,49 @@ def test_a_killed_worker_comes_back_and_callers_notice_nothing(server: Running) 
             pytest.fail("the worker did not come back")
         counted = [line for line in text.splitlines() if line.startswith("mercer_requests_total") and '"200"' in line]
         assert float(counted[0].rpartition(" ")[2]) >= 30  # those of the killed worker count on
+
+
+def test_requests_to_a_full_queue_are_answered_before_the_application(model: Path) -> None:
+    """With 503 and Retry-After, in their order, over a connection that goes on; only where nothing else decides."""
+    import uvicorn
+
+    application = app({"tagger": str(model)}, reload_seconds=0)
+    application.begin()
+    batcher = application.batchers["tagger"]
+    protocol = guarded(Options(models={}), application.metrics, application.overloaded)
+    sock = bind("127.0.0.1", 0)
+    config = uvicorn.Config(application, http=protocol, lifespan="off", log_config=None, ws="none")
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [sock]}, daemon=True)
+    thread.start()
+    connection = http.client.HTTPConnection("127.0.0.1", sock.getsockname()[1], timeout=60)
+
+    def status(path: str = "/v1/models/tagger:predict") -> int:
+        connection.request("POST", path, BODY)
+        answer = connection.getresponse()
+        answer.read()
+        assert (answer.status == 503) == (answer.getheader("retry-after") == "1")
+        return answer.status
+
+    try:
+        assert status() == 200
+        kept = connection.sock
+        batcher.waiting += batcher.max_queue
+        assert [status(), status("/v1/models/x:predict"), status()] == [503, 404, 503]
+        batcher.waiting -= batcher.max_queue
+        assert status() == 200
+        assert connection.sock is kept
+        assert 'status="503"' in application.metrics.text()
+        batcher.waiting += batcher.max_queue
+        for security in (Security(token="t"), Security(origins=("https://a.example",))):
+            asked = App({"tagger": str(model)}, security=security)
+            asked.batchers = application.batchers
+            assert asked.overloaded(b"/v1/models/tagger:predict") is None
+    finally:
+        connection.close()
+        server.should_exit = True
+        thread.join(20)
+        application.end()
 
 
 def test_small_answers_are_sent_at_once() -> None:

@@ -25,6 +25,7 @@ def graphlet_rows(
     n_bits: int,
     signed: bool,
     threads: int,
+    sample_seed: int | None = None,
 ) -> Any: ...
 def graphlet_keys(
     offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)],
@@ -55,6 +56,7 @@ def graphlet_forms(
     beta: Sequence[Sequence[float]],
     seed: int,
     n_bits: int,
+    sample_seed: int | None = None,
 ) -> list: ...
 def label_key(label: str) -> int: ...
 def canonical_graph(

@@ -1,5 +1,5 @@
 # Made from the compiled module by "make stubs" (nanobind 3.1.0); not to be edited.
-"""Factor graphs."""
+"""Factor graphs, and files of them."""
 
 from collections.abc import Sequence
 from typing import Any, Annotated
@@ -7,6 +7,23 @@ from typing import Any, Annotated
 import numpy
 from numpy.typing import NDArray
 
+def gathered(
+    cards: Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)],
+    unary: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)] | None,
+    constant: float,
+    scope_starts: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)],
+    scopes: Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)],
+    table_starts: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)],
+    tables: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)],
+    observed: Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)] | None,
+) -> tuple: ...
+def widened_beliefs(
+    graph: FlatGraph,
+    observed: Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)],
+    numbers: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)],
+    beliefs: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)],
+    marginals: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)],
+) -> Any: ...
 def without_impossible_states(graph: FlatGraph) -> Any: ...
 
 class FlatGraph:
@@ -26,6 +43,8 @@ class FlatGraph:
         tables: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)],
         constant: float,
     ) -> FlatGraph: ...
+    @property
+    def state_starts(self) -> Any: ...
     @property
     def is_forest(self) -> bool: ...
 
@@ -137,3 +156,6 @@ def dual_ascent(graph: FlatGraph, max_iter: int, tol: float) -> tuple:
     """
     (best states, bounds, values, converged) of dual ascent on a factor graph.
     """
+
+def read_bif(file: bytes) -> tuple: ...
+def read_uai(file: bytes) -> tuple: ...

@@ -324,6 +324,7 @@ class LinearClassifier(ClassifierMixin, ScoreModel, StructuredEstimator):
 
     # ------------------------------------------------------------------ structure
 
+    _observations = "rows"
     _may_be_infeasible = False
 
     def _structure(self) -> Labels:

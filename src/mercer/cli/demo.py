@@ -48,9 +48,29 @@ def demo(
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
     # One thread for each: the problems are small, and training times can be compared.
-    with terminal.working("reading handwritten codes"), threadpool_limits(1):
-        result = run_demo()
-    terminal.heading(f"{len(result.truth)} handwritten codes, each digit a neighbour of the one before on a keypad")
+    with threadpool_limits(1):
+        result = run_demo(_shown)
+    if output is None:
+        terminal.say("for a page with the pictures: mercer demo --output demo.html")
+        return
+    from mercer.report import write_page
+    from mercer.report.demo import demo_page
+
+    write_page(output, demo_page(result))
+    terminal.say("page written to ", output)
+
+
+def _shown(name: str, run: Callable[[], Any]) -> Any:
+    """Run a part of the demo, and print its table as soon as it is done."""
+    doing, show = _PARTS[name]
+    with terminal.working(doing):
+        value = run()
+    show(value)
+    return value
+
+
+def _show_codes(part: dict[str, Any]) -> None:
+    terminal.heading(f"{len(part['truth'])} handwritten codes, each digit a neighbour of the one before on a keypad")
     print()
     terminal.table(
         ["", "digits right", "whole codes right", "impossible", "training"],
@@ -62,33 +82,32 @@ def demo(
                 f"{100 * r.impossible:.1f} %",
                 f"{r.seconds:.2f} s",
             )
-            for r in result.readers
+            for r in (part["alone"], part["chain"], part["ruled"])
         ],
         "lrrrr",
     )
     print()
-    terminal.heading(f"{len(result.actions.X)} sequences of actions seen through noise, each with its typical duration")
+
+
+def _show_actions(result: ActionResult) -> None:
+    terminal.heading(f"{len(result.X)} sequences of actions seen through noise, each with its typical duration")
     print()
     terminal.table(
         ["", "frames right", "F1 of boundaries", "training"],
-        [
-            (c.name, f"{100 * c.frames:.1f} %", f"{c.boundaries:.3f}", f"{c.seconds:.2f} s")
-            for c in result.actions.cutters
-        ],
+        [(c.name, f"{100 * c.frames:.1f} %", f"{c.boundaries:.3f}", f"{c.seconds:.2f} s") for c in result.cutters],
         "lrrr",
     )
     print()
-    show_images(result.segmentation)
-    show_shares(result.shares)
-    show_faces(result.faces)
-    if output is None:
-        terminal.say("for a page with the pictures: mercer demo --output demo.html")
-        return
-    from mercer.report import write_page
-    from mercer.report.demo import demo_page
 
-    write_page(output, demo_page(result))
-    terminal.say("page written to ", output)
+
+_PARTS: dict[str, tuple[str, Callable[[Any], None]]] = {
+    "codes": ("reading handwritten codes", _show_codes),
+    "actions": ("finding actions in films", _show_actions),
+    "segmentation": ("labelling the pixels of images", show_images),
+    "shares": ("learning digits from the shares of bags", show_shares),
+    "faces": ("recognising faces", show_faces),
+}
+"""What is done in each part, and how its result is printed."""
 
 
 def neighbours() -> list[tuple[str, str]]:
@@ -103,11 +122,34 @@ def neighbours() -> list[tuple[str, str]]:
 
 
 def run_demo(
-    n_train: int = 400, n_test: int = 200, seed: int = 0, n_sequences: int = 16, n_images: int = 8
+    part: Callable[[str, Callable[[], Any]], Any] = lambda name, run: run(),
+    n_train: int = 400,
+    n_test: int = 200,
+    seed: int = 0,
+    n_sequences: int = 16,
+    n_images: int = 8,
 ) -> DemoResult:
-    """Train the readers on codes, models on actions and on images; try all of them on what they have not seen."""
-    from mercer.datasets import make_digit_codes
+    """Train the readers on codes, models on actions and on images; try all of them on what they have not seen.
+
+    ``part`` runs each part, under its name: it is where a caller shows one before the next begins.
+    """
     from mercer.report.demo import DemoResult
+
+    codes = part("codes", lambda: _run_codes(n_train, n_test, seed))
+    return DemoResult(
+        n_train=n_train,
+        keypad=_KEYPAD,
+        actions=part("actions", lambda: run_actions(n_sequences, seed=seed)),
+        segmentation=part("segmentation", lambda: run_images(n_images, seed=seed)),
+        shares=part("shares", lambda: run_shares(seed=seed)),
+        faces=part("faces", lambda: run_faces(seed=seed)),
+        **codes,
+    )
+
+
+def _run_codes(n_train: int, n_test: int, seed: int) -> dict[str, Any]:
+    """What `DemoResult` holds of the readers of codes."""
+    from mercer.datasets import make_digit_codes
     from mercer.tagging import Constraints, Tagger
 
     codes = make_digit_codes(n_train, n_test, seed)
@@ -123,23 +165,17 @@ def run_demo(
     _, alone_reader = _reader("logistic regression, digit by digit", _DigitByDigit.train, codes, rule)
     tagger, chain_reader = _reader("tagger", chain, codes, rule)
     _, ruled_reader = _reader("tagger that knows the keypad", ruled, codes, rule)
-    return DemoResult(
-        n_train=n_train,
-        labels=labels,
-        images=codes.images("test"),
-        truth=codes.y_test,
-        alone=alone_reader,
-        chain=chain_reader,
-        ruled=ruled_reader,
-        marginals=tagger.predict_marginals(codes.X_test),
-        transitions=tagger.transitions_,
-        keypad=_KEYPAD,
-        actions=run_actions(n_sequences, seed=seed),
-        segmentation=run_images(n_images, seed=seed),
-        shares=run_shares(seed=seed),
-        faces=run_faces(seed=seed),
-        history=tagger.history_,
-    )
+    return {
+        "labels": labels,
+        "images": codes.images("test"),
+        "truth": codes.y_test,
+        "alone": alone_reader,
+        "chain": chain_reader,
+        "ruled": ruled_reader,
+        "marginals": tagger.predict_marginals(codes.X_test),
+        "transitions": tagger.transitions_,
+        "history": tagger.history_,
+    }
 
 
 class _DigitByDigit:

@@ -208,6 +208,7 @@ class Graphs:
         n_nodes: Iterable[int] | None = None,
         *,
         node_labels: Iterable[Any] | None = None,
+        node_attributes: Iterable[Any] | None = None,
         edge_labels: Iterable[Any] | None = None,
         edge_weights: Iterable[Any] | None = None,
         names: Sequence[str] | None = None,
@@ -223,6 +224,8 @@ class Graphs:
             Number of nodes of each graph; by default one more than the largest number in its edges.
         node_labels : iterable of lists of int or str, optional
             A label for each node, graph by graph.
+        node_attributes : iterable of arrays of shape (n_nodes, n_attributes), optional
+            A row of numbers for each node, graph by graph.
         edge_labels, edge_weights : iterable of lists, optional
             One value for each listed edge, graph by graph.
         names : list of str, optional
@@ -259,6 +262,7 @@ class Graphs:
             simplify,
             one_way=True,
             node_labels=_joined("node_labels", node_labels, sizes, "nodes"),
+            node_attributes=_joined_rows(node_attributes, sizes),
             names=names,
         )
 
@@ -808,6 +812,23 @@ def _joined(name: str, lists: Iterable[Any] | None, counts: np.ndarray, of: str)
     if len({one.dtype.kind == "U" for one in items}) > 1:
         raise ValueError(f"{name} must be all strings or all numbers")
     return np.concatenate(items) if items else np.zeros(0, np.int64)
+
+
+def _joined_rows(tables: Iterable[Any] | None, counts: np.ndarray) -> np.ndarray | None:
+    """Rows of attributes given graph by graph, one below the other."""
+    if tables is None:
+        return None
+    items = [np.asarray(table, float) for table in tables]
+    if len(items) != len(counts):
+        raise ValueError(f"node_attributes must hold a table for each of the {len(counts)} graphs, got {len(items)}")
+    width = next((item.shape[1] for item in items if item.ndim == 2), 0)
+    for i, (item, count) in enumerate(zip(items, counts, strict=True)):
+        if item.shape != (count, width) and not (count == 0 and item.size == 0):
+            raise ValueError(
+                f"graph {i}: node_attributes must have a row for each of its {count} nodes and {width} columns, got "
+                f"shape {item.shape}"
+            )
+    return np.concatenate([np.zeros((0, width)), *(item for item in items if len(item))])
 
 
 def _matrix_entries(i: int, matrix: Any) -> tuple[int, np.ndarray, np.ndarray, np.ndarray]:

@@ -4,12 +4,17 @@ A field gives every state x the probability exp(θ·φ(x)) / Z(θ), where Z sums
 gradient needs an expectation under the model, which :mod:`~mercer.fields.learners` estimate in ten ways.
 """
 
-from mercer.exceptions import DivergedError, UnreliableEstimateError
-from mercer.fields.boltzmann import BoltzmannMachine
-from mercer.fields.partition import LogPartition, log_partition
-from mercer.fields.parts import ShapeClassifier, ShapePartModel, SpatialLDA
-from mercer.fields.rbm import RBM
-from mercer.learning import learners
+from typing import TYPE_CHECKING
+
+from mercer._lazy import on_demand
+
+if TYPE_CHECKING:
+    from mercer.exceptions import DivergedError, UnreliableEstimateError
+    from mercer.fields.boltzmann import BoltzmannMachine
+    from mercer.fields.partition import LogPartition, log_partition
+    from mercer.fields.parts import ShapeClassifier, ShapePartModel, SpatialLDA
+    from mercer.fields.rbm import RBM
+    from mercer.learning import learners
 
 __all__ = [
     "RBM",
@@ -23,3 +28,4 @@ __all__ = [
     "learners",
     "log_partition",
 ]
+__getattr__, __dir__ = on_demand(__name__)

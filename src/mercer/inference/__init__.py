@@ -3,6 +3,9 @@
 `infer` is the one door to all methods; models are `FactorGraph`, `BayesianNetwork` and `MarkovNetwork`.
 """
 
+from typing import TYPE_CHECKING
+
+from mercer._lazy import on_demand
 from mercer.exceptions import ApproximateInferenceWarning, TreewidthError, ZeroProbabilityError
 from mercer.inference import modes as _modes  # noqa: F401  (enters its methods into the table)
 from mercer.inference.accuracy import marginal_bounds
@@ -11,7 +14,6 @@ from mercer.inference.cuts import is_submodular, minimum_cut
 from mercer.inference.diagnostics import effective_sample_size, r_hat
 from mercer.inference.elimination import max_marginals, variable_elimination
 from mercer.inference.factor import Factor
-from mercer.inference.gaussian import GaussianGibbs, GaussianNetwork
 from mercer.inference.graph import CompiledGraph, FactorGraph, Group, grid_edges
 from mercer.inference.junction import JunctionTree, has_running_intersection, maximum_spanning_tree, triangulate
 from mercer.inference.limits import Limits
@@ -30,9 +32,12 @@ from mercer.inference.transitions import (
     TransitionKernel,
     run_chain,
 )
-from mercer.inference.trees import ChowLiuTree, LatentTree
 from mercer.inference.uai import read_uai, read_uai_evidence, write_uai, write_uai_evidence
 from mercer.inference.variational import find_chains
+
+if TYPE_CHECKING:
+    from mercer.inference.gaussian import GaussianGibbs, GaussianNetwork
+    from mercer.inference.trees import ChowLiuTree, LatentTree
 
 __all__ = [
     "METHODS",
@@ -90,3 +95,4 @@ __all__ = [
     "write_uai",
     "write_uai_evidence",
 ]
+__getattr__, __dir__ = on_demand(__name__)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import cached_property
+from itertools import accumulate
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,7 @@ import numpy as np
 from mercer._display import Displayed
 from mercer._validation import check_count
 from mercer.inference.factor import Factor
-from mercer.inference.graph import FactorGraph, _some
+from mercer.inference.graph import FactorGraph, _check_cardinalities, _check_states, _of_mapping, _some
 from mercer.inference.markov import MarkovNetwork
 
 __all__ = ["BayesianNetwork"]
@@ -62,16 +64,57 @@ class BayesianNetwork(Displayed):
     def __init__(
         self, states: Mapping[Any, Any], parents: Mapping[Any, Sequence[Hashable]], tables: Mapping[Any, Any]
     ) -> None:
-        variables = FactorGraph(dict(states))
-        assert variables.names is not None
-        self.names: tuple[Hashable, ...] = variables.names
-        self.states: dict[Hashable, tuple[Hashable, ...]] = {
-            name: tuple(range(int(card))) if variables.states is None else variables.states[i]
-            for i, (name, card) in enumerate(zip(self.names, variables.cardinalities, strict=True))
-        }
+        names, cards, listed = _of_mapping(states)
+        cardinalities = _check_cardinalities(cards)
+        checked = _check_states([range(n) for n in cards] if listed is None else listed, cardinalities)
+        assert checked is not None
+        self.names: tuple[Hashable, ...] = tuple(names)
+        self.states: dict[Hashable, tuple[Hashable, ...]] = dict(zip(names, checked, strict=True))
         self.parents = self._check_parents(parents)
         self._order = _topological(self.parents)
-        self.tables = self._check_tables(tables)
+        self._lay_out(*self._check_tables(tables, cardinalities))
+
+    @classmethod
+    def _of_arrays(
+        cls,
+        names: list[Hashable],
+        states: list[tuple[Hashable, ...]],
+        parents: list[tuple[Hashable, ...]],
+        flat: np.ndarray,
+        starts: np.ndarray,
+    ) -> BayesianNetwork:
+        """A network of what was checked already: all tables end to end, and where each begins."""
+        made = cls.__new__(cls)
+        made.names = tuple(names)
+        made.states = dict(zip(names, states, strict=True))
+        made.parents = dict(zip(names, parents, strict=True))
+        made._lay_out(flat, starts)
+        return made
+
+    def _lay_out(self, flat: np.ndarray, starts: np.ndarray) -> None:
+        """Make the tables, which are read-only and lie end to end."""
+        flat.flags.writeable = False
+        sizes = {name: len(states) for name, states in self.states.items()}
+        self.tables: dict[Hashable, np.ndarray] = {}
+        for (name, parents), start in zip(self.parents.items(), starts.tolist(), strict=True):
+            shape = [sizes[v] for v in parents]
+            shape.append(sizes[name])
+            self.tables[name] = flat[start : start + prod(shape)].reshape(shape)
+        self._flat = flat, starts
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_flat"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        starts = [0, *accumulate(table.size for table in self.tables.values())]
+        self._lay_out(
+            np.concatenate([np.zeros(0), *map(np.ravel, self.tables.values())]), np.array(starts[:-1], np.int64)
+        )
+
+    @cached_property
+    def _order(self) -> list[Hashable]:
+        return _topological(self.parents)
 
     def _check_parents(self, parents: Mapping[Any, Sequence[Hashable]]) -> dict[Hashable, tuple[Hashable, ...]]:
         unknown = [v for v in parents if v not in self.states]
@@ -93,36 +136,50 @@ class BayesianNetwork(Displayed):
             checked[name] = listed
         return checked
 
-    def _check_tables(self, tables: Mapping[Any, Any]) -> dict[Hashable, np.ndarray]:
+    def _check_tables(self, tables: Mapping[Any, Any], cardinalities: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """All tables end to end, and where each begins."""
         unknown = [v for v in tables if v not in self.states]
         if unknown:
             raise ValueError(f"tables names variables that have no states: {_some(unknown)}")
-        checked = {}
+        arrays, sizes = [], []
         for name in self.names:
             if name not in tables:
                 raise ValueError(f"{name!r} has no table")
-            table = np.array(tables[name], np.float64)
-            family = (*self.parents[name], name)
-            shape = tuple(len(self.states[v]) for v in family)
+            table = np.asarray(tables[name], np.float64)
+            shape = self._shape(name)
             if table.shape != shape:
-                raise ValueError(
-                    f"the table of {name!r} must be of shape {shape}, for {', '.join(map(str, family))}, got "
-                    f"{table.shape}"
-                )
-            if not np.isfinite(table).all() or (table < 0).any():
-                raise ValueError(f"the table of {name!r} must hold probabilities: finite and at least 0")
-            sums = table.sum(axis=-1)
+                family = ", ".join(map(str, (*self.parents[name], name)))
+                raise ValueError(f"the table of {name!r} must be of shape {shape}, for {family}, got {table.shape}")
+            arrays.append(table.reshape(-1))
+            sizes.append(table.size)
+        starts = np.array([0, *accumulate(sizes)][:-1], np.int64)
+        if not arrays:
+            return np.zeros(0), starts
+        flat = np.concatenate(arrays)
+        lengths = np.repeat(cardinalities, np.array(sizes) // cardinalities)
+        sums = np.add.reduceat(flat, lengths.cumsum() - lengths)
+        if not (flat.min() >= 0 and (abs(sums - 1) <= _ROW_TOLERANCE).all()):  # false for what is not finite, too
+            raise self._wrong_table(arrays)
+        flat /= np.repeat(sums, lengths)
+        return flat, starts
+
+    def _shape(self, name: Hashable) -> tuple[int, ...]:
+        return tuple([len(self.states[v]) for v in (*self.parents[name], name)])
+
+    def _wrong_table(self, arrays: list[np.ndarray]) -> ValueError:
+        """The error for the first table whose rows are not probabilities."""
+        for name, values in zip(self.names, arrays, strict=True):
+            if not np.isfinite(values).all() or (values < 0).any():
+                return ValueError(f"the table of {name!r} must hold probabilities: finite and at least 0")
+            sums = values.reshape(self._shape(name)).sum(axis=-1)
             if (abs(sums - 1) > _ROW_TOLERANCE).any():
                 place = np.unravel_index(int(abs(sums - 1).argmax()), sums.shape)
                 at = ", ".join(f"{v}={self.states[v][k]}" for v, k in zip(self.parents[name], place, strict=True))
-                raise ValueError(
+                return ValueError(
                     f"the probabilities of {name!r}{f' given {at}' if at else ''} must sum to 1, they sum to "
                     f"{sums[place]:g}"
                 )
-            table = table / sums[..., None]
-            table.flags.writeable = False
-            checked[name] = table
-        return checked
+        return ValueError("the rows of the tables must sum to 1")  # by another order of summing
 
     def __repr__(self) -> str:
         arcs = sum(map(len, self.parents.values()))
@@ -138,7 +195,22 @@ class BayesianNetwork(Displayed):
     @cached_property
     def factor_graph(self) -> FactorGraph:
         """The network as a `FactorGraph`: log Z is 0, and with evidence log p(evidence)."""
-        return FactorGraph({name: list(states) for name, states in self.states.items()}, factors=self.factors)
+        place = dict(zip(self.names, range(len(self.names)), strict=True))
+        scopes: list[int] = []
+        scope_starts = [0]
+        for i, name in enumerate(self.names):
+            scopes += [place[v] for v in self.parents[name]]
+            scopes.append(i)
+            scope_starts.append(len(scopes))
+        flat, starts = self._flat
+        with np.errstate(divide="ignore"):
+            logs = np.log(flat)
+        return FactorGraph._of_arrays(
+            np.array([len(states) for states in self.states.values()], np.int32),
+            (np.array(scope_starts, np.int64), np.array(scopes, np.int32), starts, logs),
+            self.names,
+            tuple(self.states.values()),
+        )
 
     def log_probability(self, assignment: Any) -> float:
         """Return log p(x) of one assignment, which gives every variable a state."""

@@ -16,7 +16,7 @@ from mercer.inference.factor import Factor
 from mercer.inference.graph import CompiledGraph, FactorGraph, _some
 from mercer.inference.limits import Cost, Limits, readable
 from mercer.inference.registry import _factor_graph, _impossible, register, run_method
-from mercer.inference.result import Outcome
+from mercer.inference.result import Outcome, _Whole
 
 __all__ = ["TreewidthError", "eliminate", "variable_elimination"]
 
@@ -115,16 +115,13 @@ def max_marginals(
     >>> {v: np.exp(row).round(6).tolist() for v, row in max_marginals(graph).items()}
     {0: [4.0, 12.0], 1: [4.0, 12.0]}
     """
-    from mercer.inference.registry import _factor_graph
-
-    whole = _factor_graph(model)
-    graph, kept = whole.reduced({} if evidence is None else evidence)
-    limits, compiled = Limits(max_bytes, max_operations), graph.compiled
+    whole = _Whole.of(_factor_graph(model), evidence)
+    limits, compiled = Limits(max_bytes, max_operations), whole.compiled
     factors = _numbered(compiled)
     maxima = {}
-    for i, number in enumerate(kept.tolist()):
+    for i in range(compiled.n_variables):
         table = eliminate(factors, [i], maximise=True, limits=limits)[0].log_table + compiled.constant
-        maxima[whole.name(number)] = np.asarray(table, dtype=float)
+        maxima[whole.name(i)] = np.asarray(table, dtype=float)
     return maxima
 
 

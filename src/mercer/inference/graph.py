@@ -88,8 +88,6 @@ class CompiledGraph:
     """int64: where the table of each factor begins in ``tables``."""
     tables: np.ndarray
     """float64: log-potentials of all different tables, in C order."""
-    groups: tuple[Group, ...]
-    """Factors of one shape."""
     numbers: np.ndarray
     """int64: the number that each factor has in the `FactorGraph`."""
     core: Any = field(repr=False, compare=False)
@@ -115,13 +113,33 @@ class CompiledGraph:
     @property
     def is_pairwise(self) -> bool:
         """Whether no factor has more than two variables."""
-        return all(len(group.shape) == 2 for group in self.groups)
+        return len(self.scopes) == 2 * self.n_factors  # none has fewer
+
+    @cached_property
+    def groups(self) -> tuple[Group, ...]:
+        """Factors of one shape, neighbour after neighbour."""
+        if not self.n_factors:
+            return ()
+        arities, shapes = np.diff(self.scope_starts), self.cardinalities[self.scopes]
+        same = arities[1:] == arities[:-1]  # as many variables as the factor before, then as many states of each
+        for axis in range(int(arities.max())):
+            first, second = self.scope_starts[:-2] + axis, self.scope_starts[1:-1] + axis
+            both = np.flatnonzero(same & (arities[1:] > axis))
+            same[both] = shapes[first[both]] == shapes[second[both]]
+        bounds = [0, *(np.flatnonzero(~same) + 1).tolist(), self.n_factors]
+        groups = []
+        for a, b in pairwise(bounds):
+            stretch = slice(int(self.scope_starts[a]), int(self.scope_starts[b]))
+            scopes = self.scopes[stretch].reshape(b - a, -1)
+            groups.append(Group(tuple(self.cardinalities[scopes[0]].tolist()), a, b, scopes, self.table_starts[a:b]))
+        return tuple(groups)
 
     @cached_property
     def table_sizes(self) -> np.ndarray:
         """int64: entries of the table of each factor."""
-        sizes = [np.full(group.stop - group.first, group.size, np.int64) for group in self.groups]
-        return np.concatenate(sizes) if sizes else np.zeros(0, np.int64)
+        if not self.n_factors:
+            return np.zeros(0, np.int64)
+        return np.multiply.reduceat(self.cardinalities[self.scopes].astype(np.int64), self.scope_starts[:-1])
 
     @cached_property
     def belief_starts(self) -> np.ndarray:
@@ -174,8 +192,52 @@ class CompiledGraph:
         core = self.core.with_potentials(new_unary, new_tables, new_constant)
         return CompiledGraph(
             self.cardinalities, self.state_starts, new_unary, new_constant, self.scope_starts, self.scopes,
-            self.table_starts, new_tables, self.groups, self.numbers, core, self.cache,
+            self.table_starts, new_tables, self.numbers, core, self.cache,
         )  # fmt: skip
+
+
+class ObservedGraph:
+    """A compiled graph over the variables that are not observed, and how its results lie in those of the whole graph.
+
+    ``observed`` holds a state for each variable, or −1. Factors that have one variable left are in ``compiled.unary``,
+    those that have none in ``compiled.constant``; ``compiled.numbers`` are those of factors of the whole graph.
+    """
+
+    def __init__(self, whole: CompiledGraph, observed: np.ndarray) -> None:
+        self._whole = whole
+        self.observed = observed
+        self.kept = np.flatnonzero(observed < 0)
+        """Numbers of the variables that are left."""
+        self.compiled = whole
+        if len(self.kept) < len(observed):
+            self.compiled = _joined(
+                whole.cardinalities, whole.unary, whole.constant, whole.scope_starts, whole.scopes,
+                whole.table_starts, whole.tables, observed,
+            )  # fmt: skip
+
+    def marginals(self, flat: np.ndarray) -> np.ndarray:
+        """Marginals of the whole graph from those of the smaller one."""
+        if self.compiled is self._whole:
+            return flat
+        whole = np.zeros(len(self._whole.unary))
+        whole[np.repeat(self.observed < 0, self._whole.cardinalities)] = flat
+        known = np.flatnonzero(self.observed >= 0)
+        whole[self._whole.state_starts[known] + self.observed[known]] = 1.0
+        return whole
+
+    def states(self, states: np.ndarray) -> np.ndarray:
+        """Assignments of the whole graph from those of the smaller one."""
+        whole = np.empty((*states.shape[:-1], len(self.observed)), np.int32)
+        whole[...] = self.observed
+        whole[..., self.kept] = states
+        return whole
+
+    def joint(self, beliefs: np.ndarray, flat: np.ndarray) -> np.ndarray:
+        """Joint probabilities of the factors of the whole graph, from those of the smaller one and its marginals."""
+        if self.compiled is self._whole:
+            return beliefs
+        whole = self.marginals(flat)
+        return _core.inference.widened_beliefs(self._whole.core, self.observed, self.compiled.numbers, beliefs, whole)
 
 
 class PossibleGraph:
@@ -189,16 +251,7 @@ class PossibleGraph:
             return
         self._states, cards, unary, constant, scope_starts, scopes, starts, tables, numbers, *joint = parts
         self._entries, self._sources = joint
-        shapes = [tuple(cards[scopes[a:b]].tolist()) for a, b in pairwise(scope_starts.tolist())]
-        groups = tuple(
-            Group(shape, f, f + 1, scopes[scope_starts[f] : scope_starts[f + 1]][None], starts[f : f + 1])
-            for f, shape in enumerate(shapes)
-        )
-        state_starts = np.concatenate([[0], np.cumsum(cards, dtype=np.int64)])
-        core = _core.inference.FlatGraph(cards, unary, constant, scope_starts, scopes, starts, tables)
-        self.compiled = CompiledGraph(
-            cards, state_starts, unary, constant, scope_starts, scopes, starts, tables, groups, numbers, core
-        )
+        self.compiled = _made(cards, unary, constant, scope_starts, scopes, starts, tables, numbers)
 
     def marginals(self, flat: np.ndarray) -> np.ndarray:
         """Marginals of the whole graph from those of the smaller one."""
@@ -303,9 +356,9 @@ class FactorGraph(Displayed):
         self.names = _check_names(names, len(self.cardinalities))
         self.states = _check_states(states, self.cardinalities)
         self._index = {name: i for i, name in enumerate(self.names)} if self.names is not None else None
-        self._integer_names = self.names is not None and any(isinstance(name, Integral) for name in self.names)
+        self._integer_names = self.names is not None and _some_integers(self.names)
         self._state_index: dict[int, dict[Hashable, int]] = {}
-        self._blocks: list[_Block] = []
+        self._listed: list[_Block] | None = []
         self._compiled: CompiledGraph | None = None
         self._merged_blocks: list[_Merged] | None = None
         if unary is not None:
@@ -316,6 +369,40 @@ class FactorGraph(Displayed):
             self.add_factors(edges, pairwise, log=log)
         for factor in factors:
             self.add(factor)
+
+    # Scopes, tables and where each of them begins (scope_starts, scopes, table_starts, tables of log-potentials), of a
+    # graph that was made of them at once: its blocks are made of them when they are asked for.
+    _arrays: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray] | None = None
+
+    @classmethod
+    def _of_arrays(
+        cls,
+        cardinalities: np.ndarray,
+        arrays: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray],
+        names: tuple[Hashable, ...] | None = None,
+        states: tuple[tuple[Hashable, ...], ...] | None = None,
+    ) -> FactorGraph:
+        """A graph of what was checked already."""
+        made = cls.__new__(cls)
+        made.cardinalities, made.names, made.states = cardinalities, names, states
+        made._index = None if names is None else dict(zip(names, range(len(names)), strict=True))
+        made._integer_names = names is not None and _some_integers(names)
+        made._state_index = {}
+        made._arrays, made._listed, made._compiled, made._merged_blocks = arrays, None, None, None
+        return made
+
+    @property
+    def _blocks(self) -> list[_Block]:
+        if self._listed is None:
+            assert self._arrays is not None
+            scope_starts, scopes, table_starts, tables = self._arrays
+            self._listed = []
+            for f, (a, b) in enumerate(pairwise(scope_starts.tolist())):
+                shape = self.cardinalities[scopes[a:b]].tolist()
+                start = int(table_starts[f])
+                table = tables[start : start + int(np.prod(shape, dtype=np.int64))].reshape(1, *shape)
+                self._listed.append(_Block(scopes[a:b].reshape(1, -1), table))
+        return self._listed
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_compiled": None, "_merged_blocks": None}
@@ -361,7 +448,7 @@ class FactorGraph(Displayed):
 
     def _append(self, block: _Block) -> None:
         self._blocks.append(block)
-        self._compiled = self._merged_blocks = None
+        self._arrays = self._compiled = self._merged_blocks = None
 
     def _merged(self) -> list[_Merged]:
         if self._merged_blocks is None:
@@ -432,7 +519,7 @@ class FactorGraph(Displayed):
     @property
     def n_factors(self) -> int:
         """Number of factors."""
-        return sum(map(len, self._blocks))
+        return sum(map(len, self._blocks)) if self._arrays is None else len(self._arrays[2])
 
     def __repr__(self) -> str:
         return f"FactorGraph({self.n_variables} variables, {self.n_factors} factors)"
@@ -459,7 +546,7 @@ class FactorGraph(Displayed):
                 index = self._state_index[variable] = {s: i for i, s in enumerate(self.states[variable])}
             if state in index:
                 return index[state]
-            named = any(isinstance(name, Integral) for name in index)
+            named = _some_integers(index)
         card = int(self.cardinalities[variable])
         if not named and _is_number(state, card):
             return int(state)  # type: ignore[call-overload]
@@ -525,7 +612,9 @@ class FactorGraph(Displayed):
     @property
     def compiled(self) -> CompiledGraph:
         """The graph as flat arrays: made when first asked for, and kept until a factor is added."""
-        if self._compiled is None:
+        if self._compiled is None and self._arrays is not None:
+            self._compiled = _joined(self.cardinalities, None, 0.0, *self._arrays, None)
+        elif self._compiled is None:
             self._compiled = _compile(self.cardinalities, self._merged())
         return self._compiled
 
@@ -548,15 +637,10 @@ class FactorGraph(Displayed):
             names=None if self.names is None else [self.names[i] for i in kept],
             states=None if self.states is None else [self.states[i] for i in kept],
         )
-        smaller._origins = []
-        for number, part in enumerate(self._merged()):
-            for rows, cut in _cut(part.block, observed):
+        for part in self._merged():
+            for cut in _cut(part.block, observed):
                 smaller._append(_Block(place[cut.scopes], cut.tables))
-                smaller._origins.append((number, rows))
         return smaller, kept
-
-    # Of a reduced graph, for each of its blocks: the merged block of the whole graph and the factors in it.
-    _origins: list[tuple[int, np.ndarray]] | None = None
 
     # ------------------------------------------------------------------ other forms
 
@@ -679,10 +763,10 @@ def _check_cardinalities(given: Any) -> np.ndarray:
         cards = cards.reshape(-1).astype(np.int32)
     if cards.ndim != 1 or cards.dtype.kind not in "iu":
         raise ValueError("cardinalities must be integers: the number of states of each variable")
-    if (cards < 1).any():
+    if cards.size and cards.min() < 1:
         i = int(np.flatnonzero(cards < 1)[0])
         raise ValueError(f"every variable needs at least one state: variable {i} has {cards[i]}")
-    if len(cards) >= 1 << 31 or (cards >= 1 << 31).any():
+    if len(cards) >= 1 << 31 or (cards.size and cards.max() >= 1 << 31):
         raise ValueError("variables and states must be fewer than 2**31")
     return cards.astype(np.int32)
 
@@ -711,6 +795,10 @@ def _check_states(states: Any, cards: np.ndarray) -> tuple[tuple[Hashable, ...],
         if len(set(row)) != len(row):
             raise ValueError(f"the states of variable {i} must be different, got {list(row)}")
     return listed
+
+
+def _some_integers(names: Iterable[Hashable]) -> bool:
+    return any(type(name) is not str and isinstance(name, Integral) for name in names)
 
 
 def _is_number(thing: Any, below: int) -> bool:
@@ -770,52 +858,57 @@ def _compile(cards: np.ndarray, merged: list[_Merged]) -> CompiledGraph:
                 np.add.at(unary, places, block.tables)
         else:
             by_shape.setdefault(block.shape, []).append(part)
-    groups: list[Group] = []
-    tables, stop, filled = [], 0, 0
-    for shape, parts in by_shape.items():
-        starts = []
-        for part in parts:
-            block, size = part.block, int(np.prod(shape))
-            steps = np.zeros(len(block), np.int64) if len(block) > len(block.tables) else np.arange(len(block))
-            starts.append(filled + size * steps)
-            tables.append(block.tables.reshape(-1))
-            filled += len(block.tables) * size
-        scopes = np.concatenate([part.block.scopes for part in parts])
-        groups.append(Group(shape, stop, stop + len(scopes), scopes, np.concatenate(starts).astype(np.int64)))
-        stop += len(scopes)
-    return _flat(cards, state_starts, unary, constant, groups, tables, [p for ps in by_shape.values() for p in ps])
-
-
-def _flat(
-    cards: np.ndarray,
-    state_starts: np.ndarray,
-    unary: np.ndarray,
-    constant: float,
-    groups: list[Group],
-    tables: list[np.ndarray],
-    parts: list[_Merged],
-) -> CompiledGraph:
+    parts = [part for same in by_shape.values() for part in same]
+    tables, starts, filled = [], [], 0
+    for part in parts:
+        block, size = part.block, int(np.prod(part.block.shape))
+        steps = np.zeros(len(block), np.int64) if len(block) > len(block.tables) else np.arange(len(block))
+        starts.append(filled + size * steps)
+        tables.append(block.tables.reshape(-1))
+        filled += len(block.tables) * size
     none = [np.zeros(0, np.int64)]
-    arities = np.concatenate([np.full(group.stop - group.first, len(group.shape)) for group in groups] or none)
-    scope_starts = np.concatenate([[0], np.cumsum(arities)]).astype(np.int64)
-    scopes = np.concatenate([group.scopes.reshape(-1) for group in groups] or none).astype(np.int32)
-    table_starts = np.concatenate([group.table_starts for group in groups] or none)
-    numbers = np.concatenate([part.numbers for part in parts] or none)
-    flat = np.concatenate(tables or [np.zeros(0)])
-    core = _core.inference.FlatGraph(cards, unary, constant, scope_starts, scopes, table_starts, flat)
-    for array in (unary, flat, scopes, scope_starts, table_starts, numbers):
-        array.flags.writeable = False
-    return CompiledGraph(
-        cards, state_starts, unary, constant, scope_starts, scopes, table_starts, flat, tuple(groups), numbers, core
+    arities = np.concatenate([np.full(len(part.block), len(part.block.shape)) for part in parts] or none)
+    return _made(
+        cards,
+        unary,
+        constant,
+        np.concatenate([[0], np.cumsum(arities)]).astype(np.int64),
+        np.concatenate([part.block.scopes.reshape(-1) for part in parts] or none).astype(np.int32),
+        np.concatenate(starts or none).astype(np.int64),
+        np.concatenate(tables or [np.zeros(0)]),
+        np.concatenate([part.numbers for part in parts] or none),
     )
 
 
-def _cut(block: _Block, observed: np.ndarray) -> Iterable[tuple[np.ndarray, _Block]]:
-    """The block at the evidence: factors with the same observed places stay together. Yields (rows, smaller block)."""
+def _made(
+    cards: np.ndarray,
+    unary: np.ndarray,
+    constant: float,
+    scope_starts: np.ndarray,
+    scopes: np.ndarray,
+    table_starts: np.ndarray,
+    tables: np.ndarray,
+    numbers: np.ndarray,
+) -> CompiledGraph:
+    core = _core.inference.FlatGraph(cards, unary, constant, scope_starts, scopes, table_starts, tables)
+    for array in (unary, tables, scopes, scope_starts, table_starts, numbers):
+        array.flags.writeable = False
+    return CompiledGraph(
+        cards, core.state_starts, unary, constant, scope_starts, scopes, table_starts, tables, numbers, core
+    )  # fmt: skip
+
+
+def _joined(cards: np.ndarray, *arrays: Any) -> CompiledGraph:
+    """The graph of factors over any number of variables, at what is observed; `_core.inference.gathered` says how."""
+    return _made(*_core.inference.gathered(cards, *arrays))
+
+
+def _cut(block: _Block, observed: np.ndarray) -> Iterable[_Block]:
+    """The block at the evidence: factors with the same observed places stay together."""
     seen = observed[block.scopes]
     known = seen >= 0
     if not known.any():
-        yield np.arange(len(block)), block
+        yield block
         return
     patterns, which = np.unique(known, axis=0, return_inverse=True)
     which = which.reshape(-1)
@@ -827,7 +920,7 @@ def _cut(block: _Block, observed: np.ndarray) -> Iterable[tuple[np.ndarray, _Blo
             source = rows * 0 if len(block.tables) == 1 else np.arange(len(rows))
             moved = np.moveaxis(tables, 1 + np.flatnonzero(pattern), range(1, 1 + int(pattern.sum())))
             tables = moved[(source, *seen[rows][:, pattern].T)]
-        yield rows, _Block(np.ascontiguousarray(block.scopes[rows][:, left]), np.ascontiguousarray(tables))
+        yield _Block(np.ascontiguousarray(block.scopes[rows][:, left]), np.ascontiguousarray(tables))
 
 
 def grid_edges(shape: tuple[int, int], connectivity: int = 4) -> np.ndarray:

@@ -21,7 +21,7 @@ from mercer._validation import check_choice, check_count, hyphenated
 from mercer.exceptions import ZeroProbabilityError
 from mercer.inference.elimination import too_large, variable_elimination
 from mercer.inference.factor import Factor
-from mercer.inference.graph import CompiledGraph, FactorGraph, PossibleGraph
+from mercer.inference.graph import CompiledGraph, FactorGraph, ObservedGraph, PossibleGraph
 from mercer.inference.limits import Cost, Limits, readable
 from mercer.inference.registry import _factor_graph, _impossible, register
 from mercer.inference.result import Outcome, _Whole
@@ -88,7 +88,6 @@ def make_plan(graph: CompiledGraph, limits: Limits, heuristic: str = "auto", con
 
 def _find_cutset(graph: CompiledGraph, tree: Any, limits: Limits, heuristic: str) -> tuple[tuple[int, ...], Cost]:
     """Variables that shrink the tables the most for each run that they add, until the tables fit."""
-    whole = _as_factor_graph(graph)
     chosen: list[int] = []
     names, cost = np.arange(graph.n_variables), _cost(tree)
     runs = 1.0
@@ -105,23 +104,11 @@ def _find_cutset(graph: CompiledGraph, tree: Any, limits: Limits, heuristic: str
             break
         observed = np.full(graph.n_variables, -1, np.int32)
         observed[chosen] = 0
-        reduced, names = whole.reduced(observed)
-        tree = _tree_of(reduced.compiled, heuristic, limits)
+        left = ObservedGraph(graph, observed)
+        names = left.kept
+        tree = _tree_of(left.compiled, heuristic, limits)
         cost = _cost(tree)
     return tuple(chosen), cost
-
-
-def _as_factor_graph(graph: CompiledGraph) -> FactorGraph:
-    """The factors of a compiled graph, group after group, then those of single variables and the constant."""
-    whole = FactorGraph(graph.cardinalities)
-    for group in graph.groups:
-        whole.add_factors(group.scopes, graph.stacked(group), log=True)
-    for card in np.unique(graph.cardinalities):
-        variables = np.flatnonzero(graph.cardinalities == card)
-        places = graph.state_starts[variables][:, None] + np.arange(card)
-        whole.add_factors(variables[:, None], graph.unary[places], log=True)
-    whole.add(Factor([], graph.constant, log=True))
-    return whole
 
 
 class JunctionTree:
@@ -182,11 +169,8 @@ class JunctionTree:
         max_bytes: float | None = None,
         max_operations: float | None = None,
     ) -> None:
-        graph = _factor_graph(model)
-        observed = graph.evidence(evidence)
-        reduced, kept = graph.reduced(observed) if (observed >= 0).any() else (graph, np.arange(graph.n_variables))
-        self._model, self._whole = model, _Whole(graph, observed, reduced, kept)
-        self._graph = reduced.compiled
+        self._model, self._whole = model, _Whole.of(_factor_graph(model), evidence)
+        self._graph = self._whole.compiled
         limits = Limits(max_bytes, max_operations)
         plan = make_plan(self._graph, limits, heuristic, conditioning=False)
         if not plan.fits:
@@ -194,7 +178,7 @@ class JunctionTree:
         self._tree = plan.tree
         starts, variables, separators, parents = self._tree.cliques()
         self._members = [variables[a:b].tolist() for a, b in pairwise(starts)]
-        self.cliques: list[tuple[Hashable, ...]] = [tuple(map(reduced.name, members)) for members in self._members]
+        self.cliques: list[tuple[Hashable, ...]] = [tuple(map(self._whole.name, members)) for members in self._members]
         linked = [c for c, parent in enumerate(parents) if parent >= 0 and separators[c] > 0]
         self.edges: list[tuple[int, int]] = [(int(parents[c]), c) for c in linked]
         self.separators: list[tuple[Hashable, ...]] = [self.cliques[c][: separators[c]] for c in linked]
@@ -214,7 +198,7 @@ class JunctionTree:
     def _sums(self) -> tuple[np.ndarray, np.ndarray, float]:
         beliefs, marginals, total = self._tree.sum(self._graph.core)
         if np.isneginf(total):
-            raise ZeroProbabilityError(_impossible(self._whole.graph, self._whole.observed))
+            raise ZeroProbabilityError(_impossible(self._whole.graph, self._whole.left.observed))
         return beliefs, marginals, float(total)
 
     @property
@@ -236,10 +220,10 @@ class JunctionTree:
         numbers = {whole.number(v) for v in names}
         named = [whole.name(whole.number(v)) for v in names]
         for c, members in enumerate(self._members):
-            if numbers <= {int(self._whole.kept[i]) for i in members}:
+            if numbers <= {int(self._whole.left.kept[i]) for i in members}:
                 joint = self._clique_marginal(c)
                 return joint.sum_out([v for v in joint.variables if v not in named]).transposed(named)
-        return variable_elimination(self._model, names, evidence=self._whole.observed)
+        return variable_elimination(self._model, names, evidence=self._whole.left.observed)
 
     def _clique_marginal(self, c: int) -> Factor:
         table = self._sums[0][self._starts[c] : self._starts[c + 1]].reshape(self._shape(self._members[c]))
@@ -265,7 +249,7 @@ class JunctionTree:
     def _best(self, k: int) -> Outcome:
         outcome = _maxima(self._graph, self._tree, k)
         if outcome is None:
-            raise ZeroProbabilityError(_impossible(self._whole.graph, self._whole.observed))
+            raise ZeroProbabilityError(_impossible(self._whole.graph, self._whole.left.observed))
         return outcome
 
     def sample(self, n_samples: int, *, random_state: Any = None) -> np.ndarray:
@@ -274,14 +258,14 @@ class JunctionTree:
         seed = int(np.random.default_rng(random_state).integers(1 << 63))
         drawn, total = self._tree.sample(self._graph.core, n_samples, seed)
         if np.isneginf(total):
-            raise ZeroProbabilityError(_impossible(self._whole.graph, self._whole.observed))
+            raise ZeroProbabilityError(_impossible(self._whole.graph, self._whole.left.observed))
         return self._whole.states(drawn.reshape(n_samples, -1))
 
     @property
     def elimination(self) -> list[tuple[Hashable, tuple[Hashable, ...]]]:
         """Variables in the order in which they are eliminated, each with its neighbours at that moment."""
         order, starts, later = self._tree.elimination()
-        name = self._whole.reduced.name
+        name = self._whole.name
         return [(name(v), tuple(name(u) for u in later[starts[t] : starts[t + 1]])) for t, v in enumerate(order)]
 
 
@@ -363,26 +347,25 @@ def _sums(graph: CompiledGraph, plan: Plan) -> Outcome | None:
 
 def _cases(
     graph: CompiledGraph, plan: Plan, heuristic: str, limits: Limits
-) -> Iterator[tuple[_Whole, CompiledGraph, Any]]:
+) -> Iterator[tuple[ObservedGraph, CompiledGraph, Any]]:
     """The graph with each assignment of the cutset put in, and the tree that all of them share."""
-    whole = _as_factor_graph(graph)
     first: CompiledGraph | None = None
     observed = np.full(graph.n_variables, -1, np.int32)
     for states in product(*(range(graph.cardinalities[v]) for v in plan.cutset)):
         observed[list(plan.cutset)] = states
-        reduced, kept = whole.reduced(observed)
-        made = reduced.compiled
+        left = ObservedGraph(graph, observed.copy())
+        made = left.compiled
         if first is None:
             first = made
         case = first.with_potentials(made.unary, made.tables, made.constant)
         if not np.isneginf(case.constant):
-            yield _Whole(whole, observed.copy(), reduced, kept), case, _tree_of(first, heuristic, limits)
+            yield left, case, _tree_of(first, heuristic, limits)
 
 
 def _conditioned(graph: CompiledGraph, plan: Plan, task: str, k: int, heuristic: str, limits: Limits) -> Outcome | None:
     """Marginals p(x) = Σ_z p(z) p(x | z) over the states z of the cutset, or the best over all z."""
 
-    def cases() -> Iterator[tuple[_Whole, CompiledGraph, Any]]:
+    def cases() -> Iterator[tuple[ObservedGraph, CompiledGraph, Any]]:
         return _cases(graph, plan, heuristic, limits)
 
     if task == "map":
@@ -395,42 +378,40 @@ def _conditioned(graph: CompiledGraph, plan: Plan, task: str, k: int, heuristic:
         best = states[order], values[order]
         return Outcome(states=best[0][0], value=float(best[1][0]), map_bound=float(best[1][0]), best=best)
     size = len(graph.unary)
-    marginals, total = _mixture(cases(), size, lambda whole, tree, beliefs, flat: whole.marginals(flat).flat)
+    marginals, total = _mixture(cases(), size, lambda left, tree, beliefs, flat: left.marginals(flat))
     if marginals is None:
         return None
 
     def joint() -> np.ndarray:
-        mixed, _ = _mixture(cases(), int(graph.belief_starts[-1]), lambda *case: _case_joint(graph, *case))
+        mixed, _ = _mixture(cases(), int(graph.belief_starts[-1]), _case_joint)
         assert mixed is not None
         return mixed
 
     return Outcome(marginals=marginals, factor_beliefs=joint, log_partition=total)
 
 
-def _case_best(whole: _Whole, graph: CompiledGraph, tree: Any, k: int) -> np.ndarray:
+def _case_best(left: ObservedGraph, graph: CompiledGraph, tree: Any, k: int) -> np.ndarray:
     states, _ = tree.max(graph.core, k)
     if not graph.n_variables:
-        return whole.states(np.zeros((1, 0), np.int32))
-    return whole.states(states.reshape(-1, graph.n_variables))
+        return left.states(np.zeros((1, 0), np.int32))
+    return left.states(states.reshape(-1, graph.n_variables))
 
 
-def _case_joint(graph: CompiledGraph, whole: _Whole, tree: Any, beliefs: np.ndarray, flat: np.ndarray) -> np.ndarray:
-    blocks = whole.factor_marginals(flat, tree.factor_beliefs(beliefs)).blocks
-    parts = [block.reshape(-1) for block in blocks[: len(graph.groups)]]
-    return np.concatenate(parts) if parts else np.zeros(0)
+def _case_joint(left: ObservedGraph, tree: Any, beliefs: np.ndarray, flat: np.ndarray) -> np.ndarray:
+    return left.joint(tree.factor_beliefs(beliefs), flat)
 
 
 def _mixture(
-    cases: Iterator[tuple[_Whole, CompiledGraph, Any]], size: int, vector: Callable[..., np.ndarray]
+    cases: Iterator[tuple[ObservedGraph, CompiledGraph, Any]], size: int, vector: Callable[..., np.ndarray]
 ) -> tuple[np.ndarray | None, float]:
     """Σ_z p(z) vector(z) and log Z, where p(z) is in proportion to the sum of each case."""
     mixed, log_weight = np.zeros(size), -np.inf
-    for whole, graph, tree in cases:
+    for left, graph, tree in cases:
         beliefs, flat, total = tree.sum(graph.core)
         if np.isneginf(total):
             continue
         both = np.logaddexp(log_weight, total)
-        mixed = mixed * np.exp(log_weight - both) + vector(whole, tree, beliefs, flat) * np.exp(total - both)
+        mixed = mixed * np.exp(log_weight - both) + vector(left, tree, beliefs, flat) * np.exp(total - both)
         log_weight = both
     return (None if np.isneginf(log_weight) else mixed), float(log_weight)
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from mercer import _core
 from mercer._validation import check_choice, check_count, check_positive
-from mercer.exceptions import ConvergenceWarning, ZeroProbabilityError
+from mercer.exceptions import ZeroProbabilityError
 from mercer.inference.graph import CompiledGraph
 from mercer.inference.limits import Limits
 from mercer.inference.registry import register
@@ -193,6 +193,8 @@ def _outcome(
     residual = float(residuals[-1]) if len(residuals) else 0.0
     if method is not None and not converged:
         other = "take method='mean-field'" if method == "trw" else "take method='trw' or 'mean-field', which settle"
+        from mercer.exceptions import ConvergenceWarning  # scikit-learn is heavy
+
         warnings.warn(
             f"{method} did not converge in {n_iter} sweeps: messages still change by {residual:.2g}. "
             f"Raise damping (0.5, 0.9), use schedule='residual', allow a larger max_iter, or {other}",

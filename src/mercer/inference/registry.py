@@ -109,11 +109,12 @@ def choose(graph: CompiledGraph, task: str, limits: Limits | None = None) -> tup
     ('tree', 'the graph has no cycles')
     """
     limits = Limits() if limits is None else limits
-    for method in sorted(METHODS.values(), key=lambda m: (m.rank, m.name)):
-        if task in method.tasks and method.suits is not None:
-            reason = method.suits(graph, task, limits)
-            if reason is not None:
-                return method, reason
+    able = [method for method in METHODS.values() if method.suits is not None and task in method.tasks]
+    for method in sorted(able, key=lambda m: (m.rank, m.name)):
+        assert method.suits is not None
+        reason = method.suits(graph, task, limits)
+        if reason is not None:
+            return method, reason
     raise ValueError(f"no method suits this graph for task={task!r}")
 
 
@@ -199,26 +200,20 @@ def infer(
     """
     check_choice("task", task, TASKS)
     options = _with_limits(options, max_bytes, max_operations)
-    whole_graph = _factor_graph(graph)
-    observed = whole_graph.evidence(evidence)
-    if (observed >= 0).any():
-        reduced, kept = whole_graph.reduced(observed)
-    else:
-        reduced, kept = whole_graph, np.arange(whole_graph.n_variables)
-
+    whole = _Whole.of(_factor_graph(graph), evidence)
     done: dict[tuple[str, str], Outcome] = {}
 
     def run(task: str) -> Outcome:
-        entry, reason = _entry(reduced.compiled, method, task, options)
+        entry, reason = _entry(whole.compiled, method, task, options)
         asked = task if task in entry.tasks else entry.tasks[0]
         if (entry.name, asked) not in done:
             try:
-                done[entry.name, asked] = _run(entry, reason, reduced.compiled, asked, options)
+                done[entry.name, asked] = _run(entry, reason, whole.compiled, asked, options)
             except ZeroProbabilityError:
-                raise ZeroProbabilityError(_impossible(whole_graph, observed)) from None
+                raise ZeroProbabilityError(_impossible(whole.graph, whole.left.observed)) from None
         return done[entry.name, asked]
 
-    return InferenceResult(_Whole(whole_graph, observed, reduced, kept), task, run)
+    return InferenceResult(whole, task, run)
 
 
 class Inference(Displayed):

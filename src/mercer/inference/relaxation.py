@@ -13,15 +13,13 @@ import warnings
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
-from scipy.optimize import linprog
 
 from mercer import _core
 from mercer._validation import check_count
 from mercer.exceptions import ZeroProbabilityError
 from mercer.inference.graph import CompiledGraph
 from mercer.inference.registry import _factor_graph, best_states, register, run_method
-from mercer.inference.result import Outcome
+from mercer.inference.result import Outcome, _Whole
 
 __all__ = ["relaxed_marginals"]
 
@@ -52,10 +50,7 @@ def relaxed_marginals(model: Any, *, evidence: Any = None) -> np.ndarray:
     >>> relaxed_marginals(graph)
     array([0.5, 0.5, 0.5, 0.5, 0.5, 0.5])
     """
-    graph = _factor_graph(model)
-    observed = graph.evidence(evidence)
-    reduced = graph.reduced(observed)[0] if (observed >= 0).any() else graph
-    return local_polytope(reduced.compiled)[0]
+    return local_polytope(_Whole.of(_factor_graph(model), evidence).compiled)[0]
 
 
 def local_polytope(graph: CompiledGraph) -> tuple[np.ndarray, np.ndarray, float]:
@@ -63,6 +58,9 @@ def local_polytope(graph: CompiledGraph) -> tuple[np.ndarray, np.ndarray, float]
 
     They lie one after another, as in ``graph.unary`` and ``graph.belief_starts``.
     """
+    import scipy.sparse as sp  # heavy
+    from scipy.optimize import linprog
+
     n_states, n_joint = int(graph.state_starts[-1]), int(graph.belief_starts[-1])
     if n_states + n_joint > MAX_VARIABLES:
         raise ValueError(

@@ -11,7 +11,7 @@ import numpy as np
 from mercer._display import Displayed
 from mercer.exceptions import ApproximateInferenceWarning, ZeroProbabilityError
 from mercer.inference.accuracy import map_gap, marginal_error
-from mercer.inference.graph import CompiledGraph, FactorGraph
+from mercer.inference.graph import CompiledGraph, FactorGraph, ObservedGraph
 
 __all__ = [
     "ApproximateInferenceWarning",
@@ -231,53 +231,31 @@ class FactorMarginals(Sequence[np.ndarray]):
 
 @dataclass
 class _Whole:
-    """The graph that was asked about, and how the reduced one lies in it."""
+    """The graph that was asked about, and what is left of it at the evidence."""
 
     graph: FactorGraph
-    observed: np.ndarray
-    reduced: FactorGraph
-    kept: np.ndarray
+    left: ObservedGraph
+
+    @classmethod
+    def of(cls, graph: FactorGraph, evidence: Any) -> _Whole:
+        return cls(graph, ObservedGraph(graph.compiled, graph.evidence(evidence)))
 
     @property
     def compiled(self) -> CompiledGraph:
-        return self.reduced.compiled
+        return self.left.compiled
+
+    def name(self, variable: int) -> Hashable:
+        """Name of a variable that is left."""
+        return self.graph.name(int(self.left.kept[variable]))
 
     def marginals(self, flat: np.ndarray) -> Marginals:
-        if self.reduced is self.graph:
-            return Marginals(self.graph, flat)
-        starts = np.concatenate([[0], np.cumsum(self.graph.cardinalities, dtype=np.int64)])
-        whole = np.zeros(int(starts[-1]))
-        free = np.repeat(self.observed < 0, self.graph.cardinalities)
-        whole[free] = flat
-        known = np.flatnonzero(self.observed >= 0)
-        whole[starts[known] + self.observed[known]] = 1.0
-        return Marginals(self.graph, whole)
+        return Marginals(self.graph, self.left.marginals(flat))
 
     def states(self, states: np.ndarray) -> np.ndarray:
-        whole = np.empty((*states.shape[:-1], self.graph.n_variables), np.int32)
-        whole[...] = self.observed
-        whole[..., self.kept] = states
-        return whole
+        return self.left.states(states)
 
     def factor_marginals(self, flat: np.ndarray, beliefs: np.ndarray) -> FactorMarginals:
-        pieces = _pieces(self.reduced, flat, beliefs)
-        if self.reduced is self.graph:
-            return FactorMarginals(pieces)
-        merged = self.graph._merged()
-        whole = [np.zeros((len(part.block), *part.block.shape)) for part in merged]
-        assert self.reduced._origins is not None
-        for piece, (number, rows) in zip(pieces, self.reduced._origins, strict=True):
-            seen = self.observed[merged[number].block.scopes[rows]]
-            known = np.flatnonzero(seen[0] >= 0)
-            view = np.moveaxis(whole[number], 1 + known, range(1, 1 + len(known)))
-            view[(rows, *seen[:, known].T)] = piece
-        blocks: list[np.ndarray] = [np.zeros(0)] * len(self.graph.blocks)
-        for array, part in zip(whole, merged, strict=True):
-            first = 0
-            for b in part.members:
-                blocks[b] = array[first : first + len(self.graph.blocks[b][0])]
-                first += len(blocks[b])
-        return FactorMarginals(blocks)
+        return FactorMarginals(_pieces(self.graph, self.left.marginals(flat), self.left.joint(beliefs, flat)))
 
 
 def _pieces(graph: FactorGraph, flat: np.ndarray, beliefs: np.ndarray) -> list[np.ndarray]:

@@ -24,7 +24,6 @@ import numpy as np
 
 from mercer import _core
 from mercer._validation import check_choice, check_count, check_positive, thread_count
-from mercer.exceptions import ConvergenceWarning
 from mercer.inference.diagnostics import ChainMarginals, effective_sample_size, r_hat
 from mercer.inference.graph import CompiledGraph
 from mercer.inference.registry import _factor_graph, best_states, register
@@ -217,6 +216,8 @@ def _warn_of_disagreement(extra: dict[str, Any], n_variables: int) -> None:
         )
     else:
         return
+    from mercer.exceptions import ConvergenceWarning  # scikit-learn is heavy
+
     warnings.warn(message, ConvergenceWarning, stacklevel=8)
 
 

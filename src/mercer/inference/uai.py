@@ -6,18 +6,16 @@ All numbers are separated by white space; the last variable of a scope changes f
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from mercer.inference.factor import Factor
+from mercer import _core
 from mercer.inference.graph import FactorGraph
 
 __all__ = ["read_uai", "read_uai_evidence", "write_uai", "write_uai_evidence"]
-
-_LARGEST_SCOPE = 60
 
 
 class _Tokens:
@@ -58,17 +56,18 @@ class _Tokens:
             raise self.fail(f"{what} should be from {least} to {below - 1}, found {value}")
         return value
 
-    def numbers(self, count: int, what: str) -> np.ndarray:
-        values = np.empty(count)
-        for k in range(count):
-            word = self.word(what)
-            try:
-                values[k] = float(word)
-            except ValueError:
-                raise self.fail(f"{what} should be a number, found {word!r}") from None
-            if not np.isfinite(values[k]) or values[k] < 0:
-                raise self.fail(f"{what} should be finite and at least 0, found {word}")
-        return values
+
+def read_bytes(path: str | Path, reader: Callable[[bytes], Any]) -> Any:
+    """What a compiled reader makes of a file; its errors begin with the line, the name of the file is put before."""
+    content = Path(path).read_bytes()
+    try:
+        content.decode()
+    except UnicodeDecodeError:  # names that differ in such bytes alone are the same name
+        content = content.decode(errors="replace").encode()
+    try:
+        return reader(content)
+    except ValueError as error:
+        raise ValueError(f"{path}{error}") from None
 
 
 def read_uai(path: str | Path) -> FactorGraph:
@@ -84,33 +83,10 @@ def read_uai(path: str | Path) -> FactorGraph:
     array([[1., 2., 3.],
            [4., 5., 6.]])
     """
-    tokens = _Tokens(path)
-    kind = tokens.word("MARKOV or BAYES")
-    if kind.upper() not in ("MARKOV", "BAYES"):
-        raise tokens.fail(f"a UAI file begins with MARKOV or BAYES, found {kind!r}")
-    n = tokens.integer("the number of variables", 0)
-    cards = [tokens.integer(f"the number of states of variable {i}", 1) for i in range(n)]
-    scopes = []
-    for f in range(tokens.integer("the number of factors", 0)):
-        arity = tokens.integer(f"the number of variables of factor {f}", 0, _LARGEST_SCOPE + 1)
-        scope = [tokens.integer(f"a variable of factor {f}", 0, n) for _ in range(arity)]
-        if len(set(scope)) < arity:
-            raise tokens.fail(f"factor {f} has a variable twice: {scope}")
-        scopes.append(scope)
-    graph = FactorGraph(cards)
-    for f, scope in enumerate(scopes):
-        shape = [cards[v] for v in scope]
-        size = int(np.prod(shape, dtype=object))
-        given = tokens.integer(f"the number of entries of factor {f}", 0, 1 << 62)
-        if given != size:
-            raise tokens.fail(f"factor {f} over {scope} has {size} entries, the file says {given}")
-        if size > len(tokens):
-            raise tokens.fail(f"factor {f} has {size} entries, but only {len(tokens)} words follow")
-        graph.add(Factor(scope, tokens.numbers(size, f"an entry of factor {f}").reshape(shape)))
-    if len(tokens):
-        tokens.word("")
-        raise tokens.fail("nothing should follow the last table")
-    return graph
+    cards, scope_starts, scopes, table_starts, tables = read_bytes(path, _core.inference.read_uai)
+    with np.errstate(divide="ignore"):
+        logs = np.log(tables, out=tables)
+    return FactorGraph._of_arrays(cards, (scope_starts, scopes, table_starts, logs))
 
 
 def write_uai(graph: FactorGraph, path: str | Path) -> None:

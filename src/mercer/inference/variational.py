@@ -15,7 +15,7 @@ import numpy as np
 
 from mercer import _core
 from mercer._validation import check_choice, check_count
-from mercer.exceptions import ConvergenceWarning, ZeroProbabilityError
+from mercer.exceptions import ZeroProbabilityError
 from mercer.inference.graph import CompiledGraph
 from mercer.inference.registry import register
 from mercer.inference.result import Outcome
@@ -96,6 +96,8 @@ def _outcome(graph: CompiledGraph, run: Any, method: str) -> Outcome:
         raise ZeroProbabilityError
     q, bounds, residuals, converged = run
     if not converged:
+        from mercer.exceptions import ConvergenceWarning  # scikit-learn is heavy
+
         warnings.warn(
             f"{method} did not converge in {len(bounds)} sweeps: probabilities still change by "
             f"{residuals[-1]:.2g}. Its bound holds "

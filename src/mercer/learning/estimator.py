@@ -101,6 +101,9 @@ class RiskEstimator(Saved, Estimator):
 
     _dev_sizes: ClassVar[tuple[int, ...]] = (2,)
 
+    _observations: ClassVar[str | None] = None
+    """How inputs hold observations that scores are linear in: "rows", "sequences" of rows, or None."""
+
     # ------------------------------------------------------------------ what a subclass writes
 
     def _check(self) -> None:

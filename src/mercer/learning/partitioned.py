@@ -130,6 +130,13 @@ def _value(risk: Any, w: np.ndarray) -> tuple[float]:
     return (risk.value(w),)
 
 
+def _curvature(risk: Any, w: np.ndarray) -> tuple[int, np.ndarray]:
+    """1 if there is no estimate for this part, and the estimate."""
+    out = np.zeros(len(w))
+    known = not risk.n_examples or risk.curvature(w, out)
+    return int(not known), out
+
+
 def _strength(risk: Any, n_labels: int) -> tuple[float, float, np.ndarray]:
     """Σ‖x‖², the number of rows, and how often each label occurs."""
     rows = risk.X.rows if hasattr(risk.X, "rows") else risk.X.nodes
@@ -181,8 +188,8 @@ def _digest(risk: Any) -> str:
     return fingerprint(None, [*risk.shell._arrays(risk.X, risk.y), getattr(risk, "weights", None)])
 
 
-SUMS = {"value_and_gradient": _value_and_gradient, "value": _value, "strength": _strength, "warm_up": _warm_up,
-        "round": _round}  # fmt: skip
+SUMS = {"value_and_gradient": _value_and_gradient, "value": _value, "curvature": _curvature, "strength": _strength,
+        "warm_up": _warm_up, "round": _round}  # fmt: skip
 LISTS = {"facts": _facts, "planes": _planes, "lowest": _lowest, "digest": _digest}
 NUMBERED = frozenset({"warm_up", "round"})
 
@@ -501,6 +508,12 @@ class PartitionedRisk(Risk):
             return value, gradient
         out[:] = gradient
         return value, out
+
+    def curvature(self, w: np.ndarray, out: np.ndarray) -> bool:
+        """The estimate of the diagonal of the Hessian."""
+        unknown, found = self.place.sums("curvature", w)
+        out[:] = found
+        return not unknown
 
     def value(self, w: np.ndarray) -> float:
         """The summed loss."""

@@ -89,6 +89,16 @@ class Risk:
                 self.structure.backward(X, slope, gradient)
         return total, gradient
 
+    def curvature(self, w: np.ndarray, out: np.ndarray) -> bool:
+        """Write an estimate of the diagonal of the Hessian at w to ``out``; False where the structure has none."""
+        if type(self.loss) is not Log or not self.structure.has_curvature(self.X):
+            return False
+        out[:] = 0.0
+        for batch in self._slices(BATCH_POSITIONS):
+            X = self.X[batch]
+            self.structure.curvature(X, self.structure.scores(w, X), out)
+        return True
+
     def value(self, w: np.ndarray) -> float:
         """Return the summed loss."""
         total = 0.0
@@ -185,6 +195,13 @@ class WeightedRisk(Risk):
             values, _ = self._losses(batch, theta)
             total += float(self.weights[batch] @ _feasible(values, batch))
         return total
+
+    def curvature(self, w: np.ndarray, out: np.ndarray) -> bool:
+        """The estimate of the diagonal, as if all examples had the mean weight."""
+        found = super().curvature(w, out)
+        if found:
+            out *= self.weights.mean()
+        return found
 
     def oracle(self, w: np.ndarray, examples: slice | None = None) -> tuple[np.ndarray, csr_array, np.ndarray]:
         """The highest plane of each example, scaled."""

@@ -11,6 +11,7 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
 from mercer import _core
 from mercer._validation import check_choice, check_count, thread_count
@@ -49,7 +50,7 @@ class GraphletHasher(HashedMap):
         For ``"mcmc"``: the weight β(e) of a subset with e edges, up to a factor. None is 1 for all; a sequence is
         indexed by e; a callable is called with e. Not negative; a subset of weight 0 is never counted.
     seed : int, default=0
-        Seed of the hash and of the samples.
+        Seed of the hash, and of the samples where they have no seed of their own.
     connected : bool, default=True
         Connected subgraphs only; otherwise all. With ``"exact"``, counts of disconnected types of up to 5 nodes without
         labels follow from those of connected ones; else every subset is visited.
@@ -59,6 +60,9 @@ class GraphletHasher(HashedMap):
         For ``"mcmc"``: steps before the first sample.
     thin : int, default=1
         For ``"mcmc"``: steps from one sample to the next.
+    sample_seed : int, optional
+        Seed of the samples. Draws with one ``seed`` and several of these have the same columns and can be averaged; see
+        `estimate`.
     signed : bool, default=False
         Give each feature a sign from its hash, so that collisions cancel in expectation.
     inverse_size : int, default=0
@@ -118,6 +122,7 @@ class GraphletHasher(HashedMap):
         normalize: bool = False,
         burn_in: int = 1000,
         thin: int = 1,
+        sample_seed: int | None = None,
         signed: bool = False,
         inverse_size: int = 0,
         n_jobs: int | None = None,
@@ -134,6 +139,7 @@ class GraphletHasher(HashedMap):
         self.normalize = normalize
         self.burn_in = burn_in
         self.thin = thin
+        self.sample_seed = sample_seed
         self.signed = signed
         self.inverse_size = inverse_size
         self.n_jobs = n_jobs
@@ -164,6 +170,47 @@ class GraphletHasher(HashedMap):
         shape = (len(graphs), self.n_features_out_)
         return csr_matrix((values.astype(self.dtype, copy=False), indices, indptr), shape=shape)
 
+    def estimate(self, X: Any, n_draws: int = 5) -> tuple[Any, Any]:
+        """Return means over independent draws of samples, and estimates of their variances.
+
+        With ``"sample"`` the mean is an unbiased estimate of the counts with ``n_draws`` times the samples; with
+        ``"exact"`` all variances are 0.
+
+        Parameters
+        ----------
+        X : as for `transform`
+        n_draws : int, default=5
+            Draws, at least 2.
+
+        Returns
+        -------
+        mean : CSR matrix of shape (n_graphs, 2^n_bits)
+        variance : CSR matrix of shape (n_graphs, 2^n_bits)
+            Of the mean: the variance over the draws, divided by their number.
+
+        Examples
+        --------
+        >>> from mercer.data import Graphs
+        >>> from mercer.maps import GraphletHasher
+        >>> rings = Graphs.from_edges([[(i, (i + 1) % 40) for i in range(40)] + [(0, 20)]])
+        >>> mean, variance = GraphletHasher(4, "sample", 200, n_bits=10).estimate(rings, n_draws=20)
+        >>> exact = GraphletHasher(4, n_bits=10).transform(rings)
+        >>> bool((abs((mean - exact).toarray()) <= 4 * variance.sqrt().toarray() + 1e-9).all())
+        True
+        """
+        check_count("n_draws", n_draws, 2)
+        graphs = self._graphs(X)
+        first = self.seed if self.sample_seed is None else self.sample_seed
+        draws = [
+            clone(self).set_params(sample_seed=(check_seed(first) + k) % 2**63).transform(graphs)
+            for k in range(n_draws)
+        ]
+        mean = sum(draws[1:], draws[0]) / n_draws
+        squares = sum((draw.power(2) for draw in draws[1:]), draws[0].power(2)) / n_draws
+        variance = ((squares - mean.power(2)) / (n_draws - 1)).tocsr()
+        variance.data = np.maximum(variance.data, 0.0)  # rounding
+        return mean.tocsr(), variance
+
     def _saved_params(self) -> dict[str, Any]:
         if callable(self.edge_weighting):
             raise ValueError("edge_weighting is a function, which a model file cannot hold: give its values as a list")
@@ -180,6 +227,8 @@ class GraphletHasher(HashedMap):
         check_count("burn_in", self.burn_in, 0)
         check_count("thin", self.thin)
         check_seed(self.seed)
+        if self.sample_seed is not None:
+            check_seed(self.sample_seed)
         for name in ("labels", "connected", "normalize", "signed"):
             check_choice(name, getattr(self, name), (True, False))
         if np.dtype(self.dtype) not in (np.float64, np.float32):
@@ -245,6 +294,7 @@ class GraphletHasher(HashedMap):
             "thin": int(self.thin),
             "beta": self._edge_weights(),
             "seed": check_seed(self.seed),
+            "sample_seed": None if self.sample_seed is None else check_seed(self.sample_seed),
             "n_bits": check_bits(self.n_bits),
         }
 

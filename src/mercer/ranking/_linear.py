@@ -32,6 +32,7 @@ class LinearRanker(ScoreModel, RiskEstimator):
         **dict.fromkeys(("k_best", "predict_marginals", "sample", "log_likelihood", "entropy"), _NO_DISTRIBUTION),
     }
 
+    _observations = "rows"
     _has_intercept: bool
     _labels_have_scores = True
     """Whether there is a row of weights for each label, and not one score."""

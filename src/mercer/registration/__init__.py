@@ -1,13 +1,18 @@
 """Point cloud registration: the motion that aligns one point cloud with another, with evidence."""
 
-from mercer.exceptions import UncertainPoseWarning
-from mercer.registration._clouds import estimate_normals
-from mercer.registration.icp import ICP
-from mercer.registration.kernel import KernelAlignment, KernelRegistration
-from mercer.registration.matching import FeatureMatching
-from mercer.registration.registering import register
-from mercer.registration.result import RegistrationResult
-from mercer.registration.soft import CoherentPointDrift, MixtureRegistration, SoftAssign
+from typing import TYPE_CHECKING
+
+from mercer._lazy import on_demand
+
+if TYPE_CHECKING:
+    from mercer.exceptions import UncertainPoseWarning
+    from mercer.registration._clouds import estimate_normals
+    from mercer.registration.icp import ICP
+    from mercer.registration.kernel import KernelAlignment, KernelRegistration
+    from mercer.registration.matching import FeatureMatching
+    from mercer.registration.registering import register
+    from mercer.registration.result import RegistrationResult
+    from mercer.registration.soft import CoherentPointDrift, MixtureRegistration, SoftAssign
 
 __all__ = [
     "ICP",
@@ -22,3 +27,4 @@ __all__ = [
     "estimate_normals",
     "register",
 ]
+__getattr__, __dir__ = on_demand(__name__)

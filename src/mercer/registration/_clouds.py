@@ -52,6 +52,22 @@ class Cloud:
         return share * math.sqrt(float(np.median(squared)))
 
     @cached_property
+    def thickness(self) -> float:
+        """Squared ratio of the two smallest variances of neighbourhoods, the median: 0 on a smooth, dense surface.
+
+        It grows with noise and with curvature between neighbours: how far planes through them are to be trusted.
+        """
+        k = max(self.k, self.dimension + 1)
+        if len(self) <= k:
+            return 0.0
+        some = self.points[:: max(1, len(self) // 500)]
+        neighbours = self.points[self.tree.k_nearest(np.ascontiguousarray(some), k, self.threads)[1]]
+        variances = np.linalg.eigvalsh(_covariances(neighbours))
+        wide = variances[:, 1] > 1e-12 * variances[:, -1]  # not on a line
+        ratios = np.maximum(variances[wide, 0], 0.0) / variances[wide, 1]
+        return float(np.median(ratios)) ** 2 if len(ratios) else 0.0
+
+    @cached_property
     def normals(self) -> np.ndarray:
         if self._given is not None:
             return np.ascontiguousarray(self._given)
@@ -127,9 +143,13 @@ def _normals(tree: Any, points: np.ndarray, k: int, threads: int) -> np.ndarray:
     return _eigen_normals(points[tree.k_nearest(points, max(k, d + 1), threads)[1]])
 
 
-def _eigen_normals(neighbours: np.ndarray) -> np.ndarray:
+def _covariances(neighbours: np.ndarray) -> np.ndarray:
     centred = neighbours - neighbours.mean(axis=1, keepdims=True)
-    return np.linalg.eigh(np.einsum("nki,nkj->nij", centred, centred))[1][:, :, 0]
+    return np.einsum("nki,nkj->nij", centred, centred)
+
+
+def _eigen_normals(neighbours: np.ndarray) -> np.ndarray:
+    return np.linalg.eigh(_covariances(neighbours))[1][:, :, 0]
 
 
 def estimate_normals(points: Any, k: int = 12, *, n_jobs: int | None = None) -> np.ndarray:

@@ -11,7 +11,9 @@ each is a figure that chance keeps small.
     overlap    source points within r of the target
     contact    of the source points within 3 r, those within r: 1 where surfaces lie on each other, 1/3 where they cross
     normals    mean of |cos| over the pairs: near 1 where surfaces lie on each other, 1/2 by chance
-    margin     score of the pose over that of the best other one, after the same refinement; wide for noisy normals
+    margin     score of the pose over that of the best other one, after the same refinement; wide for noisy normals.
+               Where both clouds cover each other, as copies of one shape do, a small margin is enough if it is far
+               beyond chance: the handle of a mug is a small part of it, and tells how it is turned
 """
 
 from __future__ import annotations
@@ -30,6 +32,8 @@ CONTACT, NORMALS, OVERLAP = 0.62, 0.85, 0.04
 CONTACT_OF_CURVES = 0.8  # in the plane, curves that cross at small angles run side by side for longer
 CLEAR, MARGIN, WIDE = 0.9, 1.25, 1.6
 """What a certificate asks for; the wide margin where normals agree less than clearly."""
+WHOLE, LEAD = 0.99, 5.0
+"""Where this share of both clouds lies within 3 r of the other, a lead of so many standard errors is margin enough."""
 
 
 @dataclass
@@ -86,6 +90,33 @@ class Judge:
         score = float((weight * np.maximum(0, (cos - 0.7) / 0.3)).sum()) / math.sqrt(n * near)
         agreement = float((weight * cos).sum() / max(float(weight.sum()), 1e-300))
         return Evidence(score, float(touching.mean()), float(touching.sum() / near), agreement)
+
+    def whole(self, pose: np.ndarray) -> bool:
+        """Whether nearly all points of either cloud lie on the other: nothing is missing that a shift would hide."""
+        moved = Cloud(np.ascontiguousarray(move(pose, self.source.points)), threads=self.source.threads)
+        back = np.isfinite(moved.nearest(self.target.points, 3 * self.r)[0]).mean()
+        forth = np.isfinite(self.target.nearest(moved.points, 3 * self.r)[0]).mean()
+        return bool(min(back, forth) >= WHOLE)
+
+    def lead(self, pose: np.ndarray, other: np.ndarray) -> float:
+        """By how many standard errors the points fit better at one pose than at another, by distances to planes.
+
+        These vary less than distances between points of two samples: what counts is where the surfaces differ.
+        """
+        fits = []
+        for one in (pose, other):
+            moved = move(one, self.source.points)
+            squared, partner = self.target.nearest(moved, 3 * self.r)
+            near = np.isfinite(squared)
+            normals = self.target.normals[partner[near]]
+            off = ((moved[near] - self.target.points[partner[near]]) * normals).sum(axis=1) * (1.5 / self.r)
+            cos = np.abs((self.source.normals[near] @ one[:-1, :-1].T * normals).sum(axis=1))
+            fit = np.zeros(len(near))
+            fit[near] = np.maximum(0, 1 - off**2) * np.maximum(0, (cos - 0.7) / 0.3)
+            fits.append(fit)
+        difference = fits[0] - fits[1]
+        error = float(difference.std()) / math.sqrt(len(difference))
+        return float(difference.mean()) / error if error > 0 else 0.0
 
 
 def _surface(cloud: Cloud, count: int) -> Cloud:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass, field
 
@@ -12,6 +13,7 @@ from mercer.registration._evidence import (
     CLEAR,
     CONTACT,
     CONTACT_OF_CURVES,
+    LEAD,
     MARGIN,
     NORMALS,
     OVERLAP,
@@ -20,8 +22,9 @@ from mercer.registration._evidence import (
     Judge,
     distinct,
 )
+from mercer.registration.result import move
 
-__all__ = ["Found", "best_pose", "merged", "refine", "verdict"]
+__all__ = ["Found", "best_pose", "challenged", "merged", "refine", "verdict"]
 
 _core_registration = _core.registration
 
@@ -33,6 +36,10 @@ class Found:
     pose: np.ndarray
     evidence: Evidence
     others: list[tuple[np.ndarray, Evidence]] = field(default_factory=list)
+    challenged: bool = False
+    """Whether the pose was compared with its turned copies."""
+    decided: bool = False
+    """Whether its lead over all of them is beyond chance, though it may be small."""
 
 
 def refine(judge: Judge, pose: np.ndarray, limits: list[float], step: int = 1) -> np.ndarray:
@@ -68,7 +75,81 @@ def best_pose(judge: Judge, poses: np.ndarray, *, reach: float | None = None, mo
 def merged(judge: Judge, one: Found | None, other: Found | None) -> Found | None:
     """Return the best of two searches, with all their poses that differ."""
     parts = [ranking for ranking in (one, other) if ranking is not None]
-    return _ranked(judge, [item for ranking in parts for item in [(ranking.pose, ranking.evidence), *ranking.others]])
+    best = _ranked(judge, [item for ranking in parts for item in [(ranking.pose, ranking.evidence), *ranking.others]])
+    if best is not None:
+        same = [ranking for ranking in parts if ranking.challenged and ranking.pose is best.pose]
+        best.challenged = bool(same)
+        best.decided = any(ranking.decided for ranking in same) and len(best.others) == len(same[0].others)
+    return best
+
+
+def challenged(judge: Judge, ranking: Found | None) -> Found | None:
+    """Compare a pose that would be certified with what a search may have missed: the same pose, turned or shifted.
+
+    Nearly symmetric shapes fit nearly as well after a half or quarter turn, and a search that met one of these poses
+    only knows no better one. The part of the source that lies on the target is turned about its principal axes, and
+    each of these poses is refined. Where parts are missing, a straight piece can be shifted along itself, to where more
+    of it overlaps: it is shifted along the eigenvectors of its normals, and not refined, which would
+    take it back.
+    """
+    for _ in range(3):
+        if ranking is None or ranking.challenged or not _lies(ranking):
+            return ranking
+        turned, shifted = _copies(judge, ranking.pose)
+        turned = [refine(judge, pose, [4 * judge.r, 2 * judge.r], 3) for pose in turned]
+        rivals = [(pose, judge.evidence(pose)) for pose in turned + shifted if np.isfinite(pose).all()]
+        rivals = [
+            (pose, evidence)
+            for pose, evidence in rivals
+            if MARGIN * evidence.score > ranking.evidence.score
+            and distinct(pose, ranking.pose, judge.centre, judge.shift)
+        ]
+        finer = [
+            refine(judge, pose, [1.5 * judge.r]) for pose, _ in sorted(rivals, key=lambda item: -item[1].score)[:3]
+        ]
+        rivals += [(pose, judge.evidence(pose)) for pose in finer if np.isfinite(pose).all()]
+        best, evidence = ranking.pose, ranking.evidence
+        whole = judge.whole(best)
+        ranking = _ranked(judge, [(best, evidence), *ranking.others, *rivals])
+        assert ranking is not None
+        if whole and ranking.pose is not best and judge.lead(best, ranking.pose) > 0:
+            # scores of two samples differ by chance; distances to planes differ less
+            others = [(ranking.pose, ranking.evidence), *(item for item in ranking.others if item[0] is not best)]
+            ranking = Found(best, evidence, others)
+        ranking.challenged = ranking.pose is best
+        if ranking.challenged and whole:
+            close = [pose for pose, other in ranking.others if WIDE * other.score > evidence.score]
+            ranking.decided = all(judge.lead(best, pose) >= LEAD for pose in close)
+    return ranking
+
+
+def _lies(ranking: Found) -> bool:
+    """Whether the surfaces lie on each other, whatever other poses do."""
+    return verdict(Found(ranking.pose, ranking.evidence))[0]
+
+
+def _copies(judge: Judge, pose: np.ndarray) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """Copies of a pose: turned about the principal axes of the part of the source on the target, and shifted."""
+    points = judge.source.points
+    squared, _ = judge.target.nearest(move(pose, points), judge.r)
+    part = points[np.isfinite(squared)]
+    centre, d = part.mean(axis=0), judge.source.dimension
+    axes = np.linalg.svd(part - centre, full_matrices=False)[2]
+    planes = [(axes[i], axes[j]) for i, j in itertools.combinations(range(d), 2)]
+    out = []
+    for (u, v), angle in itertools.product(planes, (0.5 * math.pi, math.pi, 1.5 * math.pi)):
+        turn = np.eye(d) + (math.cos(angle) - 1) * (np.outer(u, u) + np.outer(v, v))
+        turn += math.sin(angle) * (np.outer(v, u) - np.outer(u, v))
+        about = np.eye(d + 1)
+        about[:-1, :-1], about[:-1, -1] = turn, centre - turn @ centre
+        out.append(pose @ about)
+    shifted = []
+    normals = judge.source.normals[np.isfinite(squared)]
+    for axis, sign in itertools.product(np.linalg.eigh(normals.T @ normals)[1].T, (1.05, 1.5, -1.05, -1.5)):
+        along = np.eye(d + 1)
+        along[:-1, -1] = sign * judge.shift * axis
+        shifted.append(pose @ along)
+    return out, shifted
 
 
 def _ranked(judge: Judge, refined: list[tuple[np.ndarray, Evidence]]) -> Found | None:
@@ -93,10 +174,9 @@ def verdict(ranking: Found) -> tuple[bool, str, dict[str, float]]:
         what = f"contact {e.contact:.2f} (needs {contact}), agreement of normals {e.normals:.2f} (needs {NORMALS})"
         return False, f"the surfaces cross rather than lie on each other: {what}", figures
     needed = MARGIN if e.normals >= CLEAR else WIDE
-    if margin < needed:
+    if margin < needed and not ranking.decided:
         return False, f"another pose fits nearly as well: the margin is {margin:.2f} (needs {needed})", figures
-    return (
-        True,
-        f"contact {e.contact:.2f}, normals {e.normals:.2f}, {margin:.1f} times the score of the next pose",
-        figures,
-    )
+    lead = f"{margin:.1f} times the score of the next pose"
+    if margin < needed:
+        lead = f"both clouds cover each other, and the lead over the next pose is beyond chance ({margin:.2f} times)"
+    return True, f"contact {e.contact:.2f}, normals {e.normals:.2f}, {lead}", figures

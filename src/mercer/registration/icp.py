@@ -135,7 +135,12 @@ def compiled(
     max_iter: int,
     tol: float,
 ) -> tuple[np.ndarray, int, bool]:
-    """The compiled loop."""
+    """The compiled loop.
+
+    Planes to planes: a covariance has the variances 1, 1 and ε across the plane. The usual ε = 0.001 trusts planes that
+    noise has tilted; ε is the thickness of the clouds here, so that noisy clouds are matched more like points.
+    """
+    thickness = max(source.thickness, target.thickness) if kind == "generalized" else 0.0
     result = _core.registration.icp(
         target.tree,
         None if kind == "point" else target.normals,
@@ -146,7 +151,7 @@ def compiled(
         KINDS.index(kind),
         min(limit, 1e150),
         overlap,
-        1e-3,
+        min(1.0, max(1e-3, thickness)),
         max_iter,
         tol,
         tol,

@@ -33,7 +33,7 @@ from mercer._validation import check_choice, check_count, check_flag, check_posi
 from mercer.manifolds import SE, minimize
 from mercer.registration._clouds import Cloud, umeyama
 from mercer.registration._evidence import Judge
-from mercer.registration._search import Found, best_pose, verdict
+from mercer.registration._search import Found, best_pose, challenged, verdict
 from mercer.registration.base import Registration
 from mercer.registration.icp import closest_points, compiled
 from mercer.registration.result import move
@@ -356,7 +356,7 @@ def polished(
     if scale or source.dimension > 3:
         return _nearest_distances(source, target, weights, poses, facts, scale)
     judge = Judge(source, target)
-    ranking = best_pose(judge, poses, reach=8 * judge.r, most=4)
+    ranking = challenged(judge, best_pose(judge, poses, reach=8 * judge.r, most=4))
     if ranking is None:
         raise ValueError("no pose was found")
     return finished(source, target, weights, judge, ranking, facts)

@@ -17,7 +17,7 @@ from mercer import _core
 from mercer._validation import check_count, check_positive
 from mercer.registration._clouds import Cloud
 from mercer.registration._evidence import Judge
-from mercer.registration._search import Found, best_pose, merged, verdict
+from mercer.registration._search import Found, best_pose, challenged, merged, verdict
 from mercer.registration.base import Registration
 from mercer.registration.kernel import finished
 
@@ -108,11 +108,11 @@ class FeatureMatching(Registration):
                 break
             if step == 0:
                 poses = poses_of_matches(judge, radius, tolerance, mutual=True, wanted=20)
-                ranking = best_pose(judge, poses, most=6)
+                ranking = challenged(judge, best_pose(judge, poses, most=6))
                 continue
             for factor in _FACTORS:
                 poses = poses_of_matches(judge, radius * factor, tolerance, mutual=False, wanted=60)
-                ranking = merged(judge, ranking, best_pose(judge, poses, most=16))
+                ranking = challenged(judge, merged(judge, ranking, best_pose(judge, poses, most=16)))
                 if ranking is not None and verdict(ranking)[0]:
                     break
         return ranking

@@ -13,7 +13,7 @@ from mercer.data.clouds import PointCloud
 from mercer.exceptions import UncertainPoseWarning
 from mercer.registration._clouds import Cloud, check_pair
 from mercer.registration._evidence import MARGIN, Judge
-from mercer.registration._search import Found, best_pose, merged, verdict
+from mercer.registration._search import Found, best_pose, challenged, merged, verdict
 from mercer.registration.base import check_start, pair_radius, summary
 from mercer.registration.icp import ICP
 from mercer.registration.kernel import KernelRegistration, finished
@@ -176,7 +176,7 @@ def _coarse(
             new = best_pose(judge, poses, reach=8 * judge.r, most=4)
         else:
             new = FeatureMatching(effort=effort).search(judge)
-        best = merged(judge, ranking, new)
+        best = challenged(judge, merged(judge, ranking, new))
         if best is not None and (ranking is None or best.evidence.score > ranking.evidence.score):
             used = step
         ranking = best

@@ -12,20 +12,25 @@ O(d) memory and O(d log d) time, so codes of tens of thousands of bits are cheap
 - `HammingIndex`: k nearest codes, codes within a radius; ids, removal, filters, files.
 """
 
-from mercer.exceptions import IndexFileError
-from mercer.retrieval._codes import (
-    angle_estimate,
-    circulant_variance_bound,
-    hamming_distances,
-    hamming_variance,
-    pack_codes,
-    recall_at,
-    unpack_codes,
-)
-from mercer.retrieval.circulant import CirculantEmbedding
-from mercer.retrieval.index import HammingIndex
-from mercer.retrieval.projections import BilinearEmbedding, SignProjection
-from mercer.retrieval.quantization import IterativeQuantization, ShiftInvariantHashing, SpectralHashing
+from typing import TYPE_CHECKING
+
+from mercer._lazy import on_demand
+
+if TYPE_CHECKING:
+    from mercer.exceptions import IndexFileError
+    from mercer.retrieval._codes import (
+        angle_estimate,
+        circulant_variance_bound,
+        hamming_distances,
+        hamming_variance,
+        pack_codes,
+        recall_at,
+        unpack_codes,
+    )
+    from mercer.retrieval.circulant import CirculantEmbedding
+    from mercer.retrieval.index import HammingIndex
+    from mercer.retrieval.projections import BilinearEmbedding, SignProjection
+    from mercer.retrieval.quantization import IterativeQuantization, ShiftInvariantHashing, SpectralHashing
 
 __all__ = [
     "BilinearEmbedding",
@@ -44,3 +49,4 @@ __all__ = [
     "recall_at",
     "unpack_codes",
 ]
+__getattr__, __dir__ = on_demand(__name__)

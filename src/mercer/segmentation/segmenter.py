@@ -78,11 +78,12 @@ class Segmenter(StructuredEstimator):
 "relative-margin", "circle"} or Loss, default="auto"
         ``"log"`` is a semi-Markov conditional random field, ``"hinge"`` a structured support vector machine; see
         :mod:`mercer.learning`. ``"auto"``: hinge for dense features and for a feature pack, log for names and other
-        sparse features, where margins take several times as long; hinge as well where ``cost`` or a margin solver
-        is given, log with an ℓ1 penalty or a solver of smooth losses. The choice is kept as ``loss_``.
+        sparse features; hinge as well where ``cost`` or a margin solver is given, log with an ℓ1 penalty or a solver
+        of smooth losses. The choice is kept as ``loss_``.
     solver : {"auto", "bmrm", "bcfw", "cutting-plane", "subgradient", "marginal-dual", "lbfgs", "owlqn", "sgd", \
 "averaged-perceptron", "passive-aggressive"} or Solver, default="auto"
-        ``"auto"``: bmrm, but lbfgs for smooth losses (owlqn with an ℓ1 penalty) and cutting-plane for relative-margin.
+        ``"auto"``: bmrm for margins with dense features and for the hybrid, bcfw with sparse features, lbfgs for smooth
+        losses (owlqn with an ℓ1 penalty), cutting-plane for relative-margin.
     C : float or "auto", default="auto"
         Weight of the summed loss against the penalty: ``penalty(w) + C · Σ loss``. Smaller values regularise more.
         ``"auto"``: 1 for losses with a likelihood (log, softmax-margin, hybrid); for margin losses 2 / mean ‖x‖² over
@@ -333,7 +334,8 @@ default="table"
 
     def _auto(self, loss: Loss, penalty: Penalty, risk: Risk) -> Solver:
         planes = not loss.smooth and not isinstance(loss, RelativeMargin)
-        return BMRM() if planes else best_solver(loss, penalty)  # bmrm: all sequences at once, in compiled code
+        # bmrm keeps all weights of a plane, and is as fast where these are few.
+        return BMRM() if planes and risk.X.rows.dense is not None else best_solver(loss, penalty)
 
     def _strength(self, risk: Risk) -> float:
         self.C_ = resolve_strength(self.C, risk.loss, risk.X.rows)

@@ -50,7 +50,7 @@ _PROTECTED: Headers = [
     (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
 ]
 _INLINE = 1 << 16  # bytes: larger bodies are read on a thread
-_PATIENCE = 0.05  # seconds after which a waiting request looks whether its caller is still there
+_PATIENCE = 0.25  # seconds after which a waiting request looks whether its caller is still there
 _CODINGS = {b"gzip": 31, b"x-gzip": 31, b"deflate": 15}  # content encoding → format of zlib
 
 
@@ -336,7 +336,7 @@ class App:
             raise RequestError(404, f"the model {name!r} has the version {loaded.version}")
         batcher = self.batchers[name]
         if batcher.waiting >= batcher.max_queue:
-            raise self._full()
+            raise _full()
         body = await self._body(headers, receive)
         read = self._read_v2 if protocol2 else self._read_v1
         asked: Any
@@ -355,8 +355,14 @@ class App:
         await _respond(send, 200, content, kind + cors if cors else kind)
         return 200
 
-    def _full(self) -> RequestError:
-        return RequestError(503, "the queue is full: try again later", headers=[(b"retry-after", b"1")])
+    def overloaded(self, url: bytes) -> str | None:
+        """The model of a path, if its queue is full and the refusal depends on nothing else in the request."""
+        if not url.startswith(b"/v1/models/") or self._token is not None or self.security.origins:
+            return None
+        name = url[len(b"/v1/models/") :].partition(b":")[0].decode("latin-1")
+        batcher = self.batchers.get(name)
+        full = batcher is not None and batcher.waiting >= batcher.max_queue
+        return name if full and not self.settings.log_requests else None
 
     def _read_v1(
         self, loaded: Loaded, verb: str, headers: dict[bytes, bytes], scope: Scope, body: bytes
@@ -406,7 +412,7 @@ class App:
         try:
             job = batcher.submit(key, X, n)
         except Full:
-            raise self._full() from None
+            raise _full() from None
         loop = asyncio.get_running_loop()
         future = job.future
         watch: list[asyncio.Task[None]] = []
@@ -585,6 +591,19 @@ class App:
 _OPEN = frozenset(
     {"/", "/docs", "/health", "/ready", "/favicon.ico", "/v2/health/live", "/v2/health/ready"}
 )  # without a token: they say nothing of the models
+
+
+def _full() -> RequestError:
+    return RequestError(503, "the queue is full: try again later", headers=[(b"retry-after", b"1")])
+
+
+def full_answer() -> bytes:
+    """The whole answer to a request that finds the queue full, for a server that gives it before the application."""
+    error = _full()
+    body = dumps({"error": {"status": error.status, "message": error.message}})
+    headers = [(b"content-length", str(len(body)).encode()), _JSON, *error.headers, *_PROTECTED]
+    lines = b"".join(name + b": " + value + b"\r\n" for name, value in headers)
+    return b"HTTP/1.1 503 Service Unavailable\r\n" + lines + b"\r\n" + body
 
 
 def _server_metadata() -> dict[str, Any]:

@@ -67,7 +67,9 @@ INPUTS: dict[str, str] = {
 
 REFUSED: dict[str, str] = {
     "MaximumEntropyDiscrimination": "it wraps the model that answers: save and serve its model_",
+    "KernelizedModel": "it wraps a model, whose form of input depends on it: serve a kernel machine or a tagger",
     "StructuredPredictor": "its structure is Python code, which a model file does not hold",
+    "Codebook": "an item is a set of descriptors, which has no form of request",
     "HashAccumulator": "it sums what it was given and answers no question about new objects",
 }
 """Kind of model → why it is not served."""

@@ -27,7 +27,7 @@ from types import FrameType
 from typing import Any
 
 from mercer._progress import say
-from mercer.serve.app import App, Security, Settings
+from mercer.serve.app import App, Security, Settings, full_answer
 from mercer.serve.errors import require
 from mercer.serve.forms import Limits
 from mercer.serve.metrics import Metrics
@@ -143,10 +143,16 @@ class _Lingering:
             self._transport.close()
 
 
-def guarded(options: Options, metrics: Metrics) -> Any:
-    """The protocol class of connections, with limits of time and size."""
+def guarded(options: Options, metrics: Metrics, full: Callable[[bytes], str | None] = lambda url: None) -> Any:
+    """The protocol class of connections, with limits of time and size.
+
+    ``full`` names the model of a path if its queue is full: such a request is answered here, for a fraction of what it
+    would cost the application. Under overload these are most requests.
+    """
     import httptools
     from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+
+    refusal = full_answer()
 
     class Guarded(HttpToolsProtocol):
         """Connections whose callers cannot keep them for ever."""
@@ -156,6 +162,7 @@ def guarded(options: Options, metrics: Metrics) -> Any:
 
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
             self.in_head, self.in_body, self.refused = True, False, 0
+            self.overloaded: str | None = None
             self.head_bytes = 0
             lingering: Any = _Lingering(transport, lambda: self.in_body or self.head_bytes > 0, self.loop)
             self.lingering = lingering
@@ -250,10 +257,27 @@ def guarded(options: Options, metrics: Metrics) -> Any:
         def on_headers_complete(self) -> None:
             self.in_head, self.in_body, self.head_bytes = False, True, 0
             self.since = self.loop.time()
-            super().on_headers_complete()
+            idle = self.cycle is None or self.cycle.response_complete
+            if idle and not self.expect_100_continue and self.parser.should_keep_alive():
+                self.overloaded = full(self.url)
+            if self.overloaded is None:
+                super().on_headers_complete()
+
+        def on_body(self, body: bytes) -> None:
+            if self.overloaded is None:
+                super().on_body(body)
 
         def on_message_complete(self) -> None:
-            super().on_message_complete()
+            if self.overloaded is None:
+                super().on_message_complete()
+            else:
+                self.transport.write(refusal)
+                metrics.request(self.overloaded, 503, 0.0, 0)
+                self.overloaded = None
+                self.server_state.total_requests += 1
+                self.timeout_keep_alive_task = self.loop.call_later(
+                    self.timeout_keep_alive, self.timeout_keep_alive_handler
+                )
             self.in_head, self.in_body = True, False
             self.since = self.loop.time()
 
@@ -300,7 +324,7 @@ def run(
 
     config = uvicorn.Config(
         application,
-        http=guarded(options, metrics),
+        http=guarded(options, metrics, application.overloaded),
         ws="none",
         lifespan="off",
         log_config=None,

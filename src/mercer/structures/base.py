@@ -35,6 +35,7 @@ class Structure(ABC):
 
     n_weights: int
     threads: int = 1
+    searched_together = 1  # examples that a margin solver searches at one w: more where a call costs more than a search
     weighs_examples = False  # whether marginals keep examples apart, so that their scale takes a factor for each
 
     # ------------------------------------------------------------------ between weights and part scores
@@ -46,6 +47,14 @@ class Structure(ABC):
     @abstractmethod
     def backward(self, X: Any, mu: Any, out: np.ndarray) -> None:
         """Compute ``out += Σ_part μ[part] Φ(x, part)``: the adjoint of :meth:`scores`."""
+
+    def has_curvature(self, X: Any) -> bool:
+        """Return whether :meth:`curvature` is for these inputs."""
+        return False
+
+    def curvature(self, X: Any, theta: Any, out: np.ndarray) -> None:
+        """Add an estimate of the diagonal of the Hessian of the log loss in the weights, for preconditioning."""
+        raise NotImplementedError
 
     def batches(self, X: Any, positions: int) -> Iterator[slice]:
         """Return slices of X that fill about ``positions`` parts' worth of scores each."""

@@ -223,6 +223,21 @@ class Chain(Saved, Structure):
             flat = mu.edges.reshape(count, C * C)
             _core.linear.backward(X.edges.core, row, count, self._edges, flat, out[self.slices["edges"]], self.threads)
 
+    def has_curvature(self, X: Sequences) -> bool:
+        """Return whether all features are 0 or 1: their squares are then themselves."""
+        rows = X.rows if X.edges is None else X.edges
+        return all(one.dense is None and one.values is None for one in (X.rows, rows))
+
+    def curvature(self, X: Sequences, theta: ChainScores, out: np.ndarray) -> None:
+        """Add Σ_t x[t] μ[t] (1 − μ[t]): positions count as independent. Of pairs a bound by both labels."""
+        mu = self.marginals(theta)
+        mu.nodes *= 1.0 - mu.nodes
+        spread = mu.nodes.sum(axis=0)
+        mu.transitions = np.minimum(mu.transitions, spread[:, None] + spread)
+        if mu.edges is not None:
+            mu.edges *= 1.0 - mu.edges
+        self.backward(X, mu, out)
+
     def has_log_loss(self, X: Sequences, y: TagSequences) -> bool:
         """Return whether :meth:`log_loss` is for these data: all labels known, no observation-dependent transitions."""
         return not y.partial and (self._edges is None or X.edges is None)

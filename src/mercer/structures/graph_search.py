@@ -38,7 +38,7 @@ _PAIRS = {
 AUTO_ENTRIES = float(1 << 19)  # of the tables of one graph, for "auto" to take trees of cliques
 AUTO_TOTAL = float(1 << 25)  # of all graphs
 MESSAGE_TOL = 1e-5  # change of messages that counts as settled: far below what moves a step of training
-MESSAGE_SWEEPS, MESSAGE_DAMPING = 300, 0.3
+MESSAGE_SWEEPS, MESSAGE_DAMPING = 300, 0.1
 EXACT_ENTRIES = float(1 << 26)  # of one graph, when "exact" was asked for
 
 
@@ -149,7 +149,7 @@ def _settled(core: Any, rho: np.ndarray | None, shape: GraphShape, memory: dict[
     """Loopy or reweighted messages, from those of the last run if it left some."""
     start = None if memory is None else memory.get(shape)
     messages = _core.inference.loopy_messages(
-        core, False, "synchronous", MESSAGE_SWEEPS, MESSAGE_TOL, MESSAGE_DAMPING, 0, rho, start
+        core, False, "alternating", MESSAGE_SWEEPS, MESSAGE_TOL, MESSAGE_DAMPING, 0, rho, start
     )
     if memory is not None and messages is not None and np.isfinite(messages[5]).all():
         memory[shape] = np.minimum(messages[5], 0.0)

@@ -125,6 +125,8 @@ class Segments(Saved, Structure):
     array([1.  , 0.25, 0.86, 0.3 , 0.22])
     """
 
+    searched_together = 32
+
     def __init__(
         self,
         n_labels: int,
@@ -160,6 +162,7 @@ class Segments(Saved, Structure):
         self._allowed = (sizes >= self.shortest) & (sizes <= self.longest)
         self._basis = length_basis(lengths, self.K)
         self._patterns = self._layout()
+        self._places: dict[str, tuple[np.ndarray, np.ndarray | None]] = {}
         self.slices = _slices(self._sizes())
         self.n_weights = max((part.stop for part in self.slices.values()), default=0)
 
@@ -297,6 +300,22 @@ class Segments(Saved, Structure):
         out[self.slices["transitions"]] += mu.transitions.ravel()
         out[self.slices["start"]] += mu.start
         out[self.slices["end"]] += mu.end
+
+    def has_curvature(self, X: Sequences) -> bool:
+        """Return whether all features are 0 or 1, and of positions and boundaries only."""
+        rows = X.rows if X.edges is None else X.edges
+        plain = all(one.dense is None and one.values is None for one in (X.rows, rows))
+        return plain and not self.n_span_features and not self.n_pair_features
+
+    def curvature(self, X: Sequences, theta: SegmentScores, out: np.ndarray) -> None:
+        """Add Σ_t x[t] μ[t] (1 − μ[t]): positions count as independent. Other weights: Σ μ, an upper bound."""
+        mu = self.marginals(theta)
+        for part in (mu.frames, mu.starts, mu.edges):
+            if part is not None:
+                part *= 1.0 - part
+        spread = mu.starts.sum(axis=0)
+        mu.transitions = np.minimum(mu.transitions, spread[:, None] + spread)
+        self.backward(X, mu, out)
 
     def _linear(self, part: str, w: np.ndarray, X: Sequences, rows: Rows | None) -> np.ndarray | None:
         if part not in self._patterns or rows is None:
@@ -688,13 +707,32 @@ class Segments(Saved, Structure):
         width = self._patterns[part].width
         keys = taken.indices.astype(np.int64) * width + np.repeat(column, sizes)
         values, row = taken.data * np.repeat(share, sizes), np.repeat(row, sizes)
-        given = {"edges": self.edge_pattern, "boundary": self.boundary_pattern}.get(part, self.pattern)
-        if given is not None and "pair" not in part:
-            known = patterns.keys(given, self._patterns[part].n_features, width)
-            place = np.minimum(np.searchsorted(known, keys), max(0, len(known) - 1))
-            present = known[place] == keys if len(known) else np.zeros(len(keys), bool)
-            keys, values, row = place[present], values[present], row[present]
+        if (known := self._known(part)) is not None:
+            place, found = known
+            at = place[keys] if found is None else np.minimum(np.searchsorted(found, keys), max(0, len(found) - 1))
+            has = at >= 0 if found is None else found[at] == keys if len(found) else np.zeros(len(keys), bool)
+            keys, values, row = at[has], values[has], row[has]
         return row, self.slices[part].start + keys, values.astype(float)
+
+    def _known(self, part: str) -> tuple[np.ndarray, np.ndarray | None] | None:
+        """How to find the weight of a (feature, column) pair: by a table of all pairs, or among the sorted ones.
+
+        None where all pairs have weights. A table is made where it takes little more memory than the weights.
+        """
+        given = {"edges": self.edge_pattern, "boundary": self.boundary_pattern}.get(part, self.pattern)
+        if given is None or "pair" in part:
+            return None
+        if part not in self._places:
+            pattern = self._patterns[part]
+            found = patterns.keys(given, pattern.n_features, pattern.width)
+            size = pattern.n_features * pattern.width
+            if size <= 8 * len(found):
+                place = np.full(size, -1, np.int32)
+                place[found] = np.arange(len(found), dtype=np.int32)
+                self._places[part] = place, None
+            else:
+                self._places[part] = found, found
+        return self._places[part]
 
     # ------------------------------------------------------------------ parts
 

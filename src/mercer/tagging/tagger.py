@@ -135,6 +135,7 @@ class Tagger(StructuredEstimator):
     structure_: Chain
     C_: float
 
+    _observations = "sequences"
     saved = StructuredEstimator.saved | Fields(
         _labels=Nested(LabelIndex),
         index_=Optional(Nested(FeatureIndex)),

@@ -10,8 +10,12 @@ from scipy.linalg import expm
 from kernels.cases import Case
 from mercer.data import Graph, Graphs
 from mercer.kernels import (
+    AttributedPaths,
+    AttributedWalks,
     Diffusion,
+    Gaussian,
     Graphlet,
+    HashedAttributes,
     Linear,
     RandomWalk,
     RegularizedLaplacian,
@@ -19,6 +23,8 @@ from mercer.kernels import (
     WeisfeilerLehman,
 )
 from reference.graph_kernels import (
+    attributed_paths_kernel,
+    attributed_walks_kernel,
     geometric_kernel,
     graphlet_kernel,
     marginalized_kernel,
@@ -43,6 +49,7 @@ def graphs(random: np.random.Generator, n: int, strings: bool = False) -> Graphs
         node_labels=labels,
         edge_labels=[random.integers(2, size=len(part)) for part in edges],
         edge_weights=[random.integers(1, 8, size=len(part)) / 4.0 for part in edges],
+        node_attributes=[random.normal(size=(k, 2)).round(1) for k in sizes],
     )
     return made[[*range(n - 1), n // 2]]
 
@@ -58,19 +65,24 @@ def relabelled(random: np.random.Generator, graph: Graph) -> Graph:
     order = random.permutation(graph.n_nodes)
     rows = np.repeat(np.arange(graph.n_nodes), np.diff(graph.indptr))
     upper = rows < graph.indices
-    labels = np.empty_like(graph.node_labels)
-    labels[order] = graph.node_labels
+    labels, attributes = np.empty_like(graph.node_labels), np.empty_like(graph.node_attributes)
+    labels[order], attributes[order] = graph.node_labels, graph.node_attributes
     return Graphs.from_edges(
         [np.stack([order[rows[upper]], order[graph.indices[upper]]], axis=1)],
         [graph.n_nodes],
         node_labels=[labels],
         edge_labels=[graph.edge_labels[upper]],
         edge_weights=[graph.edge_weights[upper]],
+        node_attributes=[attributes],
     )[0]
 
 
 def product(a: float, b: float) -> float:
     return (a * b) ** 2 + 1.0
+
+
+def near(a: Any, b: Any, gamma: float = 0.7) -> float:
+    return float(np.exp(-gamma * np.sum((np.asarray(a) - np.asarray(b)) ** 2)))
 
 
 ISOMORPHISM = {"the order of the nodes": relabelled}
@@ -179,6 +191,28 @@ CASES = [
         RandomWalk("marginalized", stop_probability=0.3, max_length=4, edge_labels=True),
         lambda x, z: marginalized_kernel(x, z, 0.3, 4, labels=True, edge_labels=True),
     ),
+    graph_case(
+        "paths with attributes", AttributedPaths(Gaussian(0.7)),
+        lambda x, z: attributed_paths_kernel(x, z, near, labels=True),
+    ),
+    graph_case(
+        "paths with attributes, lengths by a kernel", AttributedPaths(Linear() + 2.0, Linear() ** 2 + 1.0, 2, False),
+        lambda x, z: attributed_paths_kernel(x, z, lambda a, b: a @ b + 2.0, product, 2),
+    ),
+    graph_case(
+        "walks with attributes", AttributedWalks(Gaussian(0.7), decay=0.6, max_length=3, labels=False),
+        lambda x, z: attributed_walks_kernel(x, z, near, 0.6, 3),
+    ),
+    graph_case(
+        "walks with attributes and edges", AttributedWalks(Gaussian(0.7), Gaussian(2.0), decay=0.6, max_length=3),
+        lambda x, z: attributed_walks_kernel(x, z, near, 0.6, 3, labels=True, edge=lambda a, b: near(a, b, 2.0)),
+        named_graphs,
+    ),
+    graph_case(
+        "random walks with attributes", AttributedWalks(Gaussian(0.7), kind="marginalized", stop_probability=0.9),
+        lambda x, z: attributed_walks_kernel(x, z, near, None, 4, labels=True, stop=0.9), rtol=1e-4,
+    ),
+    graph_case("hashed attributes", HashedAttributes(WeisfeilerLehman(1), 3), None),
     Case("diffusion", Diffusion(NODES, 0.5), nodes, between_nodes(expm(-0.5 * LAPLACIAN))),
     Case(
         "diffusion, normalised", Diffusion(NODES, 2.0, normalized_laplacian=True), nodes,

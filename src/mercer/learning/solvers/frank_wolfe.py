@@ -31,6 +31,7 @@ from mercer.learning.solvers.cutting_plane import WorkingSets
 from mercer.structures.base import check_random_seed
 
 _MAX_IDLE = 10
+_GROUPS = 32  # groups of examples to be visited, at least, where examples are searched together
 
 
 class BCFW(Solver):
@@ -163,12 +164,26 @@ class BCFW(Solver):
                 if not np.isfinite(total):
                     raise InfeasibleError(_first_infeasible(sets))
                 return
-        for i in order.tolist():
-            one = slice(i, i + 1)
-            sets.search(sets.w, one)
+        for group in self._groups(sets, order):
+            sets.search(sets.w, group)
             if np.isfinite(sets.bound):
-                sets.add_bounds(sets.w, 0.1 * tol, one)
-            sets.solve(np.array([i]), _MAX_IDLE)
+                sets.add_bounds(sets.w, 0.1 * tol, group)
+            sets.solve(sets.everyone[group], _MAX_IDLE)
+
+    def _groups(self, sets: WorkingSets, order: np.ndarray) -> list[slice]:
+        """What to search at the same weights: neighbours, at every size-th visit to one of them, and at the first."""
+        n = len(sets.everyone)
+        size = max(1, min(getattr(sets.risk.structure, "searched_together", 1), n // _GROUPS))
+        if size == 1:
+            return [slice(i, i + 1) for i in order.tolist()]
+        visited = order // size
+        seen = np.zeros(-(-n // size), int)
+        found = []
+        for g in visited.tolist():
+            if seen[g] % size == 0:
+                found.append(slice(g * size, min((g + 1) * size, n)))
+            seen[g] += 1
+        return found
 
     def _measure(self, sets: WorkingSets, best: Best, average: np.ndarray, tol: float) -> None:
         if self.average and not np.isfinite(sets.bound):

@@ -8,6 +8,10 @@ in single precision and rounded alike before it is searched, so that s is a mult
 gradients are in double precision. OWL-QN takes the pseudo-gradient of F, keeps the direction where it descends, and
 projects each trial point onto the orthant of the current one.
 
+Where the structure estimates the diagonal of the Hessian, the recursion begins with its inverse instead of a multiple
+of 1: features that occur often and those that occur once need steps of different sizes. It is estimated before the
+first iteration, and anew after a few where that was at w = 0.
+
 From w = 0, a few passes of stochastic gradient descent come first where the structure and the loss allow it: they
 cost as much as the same number of gradients and replace several times as many iterations.
 
@@ -34,6 +38,8 @@ from mercer.learning.solvers.sgd import warm_up
 from mercer.learning.vectors import zeros
 
 _SMALL = 1 << 16  # weights up to which the memory of pairs is of no account
+_BLOCK = 1 << 16
+_ANEW = 5  # iterations from w = 0 after which the curvature is looked at again
 _RECENT = 6  # objectives that say whether progress has ended
 
 
@@ -47,6 +53,27 @@ class _Memory:
         self.y = [zeros(n, kind) for _ in range(size)]
         self.pairs: list[tuple[int, float, float]] = []  # slot, step and 1 / ⟨d, y⟩, oldest first
         self.scale = 1.0
+        self.inverse: np.ndarray | None = None  # of the diagonal of the Hessian
+
+    def precondition(self, curvature: np.ndarray, smallest: float) -> None:
+        """Takes an estimate of the diagonal of the Hessian, which is at least ``smallest``."""
+        most = float(curvature.max(initial=0.0))
+        if most > 0:
+            np.maximum(curvature, max(smallest, 1e-6 * most), out=curvature)
+            self.inverse = np.divide(1.0, curvature, dtype=np.float32, casting="unsafe")
+
+    def squared_norm(self, slot: int) -> float:
+        """⟨y, y⟩ of a slot in the metric that the recursion begins with."""
+        y = self.y[slot]
+        if self.inverse is None:
+            return _core.vectors.dot(y, y)
+        total = 0.0
+        for a in range(0, len(y), _BLOCK):
+            block = y[a : a + _BLOCK]
+            if self.rounded:
+                block = (block.astype(np.uint32) << 16).view(np.float32)
+            total += float(np.sum(block * block * self.inverse[a : a + _BLOCK], dtype=float))
+        return total
 
     def free_slot(self) -> int:
         """A slot to write the next pair to; the oldest pair gives way when all are taken."""
@@ -68,7 +95,7 @@ class _Memory:
         bit.
         """
         dy = _core.vectors.dot(self.d[slot], self.y[slot])
-        yy = _core.vectors.dot(self.y[slot], self.y[slot])
+        yy = self.squared_norm(slot)
         if step * dy > 1e-10 * yy:
             self.pairs.append((slot, step, 1.0 / dy))
             self.scale = step * dy / yy
@@ -78,6 +105,8 @@ class _Memory:
         held = {"pairs": np.array(self.pairs, dtype=float).reshape(-1, 3)}
         for slot, _, _ in self.pairs:
             held[f"d{slot}"], held[f"y{slot}"] = self.d[slot], self.y[slot]
+        if self.inverse is not None:
+            held["inverse"] = self.inverse
         return held
 
     def restore(self, arrays: dict[str, np.ndarray], scale: float) -> None:
@@ -93,6 +122,10 @@ class _Memory:
                 if stored.dtype != held.dtype or stored.shape != held.shape:
                     raise ValueError(f"the vectors of a pair must be {held.dtype} of shape {held.shape}")
                 held[:] = stored
+        if "inverse" in arrays:
+            self.inverse = array_of(arrays, "inverse", self.d[0].shape).astype(np.float32)
+            if not (np.isfinite(self.inverse) & (self.inverse > 0)).all():
+                raise ValueError("inverse must be positive and finite")
 
     def apply(self, q: np.ndarray) -> None:
         """q = H q, in place."""
@@ -101,6 +134,8 @@ class _Memory:
             alphas.append(alpha := rho * _core.vectors.dot(self.d[slot], q))
             _core.vectors.axpy(-alpha, self.y[slot], q)
         q *= np.float32(self.scale)
+        if self.inverse is not None:
+            q *= self.inverse
         for (slot, step, rho), alpha in zip(self.pairs, reversed(alphas), strict=True):
             _core.vectors.axpy(step * alpha - rho * _core.vectors.dot(self.y[slot], q), self.d[slot], q)
 
@@ -162,7 +197,7 @@ class LBFGS(Solver):
         g = zeros(len(w))
         small = len(w) <= _SMALL
         memory = _Memory(self.memory or (10 if small else 3), len(w), rounded=not small)
-        iteration = 0
+        iteration, anew = 0, False
 
         def chosen() -> np.ndarray:
             return w if monitor.best_w is None else monitor.best_w
@@ -176,11 +211,15 @@ class LBFGS(Solver):
                     value, norm0 = float(state_now["value"]), float(state_now["first_norm"])
                     recent = deque((float(x) for x in state_now["recent"]), maxlen=_RECENT)
                     memory.restore(held, float(state_now["scale"]))
+                    anew = bool(state_now.get("anew", False))
             else:
                 norm0 = objective.norm_at_zero(g)
                 if cold and self.warm_up and max_iter and isinstance(getattr(risk, "loss", None), Log):
                     w = warm_up(risk, penalty, C, self.warm_up, random_state)
                     objective.passes += self.warm_up
+                if max_iter:
+                    anew = not w.any()
+                    objective.precondition(memory, w, g)
                 value = objective(w, g)
                 recent = deque([value], maxlen=_RECENT)
             pseudo = objective.pseudo_gradient(w, g)
@@ -236,10 +275,12 @@ class LBFGS(Solver):
                 norm = _norm(pseudo)
                 recent.append(value)
                 iteration += 1
+                if anew and iteration == _ANEW:
+                    objective.precondition(memory, w, zeros(len(w)))
                 stop = monitor.record(lambda: w, objective=value, gradient_norm=norm, passes=objective.passes)
                 progress = {
                     "passes": objective.passes, "iterations": iteration, "value": value, "first_norm": norm0,
-                    "recent": list(recent), "scale": memory.scale,
+                    "recent": list(recent), "scale": memory.scale, "anew": anew,
                 }  # fmt: skip
                 monitor.save(progress, lambda: {"w": w, "g": g, **memory.arrays()})
                 if stop:
@@ -295,6 +336,16 @@ class _Objective:
         if self.penalty.l2:
             _core.vectors.axpy(self.penalty.l2, self.penalty.charged(w), self.penalty.charged(g))
         return self.C * value + self.penalty.value(w)
+
+    def precondition(self, memory: _Memory, w: np.ndarray, g: np.ndarray) -> None:
+        """Gives the memory the curvature at w, if there is an estimate of it; g is overwritten."""
+        curvature = getattr(self.risk, "curvature", None)
+        if curvature is None or self.penalty.l1 or not curvature(w, g):
+            return
+        self.passes += 1
+        g *= self.C
+        self.penalty.charged(g)[:] += self.penalty.l2
+        memory.precondition(g, 1e-3 * self.penalty.l2)
 
     def norm_at_zero(self, g: np.ndarray) -> float:
         """The (pseudo-)gradient's norm at w = 0, by which progress is measured; g is overwritten."""
