@@ -413,7 +413,7 @@ def alone(task: str, data: tuple) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--tasks", nargs="+", default=["equal", "ragged", "conll2000"])
+    parser.add_argument("--tasks", nargs="*", default=["equal", "ragged", "conll2000"])
     parser.add_argument("--parts", nargs="+", default=["training", "tagging", "memory", "entities"])
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--memory-of", choices=["crfsuite", "mercer"])

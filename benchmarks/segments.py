@@ -8,6 +8,7 @@ decode      the best segments of entities beside dlib's, on the same features.
 actions     made actions at five levels of difficulty: segments, chain and single frames; videos: 6, 4 and 3 actions.
 paragraphs  prose, made documents, pieces of movie reviews (``MERCER_DATA``): segments beside models of sentences.
 entities    Spanish and Dutch names (``MERCER_DATA``): segments beside a chain.
+margins     the same, hinge and log loss on 3,000 sentences: time beside a chain's.
 
 Peers are flash-semicrf 0.2.0 and torch-struct 0.5 on torch's CPU side (``pip install torch flash-semicrf==0.2.0
 torch-struct==0.5``). Those that are not installed are named, and have no ratio. Seconds are processor time, medians of
@@ -586,6 +587,24 @@ def entities(repeats: int, small: bool) -> None:
             )
 
 
+def margins(repeats: int, small: bool) -> None:
+    """Hinge and log loss on 3,000 Spanish sentences, segments beside a chain: time, and F1 of spans on testa."""
+    if not os.environ.get("MERCER_DATA"):
+        print("\nmargins: left out, set MERCER_DATA to the folder of public data sets (conll2002)")
+        return
+    n = sized(600 if small else 3000, 10)
+    (X, y), (X_a, y_a) = (entity_data("esp", part, size) for part, size in (("train", n), ("testa", sized(None, 10))))
+    print(f"\nmargins: {n} Spanish sentences, tol 1e-2 (hinge, C = 0.1) and 1e-3 (log, C = 0.3)")
+    for loss, C, tol in (("hinge", 0.1, 1e-2), ("log", 0.3, 1e-3)):
+        options = {"C": C, "template": ENTITIES, "tol": tol, "random_state": 0}
+        models = (Tagger(loss, **options), Segmenter({"O": 1}, loss=loss, form="bio", **options))
+        chain, segments = interleaved(1, *(partial(model.fit, X, y) for model in models))
+        scores = [span_f1(y_a, model.predict(X_a)) for model in models]
+        sizes = f"{n} sentences, F1 {100 * scores[1]:.2f}, chain {100 * scores[0]:.2f}"
+        record("margins", f"{loss}, training", ours=segments, theirs=chain, peer="mercer Tagger", sizes=sizes)
+        print(f"{loss:8}chain {chain:7.2f} s, segments {segments:7.2f} s = {segments / chain:.2f} times, {sizes}")
+
+
 # ---------------------------------------------------------------------------------------------- decode
 
 
@@ -687,6 +706,7 @@ PARTS: dict[str, Callable[[int, bool], None]] = {
     "videos": videos,
     "paragraphs": paragraphs,
     "entities": entities,
+    "margins": margins,
     "decode": decode,
     "threads": threads,
 }

@@ -31,6 +31,13 @@ def check_count(name: str, value: Any, least: int = 1) -> int:
     return int(value)
 
 
+def check_seed(seed: Any) -> int:
+    """A seed of a hash: an integer from 0 to 2^64 − 1."""
+    if check_count("seed", seed, 0) >= 1 << 64:
+        raise ValueError(f"seed must be below 2^64, got {seed!r}")
+    return int(seed)
+
+
 def check_flag(name: str, value: Any) -> bool:
     """True or False."""
     if not isinstance(value, (bool, np.bool_)):

@@ -109,7 +109,7 @@ class KernelizedModel(Saved, Estimator):
     True
     >>> model = KernelizedModel(LinearClassifier(C=100.0), Gaussian(1.0)).fit(X, y)
     >>> model.score(X, y), model.dual_coef_.shape
-    (1.0, (1, 4))
+    (1.0, (2, 4))
     """
 
     _parts_reason = KernelMethod._parts_reason
@@ -259,13 +259,11 @@ class KernelizedModel(Saved, Estimator):
 
         Parameters
         ----------
-        X : objects, sequences of them, or kernel values
-            As in :meth:`fit`.
+        X : inputs of the model
 
         Returns
         -------
-        ndarray or list
-            Outputs in the form of the model.
+        outputs, as the model gives them
         """
         return self._fitted().predict(self.coordinates(X))
 

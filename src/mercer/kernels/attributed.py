@@ -17,7 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import shortest_path
 
-from mercer._validation import check_choice, check_count, check_positive
+from mercer._validation import check_choice, check_count, check_positive, check_seed
 from mercer.data.graphs import Graphs
 from mercer.kernels._keyed import KeyedRows
 from mercer.kernels.base import INDEFINITE, PD, Kernel, Work, check_kernel, mirrored
@@ -31,7 +31,6 @@ from mercer.kernels.graphs import (
     read_graphs,
 )
 from mercer.kernels.vectors import Gaussian
-from mercer.maps._hashed import check_seed
 
 __all__ = ["AttributedPaths", "AttributedWalks", "HashedAttributes"]
 

@@ -13,7 +13,7 @@ from mercer._state.saved import Fields, Nested, Optional, Saved
 from mercer._validation import check_count
 from mercer.maps._inverse import CollisionReport, InverseDictionary
 
-__all__ = ["HashedMap", "check_bits", "check_dtype", "check_seed", "to_csr"]
+__all__ = ["HashedMap", "check_bits", "check_dtype", "to_csr"]
 
 MAX_BITS = 30
 """CSR matrices count their columns in 32-bit integers."""
@@ -24,13 +24,6 @@ def check_bits(n_bits: Any, most: int = MAX_BITS) -> int:
     if check_count("n_bits", n_bits) > most:
         raise ValueError(f"n_bits must be at most {most} (2^{most} columns), got {n_bits!r}")
     return int(n_bits)
-
-
-def check_seed(seed: Any) -> int:
-    """A seed of a hash: an integer from 0 to 2^64 − 1."""
-    if check_count("seed", seed, 0) >= 1 << 64:
-        raise ValueError(f"seed must be below 2^64, got {seed!r}")
-    return int(seed)
 
 
 def check_dtype(dtype: Any) -> np.dtype[Any]:

@@ -14,9 +14,9 @@ import numpy as np
 from sklearn.base import clone
 
 from mercer import _core
-from mercer._validation import check_choice, check_count, thread_count
+from mercer._validation import check_choice, check_count, check_seed, thread_count
 from mercer.data.graphs import Graphs, as_graphs, check_labels
-from mercer.maps._hashed import HashedMap, check_bits, check_seed
+from mercer.maps._hashed import HashedMap, check_bits
 
 __all__ = ["GraphletHasher", "canonical_form", "graphlet_name"]
 

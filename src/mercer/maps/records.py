@@ -18,9 +18,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from mercer import _core
-from mercer._validation import check_choice, thread_count
+from mercer._validation import check_choice, check_seed, thread_count
 from mercer.maps._columns import add_column, as_rows, columns_of, row_count
-from mercer.maps._hashed import HashedMap, check_seed
+from mercer.maps._hashed import HashedMap
 
 __all__ = ["RecordHasher"]
 

@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from mercer._validation import check_count, check_sparse
-from mercer.maps._hashed import check_seed
+from mercer._validation import check_count, check_seed, check_sparse
 
 __all__ = ["RowSamples"]
 

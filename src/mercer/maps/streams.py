@@ -16,9 +16,9 @@ from mercer import _core
 from mercer._state.limits import reserve
 from mercer._state.saved import Count, Fields, Floats, Ints, Number, Optional, Saved
 from mercer._state.values import Reader, Writer
-from mercer._validation import check_count
+from mercer._validation import check_count, check_seed
 from mercer.maps._columns import hash_keys
-from mercer.maps._hashed import check_bits, check_seed
+from mercer.maps._hashed import check_bits
 
 __all__ = ["CountMinSketch", "HashAccumulator"]
 

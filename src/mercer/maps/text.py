@@ -19,9 +19,9 @@ from sklearn.preprocessing import normalize
 
 from mercer import _core
 from mercer._state.saved import Count, Fields, Optional, SparseInts
-from mercer._validation import check_choice, check_count, thread_count
+from mercer._validation import check_choice, check_count, check_seed, thread_count
 from mercer.data import TextBuffer
-from mercer.maps._hashed import HashedMap, check_dtype, check_seed, to_csr
+from mercer.maps._hashed import HashedMap, check_dtype, to_csr
 
 __all__ = ["TextHasher"]
 
