@@ -151,8 +151,8 @@ ONE_PLACE = {
 # use gets a name without one, or moves to a layer below them.
 SHARED = {
     "datasets._checksums", "kernel_methods._base", "kernel_methods._collections", "learning._sigmoids",
-    "maps._columns", "maps._spectra", "metrics._positions", "multilabel._labels", "online._blocks", "online._format",
-    "online._inputs", "online._learner", "online._training", "online._writer", "registration._clouds",
+    "maps._columns", "maps._hashed", "maps._spectra", "metrics._positions", "multilabel._labels", "online._blocks",
+    "online._format", "online._inputs", "online._learner", "online._training", "online._writer", "registration._clouds",
     "retrieval._cuda", "retrieval._cuda_source",
 }  # fmt: skip
 
