@@ -109,7 +109,7 @@ class KernelizedModel(Saved, Estimator):
     True
     >>> model = KernelizedModel(LinearClassifier(C=100.0), Gaussian(1.0)).fit(X, y)
     >>> model.score(X, y), model.dual_coef_.shape
-    (1.0, (2, 4))
+    (1.0, (1, 4))
     """
 
     _parts_reason = KernelMethod._parts_reason
