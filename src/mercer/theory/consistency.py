@@ -12,7 +12,7 @@ aligned for every α above a threshold that depends on D.
 Every minimum comes with a lower bound on R, the value of a dual problem, and so with a certified gap::
 
     log                  H(D)                                                           at f = log D
-    hinge                min(1, 2 (1 − D_1)); its square min(1, 4 D_1 (1 − D_1))
+    hinge                min(1, 2 (1 − D_1)); its square 4 p (1 − p), p = max(D_1, 1/2)
     hybrid(α)            max_p α H(p) + (1 − α)(1 − max(0, max_y D_y + r_y − 1)),  r = (D − α p) / (1 − α) ≥ 0
     circle               the geometric median of the corners of the simplex, by the Frank-Wolfe gap
     any convex loss      a bundle of planes: R(f') ≥ R(f) + ⟨g, f' − f⟩ − e within a radius
