@@ -204,8 +204,8 @@ def attributes(arguments: argparse.Namespace) -> None:
 
 def with_attributes(name: str, repeats: int) -> None:
     graphs, y = load_tu(name)
-    most = sized(None, 30)
-    graphs, y = graphs[:most], y[:most]
+    some = slice(None, None, sized(1, max(1, len(graphs) // 30)))  # files list the graphs class by class
+    graphs, y = graphs[some], y[some]
     values = graphs.node_attributes
     scaled = (values - values.mean(axis=0)) / np.maximum(values.std(axis=0), 1e-12)
     graphs = Graphs(

@@ -67,8 +67,8 @@ class CompiledGraph:
     --------
     >>> from mercer.inference import FactorGraph
     >>> graph = FactorGraph([2, 3], edges=[[0, 1]], pairwise=[[1, 2, 3], [4, 5, 6]]).compiled
-    >>> graph.state_starts, graph.scopes, graph.tables.round(2)
-    (array([0, 2, 5]), array([0, 1], dtype=int32), array([0.  , 0.69, 1.1 , 1.39, 1.61, 1.79]))
+    >>> graph.state_starts.tolist(), graph.scopes, graph.tables.round(2)
+    ([0, 2, 5], array([0, 1], dtype=int32), array([0.  , 0.69, 1.1 , 1.39, 1.61, 1.79]))
     """
 
     cardinalities: np.ndarray

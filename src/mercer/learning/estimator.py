@@ -20,6 +20,7 @@ import numpy as np
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.metaestimators import available_if
 
+import mercer.metrics.scorers  # noqa: F401 (scoring="span_f1" and the others work wherever an estimator is)
 from mercer._estimator import Estimator
 from mercer._explain import Terms
 from mercer._state.saved import Count, Fields, Flag, History, Saved, Text, Transient

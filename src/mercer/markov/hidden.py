@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import NotFittedError
 
+import mercer.metrics.scorers  # noqa: F401 (scoring="token_accuracy" and the others work wherever a model is)
 from mercer import _core
 from mercer._em import SOFTNESS, Run, is_over, pair_counts, race
 from mercer._estimator import Estimator, Outputs

@@ -211,7 +211,9 @@ class LBFGS(Solver):
                     value, norm0 = float(state_now["value"]), float(state_now["first_norm"])
                     recent = deque((float(x) for x in state_now["recent"]), maxlen=_RECENT)
                     memory.restore(held, float(state_now["scale"]))
-                    anew = bool(state_now.get("anew", False))
+                    anew = state_now["anew"]
+                    if not isinstance(anew, bool):
+                        raise ValueError(f"anew must be true or false, got {anew!r}")
             else:
                 norm0 = objective.norm_at_zero(g)
                 if cold and self.warm_up and max_iter and isinstance(getattr(risk, "loss", None), Log):
