@@ -197,7 +197,7 @@ class LBFGS(Solver):
         g = zeros(len(w))
         small = len(w) <= _SMALL
         memory = _Memory(self.memory or (10 if small else 3), len(w), rounded=not small)
-        iteration, anew = 0, False
+        iteration, look = 0, 0  # look: the iteration after which the curvature is looked at
 
         def chosen() -> np.ndarray:
             return w if monitor.best_w is None else monitor.best_w
@@ -211,16 +211,15 @@ class LBFGS(Solver):
                     value, norm0 = float(state_now["value"]), float(state_now["first_norm"])
                     recent = deque((float(x) for x in state_now["recent"]), maxlen=_RECENT)
                     memory.restore(held, float(state_now["scale"]))
-                    anew = state_now["anew"]
-                    if not isinstance(anew, bool):
-                        raise ValueError(f"anew must be true or false, got {anew!r}")
+                    look = int(state_now["look"])
             else:
                 norm0 = objective.norm_at_zero(g)
                 if cold and self.warm_up and max_iter and isinstance(getattr(risk, "loss", None), Log):
                     w = warm_up(risk, penalty, C, self.warm_up, random_state)
                     objective.passes += self.warm_up
-                if max_iter:
-                    anew = not w.any()
+                    look = 1
+                elif max_iter:
+                    look = 0 if w.any() else _ANEW
                     objective.precondition(memory, w, g)
                 value = objective(w, g)
                 recent = deque([value], maxlen=_RECENT)
@@ -277,12 +276,12 @@ class LBFGS(Solver):
                 norm = _norm(pseudo)
                 recent.append(value)
                 iteration += 1
-                if anew and iteration == _ANEW:
+                if iteration == look:
                     objective.precondition(memory, w, zeros(len(w)))
                 stop = monitor.record(lambda: w, objective=value, gradient_norm=norm, passes=objective.passes)
                 progress = {
                     "passes": objective.passes, "iterations": iteration, "value": value, "first_norm": norm0,
-                    "recent": list(recent), "scale": memory.scale, "anew": anew,
+                    "recent": list(recent), "scale": memory.scale, "look": look,
                 }  # fmt: skip
                 monitor.save(progress, lambda: {"w": w, "g": g, **memory.arrays()})
                 if stop:
