@@ -155,10 +155,9 @@ def stream(kind: str) -> Call:
         else:
             between = {"vw": " | ", "txt": "\t"}[kind]
             file.writelines(f"{y}{between}{text}\n" for y, text in zip(labels, documents, strict=True))
-    options = {"label": "label"} if kind == "csv" else {}
 
     def call(kept: Any = folder) -> object:
-        return HashedClassifier(n_bits=18, n_jobs=1).fit_file(path, **options)
+        return HashedClassifier(n_bits=18, n_jobs=1).fit_file(path)
 
     return call
 

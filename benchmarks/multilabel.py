@@ -269,8 +269,8 @@ def files() -> None:
                     labels = np.minimum((T * rng.random(3) ** 2).astype(int), T - 1)
                     columns = np.unique(np.concatenate([labels % 50_000, rng.integers(0, 50_000, 27)]))
                     file.write(",".join(map(str, labels)) + " " + " ".join(f"{j + 1}:1" for j in columns) + "\n")
-            spent, model = seconds(lambda path=path: HashedLabelSets(22, 1).fit_file(path, format="svmlight"))
-            asked, _ = seconds(lambda path=path, model=model: model.predict_file(path, n_labels=5, format="svmlight"))
+            spent, model = seconds(lambda path=path: HashedLabelSets(22, 1).fit_file(path, "svmlight"))
+            asked, _ = seconds(lambda path=path, model=model: model.predict_file(path, format="svmlight", n_labels=5))
         times.append(spent)
         print(f"| {T:,} | {1e6 * spent / n:.1f} | {1e6 * asked / n:.1f} |", flush=True)
         record(

@@ -16,7 +16,7 @@ from mercer import exceptions, inference, labeling, learning
 
 SOURCE = Path(mercer.__file__).parent
 # What never leaves its folder: signals between functions, the words of the command line and of the server.
-INSIDE = {"cli", "serve", "_cuda.py"}
+INSIDE = {"cli", "serve", "_nvrtc.py"}
 
 
 def test_public_errors_and_warnings_are_defined_in_one_file():

@@ -33,7 +33,7 @@ LAYERS = [
     {"metrics"},
     {
         "_arrays", "_command", "_core", "_display", "_em", "_estimator", "_explain", "_gpu_random", "_lazy",
-        "_linalg", "_progress", "_state", "_threads", "_validation", "_versions", "exceptions", "__init__",
+        "_linalg", "_nvrtc", "_progress", "_state", "_threads", "_validation", "_versions", "exceptions", "__init__",
     },
 ]  # fmt: skip
 DEPTH = {name: depth for depth, names in enumerate(LAYERS) for name in names}
@@ -147,16 +147,6 @@ ONE_PLACE = {
 """What has one place in the library: others call what that place offers."""
 
 
-# Files with a leading underscore that more than one part of the library uses. None is added here: what several parts
-# use gets a name without one, or moves to a layer below them.
-SHARED = {
-    "datasets._checksums", "kernel_methods._base", "kernel_methods._collections", "learning._sigmoids",
-    "maps._columns", "maps._hashed", "maps._spectra", "metrics._positions", "multilabel._labels", "online._blocks",
-    "online._format", "online._inputs", "online._learner", "online._training", "online._writer", "registration._clouds",
-    "retrieval._cuda", "retrieval._cuda_source",
-}  # fmt: skip
-
-
 @pytest.mark.parametrize("own", PARTS)
 def test_no_part_imports_what_is_private_to_another(own):
     for path in PARTS[own]:
@@ -168,9 +158,9 @@ def test_no_part_imports_what_is_private_to_another(own):
             if part == own or part.startswith("_"):
                 continue
             for alias in node.names:
-                private = alias.name.startswith("_") and f"{other}.{alias.name}" not in SHARED
+                private = alias.name.startswith("_")
                 assert not private, f"{path}:{node.lineno}: {own} imports {alias.name}, which is private to {other}"
-            hidden = any(word.startswith("_") for word in other.split(".")) and other not in SHARED
+            hidden = any(word.startswith("_") for word in other.split("."))
             assert not hidden, f"{path}:{node.lineno}: {own} imports {other}, a private file of another part"
 
 

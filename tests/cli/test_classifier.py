@@ -18,7 +18,7 @@ from sklearn.metrics import accuracy_score, confusion_matrix, log_loss, precisio
 import mercer as package
 from mercer._state import container
 from mercer.cli import classifier as command
-from mercer.cli import main
+from mercer.cli import main, options
 from mercer.data.readers.sniff import FORMATS, LAYOUTS
 from mercer.maps import TextHasher
 from mercer.online import HashedClassifier, HashedRegressor
@@ -264,7 +264,7 @@ def test_choices_are_those_of_the_estimators():
     from mercer.online.classifier import LABEL_HASHINGS, LOSSES
     from mercer.online.regressor import LOSSES as REGRESSOR_LOSSES
 
-    assert [str(f) for f in command.FormatName] == [*FORMATS, *LAYOUTS]
+    assert [str(f) for f in options.FormatName] == [*FORMATS, *LAYOUTS]
     assert {str(x) for x in command.ClassifierLoss} == set(LOSSES)
     assert {str(x) for x in command.RegressorLoss} == set(REGRESSOR_LOSSES)
     assert {str(x) for x in command.LabelHashingName} == set(LABEL_HASHINGS)
@@ -337,7 +337,8 @@ def test_ctrl_c_keeps_a_model(tmp_path):
     model = tmp_path / "m.mercer"
     code = """
 import sys
-from mercer.online import _blocks, _training
+from mercer.online import blocks as _blocks
+from mercer.online import training as _training
 _blocks.CHUNK = 1 << 12
 learn = _training.Training._learn
 def told(self, block, number):

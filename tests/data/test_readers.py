@@ -15,7 +15,7 @@ from mercer.data import DataFileError, read_columns, read_records
 from mercer.data.readers.roles import Column, guess_label, table_of_csv
 from mercer.data.readers.sniff import has_header, sniff
 from mercer.data.readers.source import Source, class_folders
-from mercer.online import HashedClassifier
+from mercer.online import FileFormat, HashedClassifier
 
 pa = pytest.importorskip("pyarrow")
 
@@ -246,12 +246,12 @@ def test_odd_columns_are_mentioned(tmp_path):
 def test_roles_are_believed(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("a,b,c\n" + "".join(f"{i % 5},word{i % 3} two three,{i % 2}\n" for i in range(40)))
-    model = HashedClassifier(n_bits=8).fit_file(path, roles={"a": "category", "b": "text", "c": "label"})
+    model = HashedClassifier(n_bits=8).fit_file(path, FileFormat(roles={"a": "category", "b": "text", "c": "label"}))
     form = model.file_format_
     assert (form.label, form.text, form.categorical, form.numbers) == ("c", ("b",), ("a",), ())
     for roles, message in (({"z": "text"}, "column 'z'"), ({"a": "verb"}, "a role must be one of")):
         with pytest.raises(ValueError, match=message):
-            HashedClassifier(n_bits=8).fit_file(path, roles=roles)
+            HashedClassifier(n_bits=8).fit_file(path, FileFormat(roles=roles))
 
 
 def test_what_training_did_not_have_is_counted(tmp_path):
@@ -264,7 +264,7 @@ def test_what_training_did_not_have_is_counted(tmp_path):
     with pytest.warns(ColumnGuessWarning, match="2 categories that training did not have, such as town=bonn"):
         model.predict_file(tmp_path / "b.csv")
     report = ReadReport()
-    list(labelled_blocks(model, tmp_path / "b.csv", {"format": None}, report=report))
+    list(labelled_blocks(model, tmp_path / "b.csv", FileFormat(), report=report))
     assert report.n_unseen_categories == 2
     (tmp_path / "a.svm").write_text("1 1:1 3:1\n-1 2:1\n" * 5)
     model = HashedClassifier(n_bits=8).fit_file(tmp_path / "a.svm")

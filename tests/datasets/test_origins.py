@@ -16,8 +16,17 @@ from typing import Any
 import pytest
 
 from mercer.cli import main
-from mercer.datasets import FetchError, cache_folder, fetch, load_basenp, load_sms_spam, load_tu, origin_of, origins
-from mercer.datasets import _checksums as checksums
+from mercer.datasets import (
+    FetchError,
+    cache_folder,
+    checksums,
+    fetch,
+    load_basenp,
+    load_sms_spam,
+    load_tu,
+    origin_of,
+    origins,
+)
 
 pytest.importorskip("pooch", reason="pip install 'mercer[data]'")
 

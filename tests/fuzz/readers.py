@@ -160,11 +160,11 @@ def _read_tu(files: dict[str, bytes], folder: Path) -> None:
 
 def _read_examples(form: str, **options: Any) -> Callable[[Path], Any]:
     def use(path: Path) -> None:
-        from mercer.online import HashedClassifier
+        from mercer.online import FileFormat, HashedClassifier
 
-        model = HashedClassifier(n_bits=8)
-        model.fit_file(path, format=form, **options)
-        model.predict_file(path, path.with_name("answers"), format=form, **options)
+        model, said = HashedClassifier(n_bits=8), FileFormat(form, **options)
+        model.fit_file(path, said)
+        model.predict_file(path, path.with_name("answers"), said)
 
     return use
 

@@ -21,7 +21,7 @@ from mercer.kernel_methods import (
 )
 from mercer.kernels import Gaussian, Laplacian, Matern, median_heuristic
 from mercer.maps import CompactNonlinearMap
-from mercer.maps._spectra import scale_gamma
+from mercer.maps.spectra import scale_gamma
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 4))

@@ -10,6 +10,7 @@ import mercer
 from mercer import _core
 from mercer.multilabel import HashedLabelSets
 from mercer.multilabel.hashed import DEPTH
+from mercer.online import FileFormat
 
 
 def task(n: int = 400, T: int = 40, seed: int = 0) -> tuple[sp.csr_matrix, np.ndarray]:
@@ -81,10 +82,10 @@ def test_files_are_learned_like_what_they_hold(form, tmp_path):
     path = tmp_path / f"train.{form}"
     header = "label,text\n" if form == "csv" else ""
     path.write_text(header + "\n".join(lines) + "\n")
-    options = {"svm": {"format": "svmlight"}, "txt": {"format": "text"}}.get(form, {"label": "label", "text": ["text"]})
-    model = HashedLabelSets(14, max_iter=5).fit_file(path, **options)
+    said = {"svm": "svmlight", "txt": "text"}.get(form, FileFormat(label="label", text=["text"]))
+    model = HashedLabelSets(14, max_iter=5).fit_file(path, said)
     assert set(model.classes_) == {*words, "none"}
-    found = model.predict_file(path, **options)
+    found = model.predict_file(path, said)
     truth = [line.split(" ")[0].split("\t")[0] for line in lines] if form in ("svm", "txt") else None
     if truth is not None:
         assert np.mean([sorted(a) == sorted(b.split(",")) for a, b in zip(found, truth, strict=True)]) > 0.9
@@ -140,6 +141,6 @@ def test_wrong_inputs_are_named(tmp_path):
     empty = tmp_path / "empty.svm"
     empty.write_text("")
     with pytest.raises(ValueError, match=r"no examples|empty"):
-        HashedLabelSets(10).fit_file(empty, format="svmlight")
+        HashedLabelSets(10).fit_file(empty, "svmlight")
     with pytest.raises(ValueError, match="label_separator"):
         HashedLabelSets(10).fit_file(empty, label_separator="")

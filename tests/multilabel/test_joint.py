@@ -336,7 +336,7 @@ def test_calibration_of_many_rows_by_cells_is_that_of_single_rows(monkeypatch):
     scores = rng.normal(size=(3000, 4))
     on = rng.random((3000, 4)) < 1 / (1 + np.exp(-(2 * scores - [0, 1, 2, 3])))
     by_cells = Decisions().fit(scores, sp.csr_matrix(on, dtype=float))
-    monkeypatch.setattr("mercer.learning._sigmoids._CELLS", 10**6)
+    monkeypatch.setattr("mercer.learning.sigmoids._CELLS", 10**6)
     by_rows = Decisions().fit(scores, sp.csr_matrix(on, dtype=float))
     assert np.allclose(by_cells.slopes_, by_rows.slopes_, rtol=1e-3)
     assert np.allclose(by_cells.offsets_, by_rows.offsets_, atol=5e-3)

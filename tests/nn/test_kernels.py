@@ -8,6 +8,7 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="needs PyTorch (pip install mercer[torch])")
 
+from mercer._nvrtc import KernelError  # noqa: E402
 from mercer.nn import ChainCRF, SemiMarkovCRF  # noqa: E402
 from mercer.nn import _chain_cuda as chains  # noqa: E402
 from mercer.nn import _chain_torch as by_operations  # noqa: E402
@@ -15,7 +16,6 @@ from mercer.nn import _operators as operators  # noqa: E402
 from mercer.nn import _segment_core as segment_core  # noqa: E402
 from mercer.nn import _segment_cuda as segments  # noqa: E402
 from mercer.nn._chain_ops import CHAIN  # noqa: E402
-from mercer.retrieval._cuda import KernelError  # noqa: E402
 from reference.gpu_threads import run_kernel  # noqa: E402
 
 needs_compiler = pytest.mark.skipif(shutil.which("c++") is None, reason="no C++ compiler c++ to run kernels with")

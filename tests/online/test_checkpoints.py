@@ -12,7 +12,9 @@ import mercer
 from mercer import ModelFileError
 from mercer.learning import Checkpoint
 from mercer.maps import TextHasher
-from mercer.online import HashedClassifier, HashedRegressor, _blocks, _learner
+from mercer.online import FileFormat, HashedClassifier, HashedRegressor
+from mercer.online import blocks as _blocks
+from mercer.online import learner as _learner
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.normal(size=(300, 4))
@@ -207,6 +209,6 @@ def test_a_regressor_of_a_file_goes_on(tmp_path):
     rows = "".join(f"{row[0]},{row[1]},{row[2]}\n" for row in X)
     data.write_text("a,b,price\n" + rows)
     make = lambda: HashedRegressor(n_bits=8, max_iter=2)  # noqa: E731
-    killed(make(), "fit_file", data, after=9, label="price", checkpoint=Checkpoint(path, every=0))
-    again = make().fit_file(data, label="price", checkpoint=path)
-    assert bytes_of(again, tmp_path / "m") == bytes_of(make().fit_file(data, label="price"), tmp_path / "n")
+    killed(make(), "fit_file", data, after=9, format=FileFormat(label="price"), checkpoint=Checkpoint(path, every=0))
+    again = make().fit_file(data, FileFormat(label="price"), checkpoint=path)
+    assert bytes_of(again, tmp_path / "m") == bytes_of(make().fit_file(data, FileFormat(label="price")), tmp_path / "n")

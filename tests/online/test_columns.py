@@ -14,7 +14,7 @@ import mercer
 from mercer.data import DataFileError
 from mercer.data.readers.roles import Column, guess_label
 from mercer.data.readers.roles import table_of_csv as read_sample
-from mercer.online import ColumnGuessWarning, HashedClassifier, HashedRegressor
+from mercer.online import ColumnGuessWarning, FileFormat, HashedClassifier, HashedRegressor
 
 RANDOM = np.random.default_rng(0)
 WORDS = [f"word{i}" for i in range(60)]
@@ -114,10 +114,10 @@ def test_a_column_of_free_text_is_read_as_words(tmp_path):
     assert len(said) == 2
     assert "'kind' is taken as the label (the first column, 2 different values); label= names another" in said[0]
     assert "'message' is read as text (200 different values in 200 rows, 6 words each)" in said[1]
-    told = quietly(HashedClassifier(n_bits=14), path, label="kind", text="message")
+    told = quietly(HashedClassifier(n_bits=14), path, FileFormat(label="kind", text="message"))
     assert model.file_format_ == told.file_format_
     np.testing.assert_array_equal(model._table_weights(), told._table_weights())
-    categories = quietly_but(HashedClassifier(n_bits=14), path, label="kind", columns="message")
+    categories = quietly_but(HashedClassifier(n_bits=14), path, FileFormat(label="kind", columns="message"))
     assert model.progress_.average_error < 0.6 * categories.progress_.average_error
 
 
@@ -150,9 +150,9 @@ def test_whoever_says_what_columns_are_is_believed(tmp_path):
     rows = messages(40)
     path = write(tmp_path / "a.csv", ["label", "message", "n"], [(kind, text, 1) for text, kind in rows])
     for how in ({"text": "message"}, {"text": "message", "columns": ["n"]}, {"columns": "n"}, {"columns": ["n"]}):
-        quietly(HashedClassifier(n_bits=8), path, **how)
+        quietly(HashedClassifier(n_bits=8), path, FileFormat(**how))
     with pytest.warns(ColumnGuessWarning, match="'message' looks like text .* is one category; text='message'"):
-        model = HashedClassifier(n_bits=8).fit_file(path, columns="rest")
+        model = HashedClassifier(n_bits=8).fit_file(path, FileFormat(columns="rest"))
     assert model.file_format_.columns == ("message", "n")
     assert model.file_format_.text == ()
 
@@ -170,7 +170,7 @@ def test_a_label_that_nobody_can_know_is_asked_for(tmp_path):
     assert caught.value.hint == "label= names the label"
     with pytest.raises(DataFileError, match="no column is named"):
         HashedRegressor(n_bits=8).fit_file(path)
-    assert quietly(HashedRegressor(n_bits=8), path, label="size").progress_.examples == 30
+    assert quietly(HashedRegressor(n_bits=8), path, FileFormat(label="size")).progress_.examples == 30
 
 
 def test_a_first_line_of_data_is_no_header(tmp_path):
@@ -178,7 +178,7 @@ def test_a_first_line_of_data_is_no_header(tmp_path):
     model = quietly_but(HashedClassifier(n_bits=8), path)
     assert model.progress_.examples == 13
     assert (model.file_format_.label, model.file_format_.header) == ("1", False)
-    assert quietly_but(HashedClassifier(n_bits=8), path, header=True).progress_.examples == 12
+    assert quietly_but(HashedClassifier(n_bits=8), path, FileFormat(header=True)).progress_.examples == 12
 
 
 def test_streams_that_are_read_once_lose_nothing(tmp_path):
@@ -219,7 +219,7 @@ def test_columns_of_other_encodings_are_trained_and_predicted(options, encoding,
     path, utf8 = tmp_path / "a.csv", tmp_path / "b.csv"
     path.write_bytes(LATIN.encode(encoding))
     utf8.write_text(LATIN)
-    model = quietly_but(HashedClassifier(n_bits=10), path, **options)
+    model = quietly_but(HashedClassifier(n_bits=10), path, FileFormat(**options))
     assert "größe" in model.file_format_.columns
     mercer.save(model, tmp_path / "m")
     again = mercer.load(tmp_path / "m")
@@ -233,15 +233,18 @@ def test_latin_1_is_said_aloud_and_only_taken_where_nothing_else_fits(tmp_path):
     path.write_bytes(LATIN.encode("latin-1"))
     with pytest.warns(ColumnGuessWarning, match="not UTF-8, read as Latin-1"):
         HashedClassifier(n_bits=8).fit_file(path)
-    quietly(HashedClassifier(n_bits=8), path, encoding="latin-1")
+    quietly(HashedClassifier(n_bits=8), path, FileFormat(encoding="latin-1"))
     path.write_text("label,größe\nspam,klein\nham,groß\n" * 1)
     quietly(HashedClassifier(n_bits=8), path)
     with pytest.raises(ValueError, match="encoding must be one that Python knows"):
-        HashedClassifier(n_bits=8).fit_file(path, encoding="klingon")
+        HashedClassifier(n_bits=8).fit_file(path, FileFormat(encoding="klingon"))
     path.write_bytes(LATIN.encode("utf-16-le"))
     with pytest.raises(DataFileError, match="found a NUL byte: UTF-16 without its mark"):
         HashedClassifier(n_bits=8).fit_file(path)
-    assert quietly(HashedClassifier(n_bits=8), path, encoding="utf-16-le").file_format_.columns == ("größe", "age")
+    assert quietly(HashedClassifier(n_bits=8), path, FileFormat(encoding="utf-16-le")).file_format_.columns == (
+        "größe",
+        "age",
+    )
 
 
 def test_labels_of_any_bytes_are_learnt_from_documents_and_half_pairs_are_refused():

@@ -25,7 +25,8 @@ import mercer
 from mercer import _core
 from mercer.exceptions import DataFileError
 from mercer.maps import RecordHasher, TextHasher
-from mercer.online import HashedClassifier, HashedRegressor, _blocks
+from mercer.online import FileFormat, HashedClassifier, HashedRegressor
+from mercer.online import blocks as _blocks
 from reference.forked import popen
 
 WORDS = ["red", "blue", "green", "tree", "house", "river", "stone", "cloud", "Bird", "fish", "one2", "under_score"]
@@ -104,7 +105,7 @@ def test_an_svmlight_file_gives_the_model_of_its_matrix(tmp_path, n_bits, classe
     np.testing.assert_array_equal(model.coef_, memory.coef_[:, : model.n_features_in_])
     zero = tmp_path / "zero.svm"
     dump_svmlight_file(X, y, str(zero), zero_based=True)
-    same_model(HashedClassifier(n_bits=n_bits).fit_file(zero, zero_based=True), memory)
+    same_model(HashedClassifier(n_bits=n_bits).fit_file(zero, FileFormat(zero_based=True)), memory)
 
 
 def test_a_model_of_floats_goes_on_with_a_file_of_integers(tmp_path):
@@ -202,13 +203,15 @@ def test_numbers_of_json_may_be_names(tmp_path, columns):
     path = tmp_path / "a.jsonl"
     rows = [{"label": "ab"[i % 2], "town": "Oslo"} | ({"zip": i % 2} if i else {}) for i in range(60)]
     path.write_text("\n".join(map(json.dumps, rows)))  # the first object has no zip
-    model = HashedClassifier(n_bits=12, fit_intercept=False).fit_file(path, columns=columns, categorical="zip")
+    model = HashedClassifier(n_bits=12, fit_intercept=False).fit_file(
+        path, FileFormat(columns=columns, categorical="zip")
+    )
     assert model.score_file(path) > 0.9
     mercer.save(model, tmp_path / "m.mercer")
     assert mercer.load(tmp_path / "m.mercer").score_file(path) == model.score_file(path)
     path.write_text('{"label": "a", "text": "one", "zip": 1}\n')
     with pytest.raises(DataFileError, match="categorical field 'zip' to be among the features") as caught:
-        HashedClassifier(n_bits=12).fit_file(path, text="text", categorical="zip")
+        HashedClassifier(n_bits=12).fit_file(path, FileFormat(text="text", categorical="zip"))
     assert "columns=" in caught.value.hint
 
 
@@ -316,15 +319,15 @@ def test_wrong_paths_and_arguments_are_named(tmp_path):
     with pytest.raises(TypeError, match="binary mode"):
         HashedClassifier().fit_file(io.StringIO("a\tb"), "text")
     with pytest.raises(ValueError, match="columns means nothing for files of the format 'text'"):
-        HashedClassifier().fit_file(path, columns=["a"])
+        HashedClassifier().fit_file(path, FileFormat(columns=["a"]))
     with pytest.raises(ValueError, match="label must be one of 'first', 'last'"):
-        HashedClassifier().fit_file(path, label="middle")
+        HashedClassifier().fit_file(path, FileFormat(label="middle"))
     with pytest.raises(ValueError, match="on_error must be"):
         HashedClassifier().fit_file(path, on_error="ignore")
     with pytest.raises(ValueError, match="limit must be"):
         HashedClassifier().fit_file(path, limit=-1)
     with pytest.raises(TypeError, match="text must hold names or numbers"):
-        HashedClassifier().fit_file(path, "csv", text=[1.5])
+        HashedClassifier().fit_file(path, FileFormat("csv", text=[1.5]))
     model = HashedClassifier(n_bits=8).fit_file(path)
     (tmp_path / "b.svm").write_text("1 2:3\n")
     with pytest.raises(ValueError, match="this model has learnt from documents or files with names"):
@@ -417,7 +420,7 @@ def test_a_file_that_cannot_be_begun_leaves_the_model_as_it_was(tmp_path):
     bad = tmp_path / "a.csv"
     bad.write_text("a,b\n1,2\n")
     with pytest.raises(DataFileError, match=r"a\.csv:1: expected a column 'y' \(the label\); the columns are: a, b"):
-        model.fit_file(bad, label="y")
+        model.fit_file(bad, FileFormat(label="y"))
     bad.write_text("")
     with pytest.raises(ValueError, match="no examples in this file"):
         model.fit_file(bad)
@@ -450,7 +453,9 @@ def test_ctrl_c_keeps_the_model_so_far(tmp_path):
     code = """
 import sys
 import mercer
-from mercer.online import HashedClassifier, _blocks, _training
+from mercer.online import HashedClassifier
+from mercer.online import blocks as _blocks
+from mercer.online import training as _training
 _blocks.CHUNK = 1 << 12
 learn = _training.Training._learn
 def told(self, block, number):
@@ -553,7 +558,7 @@ def test_a_limit_is_kept(tmp_path):
 def test_a_saved_model_reads_files_as_it_did(tmp_path):
     rows = ["kind,colour,size,body", *(f"{'ab'[i % 2]},{['red', 'blue'][i % 2]},{i % 7},text {i}" for i in range(60))]
     (tmp_path / "a.csv").write_text("\n".join(rows))
-    model = HashedClassifier(n_bits=10).fit_file(tmp_path / "a.csv", columns=["colour", "size"])
+    model = HashedClassifier(n_bits=10).fit_file(tmp_path / "a.csv", FileFormat(columns=["colour", "size"]))
     mercer.save(model, tmp_path / "m.mercer")
     loaded = mercer.load(tmp_path / "m.mercer")
     assert loaded.file_format_ == model.file_format_

@@ -8,7 +8,7 @@ from sklearn.linear_model import LinearRegression, PoissonRegressor
 from sklearn.metrics import r2_score
 
 import mercer
-from mercer.online import HashedRegressor
+from mercer.online import FileFormat, HashedRegressor
 from reference.contract import contract
 
 LOSSES = ("squared", "quantile", "huber", "poisson")
@@ -159,6 +159,6 @@ def test_the_score_of_a_file_is_r2(tmp_path):
     y = 3 * x + random.normal(size=80)
     path = tmp_path / "p.csv"
     path.write_text("x,y\n" + "".join(f"{a:.6f},{b:.6f}\n" for a, b in zip(x, y, strict=True)))
-    model = HashedRegressor(max_iter=20).fit_file(path, label="y")
+    model = HashedRegressor(max_iter=20).fit_file(path, FileFormat(label="y"))
     predicted = np.array(list(model.predict_file(path)), float)
     assert model.score_file(path) == pytest.approx(r2_score(y, predicted), rel=1e-4)

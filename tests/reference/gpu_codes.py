@@ -10,7 +10,7 @@ import re
 
 import numpy as np
 
-from mercer.retrieval._cuda_source import Plan, roots, sign_words, source, spectrum
+from mercer.retrieval.circulant_source import Plan, roots, sign_words, source, spectrum
 from reference.compiled import library
 
 _HEAD = r"""

@@ -22,10 +22,10 @@ from mercer.registration import (
     estimate_normals,
     register,
 )
-from mercer.registration._clouds import Cloud
 from mercer.registration._evidence import Judge
 from mercer.registration.kernel import _NystromFeatures, kernel_components
 from mercer.registration.matching import poses_of_matches
+from mercer.registration.prepared import Cloud
 
 LOCAL = {
     "icp": lambda: ICP("point"),

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from mercer.retrieval import CirculantEmbedding
-from mercer.retrieval._cuda_source import plan_for, source, takes_ballots
+from mercer.retrieval.circulant_source import plan_for, source, takes_ballots
 from reference.gpu_codes import codes_by_passes
 
 LENGTHS = [64, 105, 1001, 4096, 9240, 30000, 32768]

@@ -27,7 +27,7 @@ from mercer.learning.losses import Hinge
 from mercer.learning.risk import Risk
 from mercer.learning.training import train
 from mercer.learning.weighted_machines import fit_machines
-from mercer.multilabel._labels import FORMS, encode, fit_labels
+from mercer.multilabel.label_forms import FORMS, encode, fit_labels
 from mercer.structures.row_sets import COSTS, Queries, RowSets
 
 __all__ = ["AttributeRetriever", "Ranking"]

@@ -20,7 +20,7 @@ from mercer._validation import check_choice, check_count, check_flag, used_examp
 from mercer.attributes.category import Encoder
 from mercer.inference import LatentTree
 from mercer.learning.weighted_machines import LOSSES, fit_machines
-from mercer.multilabel._labels import fit_labels
+from mercer.multilabel.label_forms import fit_labels
 
 __all__ = ["WeakAttributes"]
 

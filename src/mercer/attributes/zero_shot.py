@@ -26,7 +26,7 @@ from mercer._validation import check_choice, check_count, check_flag, check_posi
 from mercer.attributes._checks import check_classes, check_similarity, check_table, used_rows
 from mercer.attributes.category import DECODINGS, Encoder, decoded, signed, warn_of_idle
 from mercer.attributes.design import _designed, visual_proximity
-from mercer.learning._sigmoids import fit_sigmoids
+from mercer.learning.sigmoids import fit_sigmoids
 from mercer.learning.weighted_machines import LOSSES, fit_machines
 
 __all__ = ["ZeroShotClassifier", "attribute_similarity"]

@@ -8,8 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
-from mercer.cli import classifier, terminal
+from mercer.cli import terminal
 from mercer.cli.columns import check_writable, shown
+from mercer.cli.options import OnError, OnErrorName, Quiet, TableOptions, grouped
 from mercer.cli.tasks import HashedTask, Task, Verdict, look_at
 
 HELD_OUT = 0.2
@@ -26,6 +27,7 @@ def outputs(file: str, model: str | None, html: str | None) -> tuple[str, str]:
     return model, html
 
 
+@grouped
 def train_auto(
     file: Annotated[
         str,
@@ -33,6 +35,7 @@ def train_auto(
             metavar="FILE", help="Any file of examples or sentences, or a folder with a folder for each class."
         ),
     ],
+    reading: TableOptions,
     model: Annotated[
         str | None,
         typer.Option(
@@ -43,13 +46,9 @@ def train_auto(
         str | None,
         typer.Option("--html", metavar="PATH", help="Where to write the page. Default: FILE.html.", show_default=False),
     ] = None,
-    format: classifier.Format = None,
-    label: classifier.Label = None,
-    roles: classifier.Roles = None,
-    encoding: classifier.Encoding = None,
-    on_error: classifier.OnError = classifier.OnErrorName.stop,
+    on_error: OnError = OnErrorName.stop,
     seed: Annotated[int, typer.Option(metavar="N", help="Which rows are held out.")] = 0,
-    quiet: classifier.Quiet = False,
+    quiet: Quiet = False,
 ) -> None:
     """Look at a file, choose an estimator, train it and show how well it does.
 
@@ -63,9 +62,8 @@ def train_auto(
     """
     model, html = outputs(file, model, html)
     begun = time.perf_counter()
-    given = classifier.given_options(format, label, None, None, None, None, False, False, roles, encoding)
     with terminal.working(f"reading {shown(file)}"):
-        task = look_at(file, None, given, quiet, on_error.value)
+        task = look_at(file, None, reading.file_format(), quiet, on_error.value)
     if not quiet:
         terminal.complain("note", f"a {task.kind}, since {shown(file)} is {_what(task)}: {task.why}")
     estimator, verdict = _judged(task, seed)

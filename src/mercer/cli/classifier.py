@@ -7,6 +7,7 @@ import json
 import math
 import os
 from collections import Counter
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,30 +16,17 @@ import typer
 from mercer.cli import terminal
 from mercer.cli.columns import check_writable, shown
 from mercer.cli.errors import Stopped, UsageError, as_options
+from mercer.cli.options import FileOptions, Limit, OnError, OnErrorName, Quiet, grouped
 
 if TYPE_CHECKING:
     from mercer.online.files import ReadReport
+    from mercer.online.formats import FileFormat
 
-_ROLES = ("number", "category", "text", "date", "id", "label", "ignore")
 _FEW_CLASSES = 12  # with more, a table of all pairs is no longer read but searched
 _MANY_CLASSES = 100
 
 
 # Spelled out here, not taken from the estimator: the help must not import it. A test compares the names.
-class FormatName(StrEnum):
-    """Formats of files of examples."""
-
-    text = "text"
-    vw = "vw"
-    svmlight = "svmlight"
-    csv = "csv"
-    jsonl = "jsonl"
-    json = "json"
-    parquet = "parquet"
-    arrow = "arrow"
-    folder = "folder"
-
-
 class ClassifierLoss(StrEnum):
     """Losses of classifiers."""
 
@@ -88,14 +76,6 @@ class CountsName(StrEnum):
     linear = "linear"
 
 
-class OnErrorName(StrEnum):
-    """What to do with malformed lines."""
-
-    stop = "raise"
-    skip = "skip"
-
-
-_READING = "Reading"
 _FEATURES = "Features"
 _LEARNING = "Learning"
 _RUNNING = "Running"
@@ -109,105 +89,6 @@ File = Annotated[
 ]
 Model = Annotated[str, typer.Option("--model", "-m", metavar="PATH", help="Where to write the model.")]
 Dev = Annotated[str | None, typer.Option(metavar="FILE", help="Held-out examples: their score is printed at the end.")]
-Format = Annotated[
-    FormatName | None,
-    typer.Option(
-        "--format",
-        help="What a line is: [bold]text[/bold] a label, a tab and a text; [bold]vw[/bold] Vowpal Wabbit's; "
-        "[bold]svmlight[/bold]; [bold]csv[/bold]; [bold]jsonl[/bold] an object; or what the file is. Default: what it "
-        "looks like.",
-        rich_help_panel=_READING,
-        show_default=False,
-    ),
-]
-Label = Annotated[
-    str | None,
-    typer.Option(
-        metavar="FIELD",
-        help="Named columns: the field with the label, a.b inside a. Default: label, target, class or y, or the first "
-        "or last column if only one of them has few different values. text: first or last.",
-        rich_help_panel=_READING,
-        show_default=False,
-    ),
-]
-Text = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="FIELD",
-        help="Named columns: a field with text; may be repeated. Default: text, and columns of several words whose "
-        "values mostly differ.",
-        rich_help_panel=_READING,
-        show_default=False,
-    ),
-]
-Columns = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--columns",
-        metavar="FIELD",
-        help="Named columns: a field that is a feature itself (a number, a date or a category); may be repeated; rest "
-        "for all others. Default: all others that do not look like ids.",
-        rich_help_panel=_READING,
-        show_default=False,
-    ),
-]
-Categorical = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="FIELD",
-        help="One of the columns whose numbers are names, such as postcodes; may be repeated.",
-        rich_help_panel=_READING,
-        show_default=False,
-    ),
-]
-Roles = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--roles",
-        metavar="FIELD=ROLE",
-        help="What a column is: number, category, text, date, label, id or ignore; may be repeated, also a=text,b=id. "
-        "Default: what it looks like.",
-        rich_help_panel=_READING,
-        show_default=False,
-    ),
-]
-Encoding = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME",
-        help="Of the characters, such as latin-1. Default: UTF-8, or what the file says.",
-        rich_help_panel=_READING,
-        show_default=False,
-    ),
-]
-Separator = Annotated[
-    str | None,
-    typer.Option(
-        metavar="C",
-        help="csv: between columns. text: between label and text. Default: what splits all lines alike.",
-        rich_help_panel=_READING,
-        show_default=False,
-    ),
-]
-Header = Annotated[
-    bool,
-    typer.Option("--no-header", help="csv: the first line is no header; columns are 0, 1, …", rich_help_panel=_READING),
-]
-ZeroBased = Annotated[
-    bool, typer.Option("--zero-based", help="svmlight: columns are counted from 0.", rich_help_panel=_READING)
-]
-OnError = Annotated[
-    OnErrorName,
-    typer.Option(
-        "--on-error",
-        help="Malformed lines: stop at the first (raise), or skip and count them.",
-        rich_help_panel=_READING,
-    ),
-]
-Limit = Annotated[
-    int | None,
-    typer.Option(metavar="N", min=1, help="Read only so many examples.", rich_help_panel=_READING, show_default=False),
-]
 NBits = Annotated[
     int, typer.Option("--n-bits", metavar="N", help="The model has 2^N weights.", rich_help_panel=_FEATURES)
 ]
@@ -280,30 +161,54 @@ Jobs = Annotated[
         rich_help_panel=_RUNNING,
     ),
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no summary.", rich_help_panel=_RUNNING)]
 
 
+@dataclass
+class HashedOptions(FileOptions):
+    """How the file is written, what its features are, and how they are learnt."""
+
+    on_error: OnError = OnErrorName.stop
+    limit: Limit = None
+    n_bits: NBits = 22
+    ngrams: Ngrams = "1-1"
+    analyzer: AnalyzerOption = AnalyzerName.word
+    keep_case: KeepCase = False
+    counts: Counts = CountsName.sqrt
+    solver: Solver = SolverName.adagrad
+    l1: L1 = 0.0
+    l2: L2 = None
+    learning_rate: Rate = None
+    max_iter: MaxIter = None
+    checkpoint: CheckpointPath = None
+    jobs: Jobs = -1
+    quiet: Quiet = False
+
+    def hasher(self) -> Any:
+        """The features of a text."""
+        from mercer.maps import TextHasher
+
+        least, dash, most = self.ngrams.partition("-")
+        if not least.isdecimal() or (dash and not most.isdecimal()) or not 1 <= int(least) <= int(most or least) <= 64:
+            raise UsageError(f"--ngrams must be a number or two, such as 2 or 1-2, got {self.ngrams!r}")
+        ngrams = int(least), int(most or least)
+        return TextHasher(analyzer=self.analyzer.value, ngrams=ngrams, lowercase=not self.keep_case)
+
+    def parameters(self) -> dict[str, Any]:
+        """The parameters that classifiers and regressors share."""
+        return {
+            "n_bits": self.n_bits, "solver": self.solver.value, "l1": self.l1, "l2": self.l2,
+            "learning_rate": self.learning_rate, "max_iter": "auto" if self.max_iter is None else self.max_iter,
+            "hasher": self.hasher(), "counts": self.counts.value, "n_jobs": self.jobs,
+            "verbose": int(terminal.is_watched() and not self.quiet),
+        }  # fmt: skip
+
+
+@grouped
 def train_classifier(
     file: File,
     model: Model,
+    options: HashedOptions,
     dev: Dev = None,
-    format: Format = None,
-    label: Label = None,
-    text: Text = None,
-    columns: Columns = None,
-    categorical: Categorical = None,
-    separator: Separator = None,
-    no_header: Header = False,
-    zero_based: ZeroBased = False,
-    roles: Roles = None,
-    encoding: Encoding = None,
-    on_error: OnError = OnErrorName.stop,
-    limit: Limit = None,
-    n_bits: NBits = 22,
-    ngrams: Ngrams = "1-1",
-    analyzer: AnalyzerOption = AnalyzerName.word,
-    keep_case: KeepCase = False,
-    counts: Counts = CountsName.sqrt,
     loss: Annotated[
         ClassifierLoss,
         typer.Option(
@@ -326,14 +231,6 @@ def train_classifier(
             rich_help_panel=_LEARNING,
         ),
     ] = False,
-    solver: Solver = SolverName.adagrad,
-    l1: L1 = 0.0,
-    l2: L2 = None,
-    learning_rate: Rate = None,
-    max_iter: MaxIter = None,
-    checkpoint: CheckpointPath = None,
-    jobs: Jobs = -1,
-    quiet: Quiet = False,
 ) -> None:
     """Train a classifier: a label for every line of a file, however long the file is.
 
@@ -350,48 +247,26 @@ def train_classifier(
       zcat huge.txt.gz | mercer train classifier - --format text --model m.mercer --on-error skip
     """
     check_writable(model)
-    given = given_options(format, label, text, columns, categorical, separator, no_header, zero_based, roles, encoding)
     if multilabel:
         others = {
             "--loss": loss is not ClassifierLoss.log, "--label-hashing": label_hashing is not LabelHashingName.joint,
-            "--solver": solver is not SolverName.adagrad, "--l1": l1 != 0.0, "--l2": l2 is not None,
-            "--dev": dev is not None, "--checkpoint": checkpoint is not None, "--on-error": on_error != "raise",
+            "--dev": dev is not None,
         }  # fmt: skip
-        _train_label_sets(file, model, others, given, limit, quiet, {
-            "n_bits": n_bits, "max_iter": 3 if max_iter is None else max_iter,
-            "learning_rate": 0.5 if learning_rate is None else learning_rate,
-            "hasher": _hasher(analyzer, ngrams, keep_case), "n_jobs": jobs,
-        })  # fmt: skip
+        _train_label_sets(file, model, others, options)
         return
     from mercer.online import HashedClassifier
 
-    estimator = HashedClassifier(
-        loss=loss.value,
-        n_bits=n_bits,
-        label_hashing=label_hashing.value,
-        solver=solver.value,
-        l1=l1,
-        l2=l2,
-        learning_rate=learning_rate,
-        max_iter="auto" if max_iter is None else max_iter,
-        hasher=_hasher(analyzer, ngrams, keep_case),
-        counts=counts.value,
-        n_jobs=jobs,
-        verbose=int(terminal.is_watched() and not quiet),
-    )
-    _train(estimator, file, model, dev, given, on_error, limit, quiet, checkpoint)
+    estimator = HashedClassifier(loss=loss.value, label_hashing=label_hashing.value, **options.parameters())
+    _train(estimator, file, model, dev, options)
 
 
-def _train_label_sets(
-    file: str,
-    model: str,
-    others: dict[str, bool],
-    given: dict[str, Any],
-    limit: int | None,
-    quiet: bool,
-    settings: dict[str, Any],
-) -> None:
+def _train_label_sets(file: str, model: str, others: dict[str, bool], options: HashedOptions) -> None:
     """Label sets from a file: the tree of labels has no other losses and rules of learning."""
+    others |= {
+        "--solver": options.solver is not SolverName.adagrad, "--l1": options.l1 != 0.0,
+        "--l2": options.l2 is not None, "--checkpoint": options.checkpoint is not None,
+        "--on-error": options.on_error is not OnErrorName.stop,
+    }  # fmt: skip
     wrong = [option for option, was_given in others.items() if was_given]
     if wrong:
         raise UsageError(f"{wrong[0]} has no meaning with --multilabel", "leave it out")
@@ -403,15 +278,19 @@ def _train_label_sets(
     from mercer.multilabel import HashedLabelSets
 
     start = time.perf_counter()
-    estimator = HashedLabelSets(**settings)
+    passes = 3 if options.max_iter is None else options.max_iter
+    rate = 0.5 if options.learning_rate is None else options.learning_rate
+    estimator = HashedLabelSets(
+        options.n_bits, passes, learning_rate=rate, hasher=options.hasher(), n_jobs=options.jobs
+    )
     with terminal.working(f"learning from {shown(file)}"):
-        estimator.fit_file(file, limit=limit, **{name: value for name, value in given.items() if value is not None})
+        estimator.fit_file(file, options.file_format(), limit=options.limit)
     mercer.save(estimator, model)
-    if quiet:
+    if options.quiet:
         return
     terminal.figures(
         [
-            ("examples", f"{estimator.n_examples_ // settings['max_iter']:,}, {settings['max_iter']} times"),
+            ("examples", f"{estimator.n_examples_ // passes:,}, {passes} times"),
             ("labels", f"{len(estimator.classes_):,}"),
             ("seconds", f"{time.perf_counter() - start:.2f}"),
             ("model", f"{model} (HashedLabelSets)"),
@@ -419,27 +298,12 @@ def _train_label_sets(
     )
 
 
+@grouped
 def train_regressor(
     file: File,
     model: Model,
+    options: HashedOptions,
     dev: Dev = None,
-    format: Format = None,
-    label: Label = None,
-    text: Text = None,
-    columns: Columns = None,
-    categorical: Categorical = None,
-    separator: Separator = None,
-    no_header: Header = False,
-    zero_based: ZeroBased = False,
-    roles: Roles = None,
-    encoding: Encoding = None,
-    on_error: OnError = OnErrorName.stop,
-    limit: Limit = None,
-    n_bits: NBits = 22,
-    ngrams: Ngrams = "1-1",
-    analyzer: AnalyzerOption = AnalyzerName.word,
-    keep_case: KeepCase = False,
-    counts: Counts = CountsName.sqrt,
     loss: Annotated[
         RegressorLoss,
         typer.Option(
@@ -450,14 +314,6 @@ def train_regressor(
     quantile: Annotated[
         float, typer.Option(metavar="X", help="Which quantile, between 0 and 1.", rich_help_panel=_LEARNING)
     ] = 0.5,
-    solver: Solver = SolverName.adagrad,
-    l1: L1 = 0.0,
-    l2: L2 = None,
-    learning_rate: Rate = None,
-    max_iter: MaxIter = None,
-    checkpoint: CheckpointPath = None,
-    jobs: Jobs = -1,
-    quiet: Quiet = False,
 ) -> None:
     """Train a regressor: a number for every line of a file.
 
@@ -470,84 +326,11 @@ def train_regressor(
     check_writable(model)
     from mercer.online import HashedRegressor
 
-    estimator = HashedRegressor(
-        loss=loss.value,
-        quantile=quantile,
-        n_bits=n_bits,
-        solver=solver.value,
-        l1=l1,
-        l2=l2,
-        learning_rate=learning_rate,
-        max_iter="auto" if max_iter is None else max_iter,
-        hasher=_hasher(analyzer, ngrams, keep_case),
-        counts=counts.value,
-        n_jobs=jobs,
-        verbose=int(terminal.is_watched() and not quiet),
-    )
-    given = given_options(format, label, text, columns, categorical, separator, no_header, zero_based, roles, encoding)
-    _train(estimator, file, model, dev, given, on_error, limit, quiet, checkpoint)
+    estimator = HashedRegressor(loss=loss.value, quantile=quantile, **options.parameters())
+    _train(estimator, file, model, dev, options)
 
 
-def _hasher(analyzer: AnalyzerName, ngrams: str, keep_case: bool) -> Any:
-    from mercer.maps import TextHasher
-
-    least, dash, most = ngrams.partition("-")
-    if not least.isdecimal() or (dash and not most.isdecimal()) or not 1 <= int(least) <= int(most or least) <= 64:
-        raise UsageError(f"--ngrams must be a number or two, such as 2 or 1-2, got {ngrams!r}")
-    return TextHasher(analyzer=analyzer.value, ngrams=(int(least), int(most or least)), lowercase=not keep_case)
-
-
-def given_options(
-    format: FormatName | None,
-    label: str | None,
-    text: list[str] | None,
-    columns: list[str] | None,
-    categorical: list[str] | None,
-    separator: str | None,
-    no_header: bool,
-    zero_based: bool,
-    roles: list[str] | None = None,
-    encoding: str | None = None,
-) -> dict[str, Any]:
-    """The options about reading that were given, as arguments of ``fit_file``."""
-    if separator in ("\\t", "tab"):
-        separator = "\t"
-    return {
-        "format": None if format is None else format.value,
-        "label": label,
-        "text": text or None,
-        "columns": ("rest" if columns == ["rest"] else columns) or None,
-        "categorical": categorical or None,
-        "separator": separator,
-        "header": False if no_header else None,
-        "zero_based": True if zero_based else None,
-        "roles": _given_roles(roles),
-        "encoding": encoding,
-    }
-
-
-def _given_roles(roles: list[str] | None) -> dict[str, str] | None:
-    """``a=text`` and ``b=id,c=date`` as a dict."""
-    roles_of = {}
-    for pair in (pair for given in roles or () for pair in given.split(",")):
-        name, equals, role = pair.rpartition("=")
-        if not equals or not name or role not in _ROLES:
-            raise UsageError(f"--roles must be FIELD=ROLE, got {pair!r}", f"the roles are {', '.join(_ROLES)}")
-        roles_of[name] = role
-    return roles_of or None
-
-
-def _train(
-    estimator: Any,
-    file: str,
-    model: str,
-    dev: str | None,
-    given: dict[str, Any],
-    on_error: OnErrorName,
-    limit: int | None,
-    quiet: bool,
-    checkpoint: str | None,
-) -> None:
+def _train(estimator: Any, file: str, model: str, dev: str | None, options: HashedOptions) -> None:
     if dev == "-" == file:
         raise UsageError("FILE and --dev cannot both be standard input")
     if dev not in (None, "-") and not os.path.exists(dev):
@@ -555,9 +338,12 @@ def _train(
     import time
 
     start = time.perf_counter()
-    estimator._say = teller(quiet)
+    estimator._say = teller(options.quiet)
     with terminal.working(f"learning from {shown(file)}") if not estimator.verbose else _nothing():
-        estimator.fit_file(file, on_error=on_error.value, limit=limit, checkpoint=checkpoint, **given)
+        estimator.fit_file(
+            file, options.file_format(), on_error=options.on_error.value, limit=options.limit,
+            checkpoint=options.checkpoint,
+        )  # fmt: skip
     del estimator._say
     seconds = time.perf_counter() - start
     import mercer
@@ -566,7 +352,7 @@ def _train(
     if estimator.interrupted_:
         terminal.complain("interrupted", f"the model trained so far is saved to {model}")
     show_skipped(file, estimator.skipped_)
-    if not quiet:
+    if not options.quiet:
         _summarise(estimator, dev, model, seconds)
     if estimator.interrupted_:
         raise Stopped
@@ -649,28 +435,26 @@ def is_hashed(model: Any) -> bool:
     return isinstance(model, HashedClassifier | HashedRegressor)
 
 
-def predict(
-    model: Any, file: str, output: str, proba: bool, top: int | None, on_error: str, given: dict[str, Any]
-) -> None:
+def predict(model: Any, file: str, output: str, proba: bool, top: int | None, on_error: str, said: FileFormat) -> None:
     """A line for every example of a file."""
     if model._numeric_targets and (proba or top is not None):
         raise UsageError("--proba and --top are for classifiers: this model is a regressor")
     if proba and model.loss not in ("log", "hybrid"):
         raise UsageError(f"--proba needs a model with the loss log or hybrid, this one has {model.loss}")
     model._say = teller()
-    model.predict_file(file, output, proba=proba, top=top, on_error=on_error, **given)
+    model.predict_file(file, output, said, proba=proba, top=top, on_error=on_error)
 
 
 # ---------------------------------------------------------------------------------------------- evaluate
 
 
-def evaluate(model: Any, file: str, on_error: str, given: dict[str, Any], as_json: bool) -> None:
+def evaluate(model: Any, file: str, on_error: str, said: FileFormat, as_json: bool) -> None:
     """Compare predictions with what a file says."""
     model._say = teller()
     figures = (
-        _regression_figures(model, file, on_error, given)
+        _regression_figures(model, file, on_error, said)
         if model._numeric_targets
-        else _figures(model, file, on_error, given)
+        else _figures(model, file, on_error, said)
     )
     if as_json:
         print(json.dumps(figures, indent=2, allow_nan=False))
@@ -690,19 +474,19 @@ def evaluate(model: Any, file: str, on_error: str, given: dict[str, Any], as_jso
         _show_classes(figures)
 
 
-def _blocks(model: Any, file: str, on_error: str, given: dict[str, Any]) -> tuple[Any, ReadReport]:
+def _blocks(model: Any, file: str, on_error: str, said: FileFormat) -> tuple[Any, ReadReport]:
     from mercer.online.files import ReadReport, labelled_blocks
 
     report = ReadReport()
-    return labelled_blocks(model, file, dict(given), on_error, report=report), report
+    return labelled_blocks(model, file, said, on_error, report=report), report
 
 
-def _figures(model: Any, file: str, on_error: str, given: dict[str, Any]) -> dict[str, Any]:
+def _figures(model: Any, file: str, on_error: str, said: FileFormat) -> dict[str, Any]:
     import numpy as np
 
     from mercer.online.files import outputs_of
 
-    blocks, report = _blocks(model, file, on_error, given)
+    blocks, report = _blocks(model, file, on_error, said)
     pairs: Counter[tuple[Any, Any]] = Counter()
     place = {c: i for i, c in enumerate(model.classes_.tolist())}
     log_loss, n_scored, unlabelled, weight, right = 0.0, 0.0, 0, 0.0, 0.0
@@ -791,12 +575,12 @@ def _show_classes(figures: dict[str, Any]) -> None:
         terminal.table(["", *classes], rows, "l" + "r" * len(classes))
 
 
-def _regression_figures(model: Any, file: str, on_error: str, given: dict[str, Any]) -> dict[str, Any]:
+def _regression_figures(model: Any, file: str, on_error: str, said: FileFormat) -> dict[str, Any]:
     import numpy as np
 
     from mercer.online.files import outputs_of
 
-    blocks, report = _blocks(model, file, on_error, given)
+    blocks, report = _blocks(model, file, on_error, said)
     n, unlabelled, sums = 0, 0, np.zeros(5)  # weight, Σ|e|, Σe², Σy, Σy²
     with terminal.working(f"evaluating {shown(file)}"):
         for block in blocks:

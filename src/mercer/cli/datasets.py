@@ -61,7 +61,7 @@ def datasets(
 
 
 def _tell(name: str, home: Path) -> None:
-    from mercer.datasets._checksums import CHECKSUMS
+    from mercer.datasets.checksums import CHECKSUMS
     from mercer.datasets.origins import ORIGINS
 
     origin = ORIGINS[name]
@@ -73,7 +73,7 @@ def _tell(name: str, home: Path) -> None:
 
 
 def _megabytes(name: str) -> float:
-    from mercer.datasets._checksums import CHECKSUMS
+    from mercer.datasets.checksums import CHECKSUMS
     from mercer.datasets.origins import ORIGINS
 
     return sum(CHECKSUMS[f"{name}/{file}"][1] for file in ORIGINS[name].files) / 1e6

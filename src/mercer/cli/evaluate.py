@@ -10,11 +10,13 @@ import typer
 from mercer.cli import attributes, classifier, multilabel, proportions, segmenter, terminal
 from mercer.cli.columns import check_tagger, load, n_columns, read_labelled
 from mercer.cli.errors import UsageError
+from mercer.cli.options import FileOptions, OnError, OnErrorName, grouped
 
 if TYPE_CHECKING:
     from mercer.metrics import SpanReport, SpanScore
 
 
+@grouped
 def evaluate(
     model: Annotated[str, typer.Argument(metavar="MODEL", help="A model that mercer train wrote.")],
     file: Annotated[
@@ -25,20 +27,11 @@ def evaluate(
             "format of training; also .gz; - for standard input.",
         ),
     ],
+    reading: FileOptions,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     jobs: Annotated[int, typer.Option(metavar="N", help="Threads; -1 for all cores.")] = -1,
     sentences: segmenter.Sentences = segmenter.SentencesName.rules,
-    format: classifier.Format = None,
-    label: classifier.Label = None,
-    text: classifier.Text = None,
-    columns: classifier.Columns = None,
-    categorical: classifier.Categorical = None,
-    separator: classifier.Separator = None,
-    no_header: classifier.Header = False,
-    zero_based: classifier.ZeroBased = False,
-    roles: classifier.Roles = None,
-    encoding: classifier.Encoding = None,
-    on_error: classifier.OnError = classifier.OnErrorName.stop,
+    on_error: OnError = OnErrorName.stop,
     bag: Annotated[
         str | None,
         typer.Option(metavar="COLUMN", help="Models of proportions: the column of groups whose shares to print."),
@@ -63,20 +56,17 @@ def evaluate(
     """
     loaded = load(model)
     if proportions.is_proportional(loaded):
-        proportions.evaluate(loaded, file, label, bag, separator, as_json)
+        proportions.evaluate(loaded, file, reading.label, bag, reading.separator, as_json)
         return
     if attributes.is_attributes(loaded):
-        attributes.evaluate(loaded, file, label, separator, as_json)
+        attributes.evaluate(loaded, file, reading.label, reading.separator, as_json)
         return
     if multilabel.is_multilabel(loaded):
-        multilabel.evaluate(loaded, file, label, as_json)
+        multilabel.evaluate(loaded, file, reading.label, as_json)
         return
     if bag is not None:
         raise UsageError(f"{model}: --bag is for models of proportions, and this is another kind of model")
-    given = classifier.given_options(
-        format, label, text, columns, categorical, separator, no_header, zero_based, roles, encoding
-    )
-    for_classifiers = any(value is not None for value in given.values())
+    for_classifiers = reading.given
     if segmenter.is_segmenter(loaded):
         if for_classifiers:
             raise UsageError(f"{model}: this is a segmenter, and the options are for classifiers")
@@ -93,7 +83,7 @@ def evaluate(
         raise UsageError(f"{model}: --sentences is for segmenters of texts, and this is another kind of model")
     if classifier.is_hashed(loaded):
         loaded.n_jobs = jobs
-        classifier.evaluate(loaded, file, on_error.value, given, as_json)
+        classifier.evaluate(loaded, file, on_error.value, reading.file_format(), as_json)
         return
     tagger = check_tagger(loaded, model, jobs)
     if for_classifiers:

@@ -263,12 +263,12 @@ def _examined_lines(model: Any, file: str, top: int) -> list[Block]:
     from mercer.data.readers.excerpts import excerpts
     from mercer.data.readers.source import Source
     from mercer.online.files import ReadReport, labelled_blocks, outputs_of
+    from mercer.online.formats import FileFormat
     from mercer.report.examined import examined, examined_numbers
 
     truths, answers, sure, of_truth, labelled = [], [], [], [], []
     numeric, probable = model._numeric_targets, getattr(model, "loss", "") in ("log", "hybrid")
-    given = classifier.given_options(None, None, None, None, None, None, False, False)
-    for block in labelled_blocks(model, file, dict(given), "raise", report=ReadReport()):
+    for block in labelled_blocks(model, file, FileFormat(), "raise", report=ReadReport()):
         truth, _, known = outputs_of(model, block)
         labelled.append(known)
         if numeric or not probable:

@@ -115,7 +115,7 @@ def is_multilabel(model: Any) -> bool:
 def predict(model: Any, file: str, output: str, labels: str | None, top: int | None) -> None:
     """A line with the labels of every row, with commas between them; other lines of csv and svmlight are kept."""
     from mercer.data.readers.label_sets import gaps
-    from mercer.online._writer import LineWriter, with_gaps
+    from mercer.online.writer import LineWriter, with_gaps
 
     if getattr(model, "input_", "") == "documents":
         with LineWriter(output) as write:
@@ -219,7 +219,7 @@ def _compared(model: Any, file: str, labels: str | None) -> tuple[Any, Any, Any]
     import numpy as np
     import scipy.sparse as sp
 
-    from mercer.multilabel._labels import indicator_rows
+    from mercer.multilabel.label_forms import indicator_rows
 
     if getattr(model, "input_", "") == "documents":
         truth, p, strange = model._labelled_file(file)

@@ -19,6 +19,7 @@ from mercer.cli.columns import (
     with_ends,
 )
 from mercer.cli.errors import UsageError
+from mercer.cli.options import FileOptions, OnError, OnErrorName, grouped
 
 if TYPE_CHECKING:
     from mercer.data.readers.conll import Sentence
@@ -30,6 +31,7 @@ _TEXTS = "Segmenters of texts"
 _CLASSIFIERS = "Classifiers and regressors"
 
 
+@grouped
 def predict(
     model: Annotated[str, typer.Argument(metavar="MODEL", help="A model that mercer train wrote.")],
     file: Annotated[
@@ -40,6 +42,7 @@ def predict(
             "input.",
         ),
     ],
+    reading: FileOptions,
     output: Annotated[
         str,
         typer.Option("--output", "-o", metavar="PATH", help="Where to write (also .gz); - is standard output."),
@@ -85,17 +88,7 @@ def predict(
             rich_help_panel=_CLASSIFIERS,
         ),
     ] = None,
-    format: classifier.Format = None,
-    label: classifier.Label = None,
-    text: classifier.Text = None,
-    columns: classifier.Columns = None,
-    categorical: classifier.Categorical = None,
-    separator: classifier.Separator = None,
-    no_header: classifier.Header = False,
-    zero_based: classifier.ZeroBased = False,
-    roles: classifier.Roles = None,
-    encoding: classifier.Encoding = None,
-    on_error: classifier.OnError = classifier.OnErrorName.stop,
+    on_error: OnError = OnErrorName.stop,
     jobs: Annotated[int, typer.Option(metavar="N", help="Threads; -1 for all cores.")] = -1,
 ) -> None:
     """Label the sentences of a file with a tagger or segmenter, or its examples with a classifier or regressor.
@@ -120,14 +113,11 @@ def predict(
         check_writable(output, device=True)
     loaded = load(model)
     if proportions.is_proportional(loaded):
-        proportions.predict(loaded, file, output, separator)
+        proportions.predict(loaded, file, output, reading.separator)
         return
     if multilabel.is_multilabel(loaded):
-        multilabel.predict(loaded, file, output, label, top)
+        multilabel.predict(loaded, file, output, reading.label, top)
         return
-    given = classifier.given_options(
-        format, label, text, columns, categorical, separator, no_header, zero_based, roles, encoding
-    )
     if classifier.is_hashed(loaded):
         _check_no_texts(model, lines, sentences, as_json)
         if marginals or k_best is not None:
@@ -135,9 +125,9 @@ def predict(
                 f"{model}: --marginals and --k-best are for taggers", "--proba and --top are for classifiers"
             )
         loaded.n_jobs = jobs
-        classifier.predict(loaded, file, output, proba, top, on_error.value, given)
+        classifier.predict(loaded, file, output, proba, top, on_error.value, reading.file_format())
         return
-    for_classifiers = proba or top is not None or any(value is not None for value in given.values())
+    for_classifiers = proba or top is not None or reading.given
     if segmenter.is_segmenter(loaded):
         if for_classifiers:
             raise UsageError(f"{model}: this is a segmenter, and the options are for classifiers")
@@ -169,7 +159,7 @@ def predict(
         parts = batches(iter_columns(file, n_columns(tagger)), _BATCH)
         write_conll(output, _k_best(tagger, parts, k_best))
         return
-    from mercer.online._writer import LineWriter
+    from mercer.online.writer import LineWriter
 
     with LineWriter(output) as write:
         for lines_of_batch in line_batches(file, n_columns(tagger), _BATCH):

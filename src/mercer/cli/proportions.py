@@ -402,7 +402,7 @@ def is_proportional(model: Any) -> bool:
 def predict(model: Any, file: str, output: str, separator: str | None) -> None:
     """A line with the class of every row; the names of the columns and blank lines have one, too."""
     from mercer.data.readers.table import row_gaps
-    from mercer.online._writer import LineWriter, with_gaps
+    from mercer.online.writer import LineWriter, with_gaps
 
     labels = model.predict(read_table(file, separator))
     gaps = row_gaps(file, "label", separator="\t" if separator in ("\\t", "tab") else separator)

@@ -18,6 +18,7 @@ import typer
 from mercer.cli import terminal
 from mercer.cli.columns import batches, check_writable, line_batches, read_labelled, shown, with_ends
 from mercer.cli.errors import Stopped, UsageError
+from mercer.cli.options import TrainingOptions, grouped
 from mercer.cli.promises import promised
 
 if TYPE_CHECKING:
@@ -90,6 +91,7 @@ Sentences = Annotated[
 ]
 
 
+@grouped
 def train_segmenter(
     files: Annotated[
         list[str],
@@ -100,6 +102,7 @@ def train_segmenter(
         ),
     ],
     model: Annotated[str, typer.Option("--model", "-m", metavar="PATH", help="Where to write the model.")],
+    training: TrainingOptions,
     dev: Annotated[
         list[str] | None,
         typer.Option(
@@ -154,17 +157,6 @@ def train_segmenter(
     min_length: Annotated[
         int, typer.Option("--min-length", metavar="N", min=1, help="The shortest segment.", rich_help_panel=_FEATURES)
     ] = 1,
-    c: Annotated[
-        float | None,
-        typer.Option(
-            "--C",
-            metavar="X",
-            help="Weight of the loss against the penalty: smaller values regularise more. Default: 1 for likelihoods, "
-            "by the norm of the features for margins.",
-            rich_help_panel=_LEARNING,
-            show_default=False,
-        ),
-    ] = None,
     loss: Annotated[
         SegmenterLoss,
         typer.Option(
@@ -185,34 +177,6 @@ def train_segmenter(
         TuneName,
         typer.Option(help="Texts with --dev: what to choose the offset for.", rich_help_panel=_LEARNING),
     ] = TuneName.f1,
-    max_iter: Annotated[
-        int | None,
-        typer.Option(
-            "--max-iter", metavar="N", help="Most iterations. Default: the solver's.", rich_help_panel=_LEARNING
-        ),
-    ] = None,
-    tol: Annotated[
-        float | None,
-        typer.Option(metavar="X", help="Accuracy at which to stop. Default: the solver's.", rich_help_panel=_LEARNING),
-    ] = None,
-    seed: Annotated[
-        int, typer.Option(metavar="N", help="Seed of solvers that draw at random.", rich_help_panel=_LEARNING)
-    ] = 0,
-    checkpoint: Annotated[
-        str | None,
-        typer.Option(
-            metavar="PATH",
-            help="Save the state of training here every few seconds; after a crash the same command goes on from it.",
-            rich_help_panel=_RUNNING,
-        ),
-    ] = None,
-    jobs: Annotated[
-        int,
-        typer.Option(metavar="N", help="Threads; -1 for all cores. The result is the same.", rich_help_panel=_RUNNING),
-    ] = -1,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="No progress and no summary.", rich_help_panel=_RUNNING)
-    ] = False,
 ) -> None:
     """Train a segmenter: where paragraphs of a text begin, or which tokens of a sentence form a span.
 
@@ -250,17 +214,12 @@ def train_segmenter(
         min_length,
         loss.value,
         "auto" if solver is None else solver.value,
-        "auto" if c is None else c,
-        max_iter=max_iter,
-        tol=tol,
-        n_jobs=jobs,
-        random_state=seed,
-        verbose=int(terminal.is_watched() and not quiet),
+        **training.parameters(),
         **settings,
     )
     with warnings.catch_warnings(record=True) as caught:
         stops_early = None if X_dev is None or kind == "text" else (X_dev, _known_only(y_dev, y))
-        estimator.fit(X, y, dev=stops_early, checkpoint=checkpoint)
+        estimator.fit(X, y, dev=stops_early, checkpoint=training.checkpoint)
         if kind == "text" and X_dev is not None and tune is not TuneName.none:
             estimator.tune_offset(X_dev, y_dev, metric=tune.value)
     for warning in caught:
@@ -270,8 +229,8 @@ def train_segmenter(
     mercer.save(estimator, model)
     if estimator.interrupted_:
         terminal.complain("interrupted", f"the model trained so far is saved to {model}")
-    if not quiet:
-        estimator.n_jobs = jobs
+    if not training.quiet:
+        estimator.n_jobs = training.jobs
         _summarise(estimator, kind, X, y, None if X_dev is None else (X_dev, y_dev), model)
     if estimator.interrupted_:
         raise Stopped
@@ -480,7 +439,7 @@ def predict(
 
         write_conll(output, _k_best(model, parts, k_best))
         return
-    from mercer.online._writer import LineWriter
+    from mercer.online.writer import LineWriter
 
     assert model.template is not None
     with LineWriter(output) as write:

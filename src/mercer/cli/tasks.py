@@ -17,6 +17,7 @@ from mercer.cli.errors import UsageError
 if TYPE_CHECKING:
     import numpy as np
 
+    from mercer.online.formats import FileFormat
     from mercer.report.portrait import Block
 
 KINDS = ("classifier", "regressor", "tagger", "segmenter")
@@ -90,15 +91,15 @@ class Task:
         return np.sort(order[held_out:]), np.sort(order[:held_out])
 
 
-def look_at(file: str, kind: str | None, given: dict[str, Any], quiet: bool, on_error: str = "raise") -> Task:
+def look_at(file: str, kind: str | None, said: FileFormat, quiet: bool, on_error: str = "raise") -> Task:
     """The task of a file: the kind that was asked for, or that of its content."""
     from mercer.data.readers.sniff import sniff
     from mercer.data.readers.source import Source
 
     if file != "-" and not os.path.exists(file):
         raise FileNotFoundError(2, "No such file or directory", file)
-    source = Source(file, given.get("encoding"))
-    asked = given.get("format")
+    source = Source(file, said.encoding)
+    asked = said.format
     sniffed = None if asked else sniff(source)
     if kind == "tagger" or (kind is None and sniffed is not None and sniffed.format == "columns"):
         return TaggerTask(file, "" if sniffed is None else sniffed.why)
@@ -106,7 +107,7 @@ def look_at(file: str, kind: str | None, given: dict[str, Any], quiet: bool, on_
         return SpanTask(file, sniffed.why)
     if kind == "segmenter" or (kind is None and sniffed is not None and sniffed.format == "prose"):
         return SegmenterTask(file)
-    return HashedTask(source, kind, given, quiet, on_error)
+    return HashedTask(source, kind, said, quiet, on_error)
 
 
 # ---------------------------------------------------------------------------------------------- examples
@@ -115,11 +116,9 @@ def look_at(file: str, kind: str | None, given: dict[str, Any], quiet: bool, on_
 class HashedTask(Task):
     """Rows of a table, texts or svmlight lines: `HashedClassifier` or `HashedRegressor`."""
 
-    def __init__(
-        self, source: Any, kind: str | None, given: dict[str, Any], quiet: bool, on_error: str = "raise"
-    ) -> None:
-        self.source, self.given, self.on_error = source, given, on_error
-        self.kind, self.why = _kind_of(source, given) if kind is None else (kind, "as asked for")
+    def __init__(self, source: Any, kind: str | None, said: FileFormat, quiet: bool, on_error: str = "raise") -> None:
+        self.source, self.said, self.on_error = source, said, on_error
+        self.kind, self.why = _kind_of(source, said) if kind is None else (kind, "as asked for")
         model = self.estimator()
         model._say = classifier.teller(quiet)
         self.run = self._training(model)
@@ -141,9 +140,9 @@ class HashedTask(Task):
                 raise UsageError(f"{source.name}: {what}", "--label names another column")
 
     def _training(self, model: Any) -> Any:
-        from mercer.online._training import Training
+        from mercer.online.training import Training
 
-        return Training(model, self.source, dict(self.given), self.on_error, None, afresh=True)
+        return Training(model, self.source, self.said, self.on_error, None, afresh=True)
 
     def estimator(self, **settings: Any) -> Any:
         from mercer.online import HashedClassifier, HashedRegressor
@@ -234,17 +233,17 @@ class HashedTask(Task):
         return f"mercer train {self.kind} {shown(self.source.path)} --model {model}"
 
 
-def _kind_of(source: Any, given: dict[str, Any]) -> tuple[str, str]:
+def _kind_of(source: Any, said: FileFormat) -> tuple[str, str]:
     """Whether labels are classes or numbers, and why."""
     from mercer.data.readers.roles import guess_label
-    from mercer.online._format import file_format, read_table
+    from mercer.online.formats import read_table, resolved_format
 
-    form = file_format(source, None, {name: given.get(name) for name in given})
+    form = resolved_format(source, None, said)
     if form.format in ("csv", "jsonl"):
         table = read_table(form, source)
         if table is None:
             return "classifier", "it has labels"
-        roles = given.get("roles") or {}
+        roles = said.roles or {}
         label = next((name for name, role in roles.items() if role == "label"), None) or form.label
         if isinstance(label, int) and not isinstance(label, bool) and -len(table.names) <= label < len(table.names):
             label = table.names[label]

@@ -15,6 +15,7 @@ import typer
 from mercer.cli import auto, classifier, field, multilabel, proportions, segmenter, terminal
 from mercer.cli.columns import Labelled, check_writable, read_labelled, shown
 from mercer.cli.errors import Stopped, UsageError
+from mercer.cli.options import TrainingOptions, grouped
 
 if TYPE_CHECKING:
     from mercer.data.templates import Template
@@ -84,6 +85,7 @@ _LEARNING = "Learning"
 _RUNNING = "Running"
 
 
+@grouped
 def tagger(
     file: Annotated[
         str | None,
@@ -96,6 +98,7 @@ def tagger(
     ] = None,
     *,
     model: Annotated[str, typer.Option("--model", "-m", metavar="PATH", help="Where to write the model.")],
+    training: TrainingOptions,
     dev: Annotated[
         str | None,
         typer.Option(
@@ -137,17 +140,6 @@ def tagger(
         ConstraintsName,
         typer.Option(help="Forbid labellings that break this scheme.", rich_help_panel=_FEATURES),
     ] = ConstraintsName.none,
-    c: Annotated[
-        float | None,
-        typer.Option(
-            "--C",
-            metavar="X",
-            help="Weight of the loss against the penalty: smaller values regularise more. Default: 1 for likelihoods, "
-            "by the norm of the features for margins.",
-            rich_help_panel=_LEARNING,
-            show_default=False,
-        ),
-    ] = None,
     loss: Annotated[
         LossName,
         typer.Option(
@@ -170,30 +162,6 @@ def tagger(
             show_default=False,
         ),
     ] = None,
-    max_iter: Annotated[
-        int | None,
-        typer.Option(
-            "--max-iter",
-            metavar="N",
-            help="Most iterations. Default: the solver's.",
-            rich_help_panel=_LEARNING,
-        ),
-    ] = None,
-    tol: Annotated[
-        float | None,
-        typer.Option(metavar="X", help="Accuracy at which to stop. Default: the solver's.", rich_help_panel=_LEARNING),
-    ] = None,
-    seed: Annotated[
-        int, typer.Option(metavar="N", help="Seed of solvers that draw at random.", rich_help_panel=_LEARNING)
-    ] = 0,
-    checkpoint: Annotated[
-        str | None,
-        typer.Option(
-            metavar="PATH",
-            help="Save the state of training here every few seconds; after a crash the same command goes on from it.",
-            rich_help_panel=_RUNNING,
-        ),
-    ] = None,
     store: Annotated[
         str | None,
         typer.Option(
@@ -211,13 +179,6 @@ def tagger(
             rich_help_panel=_RUNNING,
         ),
     ] = None,
-    jobs: Annotated[
-        int,
-        typer.Option(metavar="N", help="Threads; -1 for all cores. The result is the same.", rich_help_panel=_RUNNING),
-    ] = -1,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="No progress and no summary.", rich_help_panel=_RUNNING)
-    ] = False,
 ) -> None:
     """Train a tagger: a label for every token of a sentence.
 
@@ -240,7 +201,7 @@ def tagger(
         raise UsageError("--cluster needs --store: a folder that all workers see")
     chosen = None if template is None else Template.load(template)
     if store is not None:
-        source, X, y, chosen = _stored(file, store, template, n_bits if hashing else 0, quiet)
+        source, X, y, chosen = _stored(file, store, template, n_bits if hashing else 0, training.quiet)
         held_out = None if dev is None else read_labelled(dev)
     elif file is None:
         raise UsageError("give a FILE to train from, or a --store")
@@ -257,7 +218,6 @@ def tagger(
     estimator = Tagger(
         loss=loss.value,
         solver=solver.value if solver is not None else "auto",
-        C="auto" if c is None else c,
         penalty=None if penalty is PenaltyName.none else penalty.value,
         l1_ratio=l1_ratio,
         features="hashing" if hashing else "vocabulary",
@@ -265,18 +225,14 @@ def tagger(
         template=chosen,
         transitions=_transitions(transitions, chosen),
         constraints=_constraints(constraints, y, source),
-        max_iter=max_iter,
-        tol=tol,
-        n_jobs=jobs,
-        random_state=seed,
-        verbose=int(terminal.is_watched() and not quiet),
+        **training.parameters(),
     )
     with warnings.catch_warnings(record=True) as caught, _on(cluster):
         if store is None:
-            estimator.fit(X, y, dev=_known_only(held_out, y), checkpoint=checkpoint)
+            estimator.fit(X, y, dev=_known_only(held_out, y), checkpoint=training.checkpoint)
         else:
             given = X if cluster is None else X.distributed()
-            estimator.fit(given, None, dev=_known_only(held_out, y), checkpoint=checkpoint)
+            estimator.fit(given, None, dev=_known_only(held_out, y), checkpoint=training.checkpoint)
     for warning in caught:
         warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
     import mercer
@@ -284,8 +240,8 @@ def tagger(
     mercer.save(estimator, model)
     if estimator.interrupted_:
         terminal.complain("interrupted", f"the model trained so far is saved to {model}")
-    if not quiet:
-        _summarise(estimator, X, y, jobs, None if dev is None or held_out is None else (dev, *held_out), model)
+    if not training.quiet:
+        _summarise(estimator, X, y, training.jobs, None if dev is None or held_out is None else (dev, *held_out), model)
     if estimator.interrupted_:
         raise Stopped
 

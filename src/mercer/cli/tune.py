@@ -10,10 +10,11 @@ from typing import Annotated, Any
 
 import typer
 
-from mercer.cli import classifier, searched, terminal
+from mercer.cli import searched, terminal
 from mercer.cli.auto import outputs
 from mercer.cli.columns import shown
 from mercer.cli.errors import UsageError
+from mercer.cli.options import OnError, OnErrorName, Quiet, TableOptions, grouped
 from mercer.cli.tasks import HashedTask, Task, look_at
 
 
@@ -32,8 +33,10 @@ class KindName(StrEnum):
 _OTHERS = "Label sets, groups, bits"
 
 
+@grouped
 def tune(
     file: Annotated[str, typer.Argument(metavar="FILE", help="A file as for mercer train.")],
+    reading: TableOptions,
     model: Annotated[
         str | None,
         typer.Option(
@@ -48,11 +51,7 @@ def tune(
         KindName | None, typer.Option(help="What to train. Default: what suits the file.", show_default=False)
     ] = None,
     folds: Annotated[int, typer.Option(metavar="N", min=2, help="Parts of the data, each held out once.")] = 5,
-    format: classifier.Format = None,
-    label: classifier.Label = None,
-    roles: classifier.Roles = None,
-    encoding: classifier.Encoding = None,
-    on_error: classifier.OnError = classifier.OnErrorName.stop,
+    on_error: OnError = OnErrorName.stop,
     labels: Annotated[
         str | None,
         typer.Option(
@@ -86,7 +85,7 @@ def tune(
         ),
     ] = None,
     seed: Annotated[int, typer.Option(metavar="N", help="Of the folds.")] = 0,
-    quiet: classifier.Quiet = False,
+    quiet: Quiet = False,
 ) -> None:
     """Try settings on parts of the data and train with the best of them.
 
@@ -111,12 +110,11 @@ def tune(
         elif name == "proportions":
             assert bag is not None
             assert proportions is not None
-            task = searched.ShareTask(file, bag, proportions, label, seed)
+            task = searched.ShareTask(file, bag, proportions, reading.label, seed)
         elif name == "field":
             task = searched.FieldTask(file, hidden, above, seed)
         else:
-            given = classifier.given_options(format, label, None, None, None, None, False, False, roles, encoding)
-            task = look_at(file, name, given, quiet, on_error.value)
+            task = look_at(file, name, reading.file_format(), quiet, on_error.value)
     if isinstance(task, HashedTask) and not task.small:
         raise UsageError(
             f"{shown(file)}: too long for several folds in memory", "take a part of it, such as its first lines"

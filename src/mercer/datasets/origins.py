@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mercer.datasets._checksums import CHECKSUMS
+from mercer.datasets.checksums import CHECKSUMS
 from mercer.exceptions import FetchError
 
 __all__ = ["ORIGINS", "FetchError", "Origin", "cache_folder", "fetch", "fetch_file", "origin_of"]

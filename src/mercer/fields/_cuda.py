@@ -10,7 +10,7 @@ import functools
 from typing import Any
 
 from mercer._gpu_random import RANDOM
-from mercer.retrieval._cuda import Kernel, KernelError
+from mercer._nvrtc import Kernel, KernelError
 
 __all__ = ["draw"]
 

@@ -20,8 +20,8 @@ import numpy as np
 import torch
 
 from mercer._gpu_random import RANDOM
+from mercer._nvrtc import Kernel, KernelError
 from mercer.learning.learners import Keys
-from mercer.retrieval._cuda import Kernel, KernelError
 
 __all__ = ["MOST_PARTICLES", "Walks", "walks_for"]
 

@@ -12,9 +12,9 @@ import numpy as np
 from scipy.linalg import eigh
 
 from mercer._state.saved import Fields, Floats, Objects, Optional, Saved
-from mercer.kernel_methods._base import warn_of_degenerate
-from mercer.kernel_methods._collections import count, objects
 from mercer.kernel_methods._precomputed import check_gram, check_rows, is_precomputed
+from mercer.kernel_methods.base import warn_of_degenerate
+from mercer.kernel_methods.collections import count, objects
 from mercer.kernels.base import Kernel, check_kernel, require_positive_definite
 
 __all__: list[str] = []

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer.kernel_methods._collections import count, cut
+from mercer.kernel_methods.collections import count, cut
 
 __all__: list[str] = []
 

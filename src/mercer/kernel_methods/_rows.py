@@ -9,7 +9,7 @@ import numpy as np
 from mercer import _core
 from mercer._progress import Pace, say
 from mercer._validation import thread_count
-from mercer.kernel_methods._collections import taken
+from mercer.kernel_methods.collections import taken
 from mercer.kernels.base import Kernel, Work
 from mercer.kernels.vectors import VectorRows
 

@@ -34,9 +34,9 @@ from mercer._estimator import Estimator
 from mercer._state.saved import Fields, Floats, ListOf, Nested, Saved
 from mercer._validation import check_choice, check_count, used_examples
 from mercer.exceptions import ConvergenceWarning
-from mercer.kernel_methods._collections import count, generator, objects, seed_of, taken
 from mercer.kernel_methods._coordinates import Coordinates
 from mercer.kernel_methods._precomputed import is_precomputed
+from mercer.kernel_methods.collections import count, generator, objects, seed_of, taken
 from mercer.kernels.approximations import chosen_objects
 from mercer.kernels.base import Kernel
 

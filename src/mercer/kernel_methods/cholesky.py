@@ -19,7 +19,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from mercer._linalg import pivoted_cholesky
 from mercer._state.saved import Fields, Floats
 from mercer._validation import check_count, thread_count
-from mercer.kernel_methods._base import KernelMethod
+from mercer.kernel_methods.base import KernelMethod
 from mercer.kernels.base import Work
 
 __all__ = ["IncompleteCholesky", "cholesky_of_matrix"]

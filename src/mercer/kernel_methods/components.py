@@ -16,7 +16,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from mercer._state.saved import Fields, Floats
 from mercer._validation import check_count
-from mercer.kernel_methods._base import KernelMethod, weights_of
+from mercer.kernel_methods.base import KernelMethod, weights_of
 
 __all__ = ["KernelPCA"]
 

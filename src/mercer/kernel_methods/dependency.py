@@ -16,9 +16,9 @@ from sklearn.utils.validation import check_is_fitted
 from mercer._estimator import Estimator
 from mercer._state.saved import Fields, Floats, Nested, Objects, Optional, Saved
 from mercer._validation import check_count, check_positive, used_examples
-from mercer.kernel_methods._collections import count, objects, same_count, taken
 from mercer.kernel_methods._coordinates import Coordinates
 from mercer.kernel_methods._precomputed import check_gram, check_rows, is_precomputed
+from mercer.kernel_methods.collections import count, objects, same_count, taken
 from mercer.kernel_methods.preimage import PreImage
 from mercer.kernels.base import Kernel, check_kernel, require_positive_definite
 

@@ -22,9 +22,9 @@ from mercer._estimator import Estimator
 from mercer._explain import ScoreModel, ScoreRows
 from mercer._state.saved import Fields, Floats, LabelValues, Nested, Saved
 from mercer._validation import check_choice, check_count, check_positive
-from mercer.kernel_methods._base import one_object, weights_of
-from mercer.kernel_methods._collections import count, generator, objects, seed_of
 from mercer.kernel_methods._coordinates import Coordinates
+from mercer.kernel_methods.base import one_object, weights_of
+from mercer.kernel_methods.collections import count, generator, objects, seed_of
 from mercer.kernels.base import Kernel
 
 __all__ = ["KernelFisher"]

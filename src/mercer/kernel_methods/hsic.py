@@ -15,7 +15,6 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from mercer._validation import check_choice, check_count, thread_count
-from mercer.kernel_methods._collections import default_kernel, generator, objects, same_count, sample, seed_of
 from mercer.kernel_methods._feature_sums import cross_sums, feature_blocks
 from mercer.kernel_methods._permutations import (
     centered,
@@ -26,6 +25,7 @@ from mercer.kernel_methods._permutations import (
 )
 from mercer.kernel_methods._precomputed import check_gram, is_precomputed
 from mercer.kernel_methods._result import KernelTestResult, gamma_result, permutation_result
+from mercer.kernel_methods.collections import default_kernel, generator, objects, same_count, sample, seed_of
 from mercer.kernels.base import Kernel, check_kernel, check_memory, require_positive_definite
 
 __all__ = ["HSIC"]

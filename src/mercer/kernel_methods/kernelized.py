@@ -26,14 +26,14 @@ from mercer._estimator import Estimator
 from mercer._state.saved import Fields, Objects, Saved
 from mercer._validation import check_count
 from mercer.data.sequences import Sequences
-from mercer.kernel_methods._base import KernelMethod
-from mercer.kernel_methods._collections import count
 from mercer.kernel_methods._precomputed import is_precomputed
+from mercer.kernel_methods.base import KernelMethod
 from mercer.kernel_methods.cholesky import IncompleteCholesky
+from mercer.kernel_methods.collections import count
 from mercer.kernels import Gaussian
 from mercer.kernels.base import check_kernel, require_positive_definite
 from mercer.learning.estimator import RiskEstimator
-from mercer.maps._spectra import scale_gamma
+from mercer.maps.spectra import scale_gamma
 
 __all__ = ["KernelizedModel"]
 

@@ -22,7 +22,7 @@ from sklearn.utils import check_array
 from mercer._explain import ScoreModel, ScoreRows
 from mercer._state.saved import Fields, Floats, LabelValues, Optional, outputs
 from mercer._validation import check_choice, check_sparse
-from mercer.kernel_methods._base import KernelMethod, check_limit, class_codes, weights_of
+from mercer.kernel_methods.base import KernelMethod, check_limit, class_codes, weights_of
 from mercer.kernels import Linear
 
 __all__ = ["LinearProgramSVC"]

@@ -12,8 +12,8 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 
 from mercer._state.saved import Fields, Floats, LabelValues, outputs
-from mercer.kernel_methods._base import KernelMethod, class_codes, weights_of
-from mercer.kernel_methods._collections import count, taken
+from mercer.kernel_methods.base import KernelMethod, class_codes, weights_of
+from mercer.kernel_methods.collections import count, taken
 
 __all__ = ["KernelMeanClassifier", "ParzenWindow"]
 

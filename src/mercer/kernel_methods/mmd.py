@@ -17,7 +17,11 @@ from sklearn.base import BaseEstimator
 
 from mercer._validation import check_choice, check_count, thread_count
 from mercer.kernel_methods import _permutations
-from mercer.kernel_methods._collections import (
+from mercer.kernel_methods._feature_sums import FeatureSums, feature_blocks
+from mercer.kernel_methods._permutations import moments_from_sums, quadratic_forms
+from mercer.kernel_methods._precomputed import check_gram, is_precomputed
+from mercer.kernel_methods._result import KernelTestResult, gamma_result, normal_result, permutation_result
+from mercer.kernel_methods.collections import (
     count,
     cut,
     default_kernel,
@@ -26,10 +30,6 @@ from mercer.kernel_methods._collections import (
     pooled_sample,
     seed_of,
 )
-from mercer.kernel_methods._feature_sums import FeatureSums, feature_blocks
-from mercer.kernel_methods._permutations import moments_from_sums, quadratic_forms
-from mercer.kernel_methods._precomputed import check_gram, is_precomputed
-from mercer.kernel_methods._result import KernelTestResult, gamma_result, normal_result, permutation_result
 from mercer.kernel_methods.hsic import check_level
 from mercer.kernels.base import PD, Kernel, check_kernel, check_memory, require_positive_definite
 

@@ -20,8 +20,8 @@ from sklearn.utils import check_random_state
 from mercer._explain import ScoreRows
 from mercer._state.saved import Count, Fields, Flag, Floats, Ints, LabelValues, Optional
 from mercer._validation import check_choice, check_count, check_positive
-from mercer.kernel_methods._base import KernelMethod, class_codes, weights_of
-from mercer.kernel_methods._collections import count, joined, taken
+from mercer.kernel_methods.base import KernelMethod, class_codes, weights_of
+from mercer.kernel_methods.collections import count, joined, taken
 from mercer.kernel_methods.losses import LOSSES, WITH_CLASSES, ScoreLoss
 
 __all__ = ["OnlineKernelClassifier"]

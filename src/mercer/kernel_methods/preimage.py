@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from mercer._estimator import Estimator
 from mercer._state.saved import Fields, Objects, Saved
 from mercer._validation import check_choice, check_count, check_positive
-from mercer.kernel_methods._collections import count, objects
+from mercer.kernel_methods.collections import count, objects
 from mercer.kernels.approximations import chosen_objects
 from mercer.kernels.base import Kernel, check_kernel
 from mercer.kernels.vectors import Gaussian

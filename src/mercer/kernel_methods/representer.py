@@ -23,7 +23,7 @@ from sklearn.utils.metaestimators import available_if
 from mercer._state.saved import Count, Fields, Flag, Floats, LabelValues, Optional, outputs
 from mercer._validation import check_choice, check_count, check_positive
 from mercer.exceptions import ConvergenceWarning
-from mercer.kernel_methods._base import KernelMethod, class_codes, real_targets, weights_of
+from mercer.kernel_methods.base import KernelMethod, class_codes, real_targets, weights_of
 from mercer.kernel_methods.losses import LOSSES, LogisticLoss, ScoreLoss, _sigmoid
 from mercer.learning.newton import minimize_by_newton
 

@@ -14,7 +14,7 @@ from sklearn.kernel_ridge import KernelRidge as _Ridge
 
 from mercer._explain import ScoreRows
 from mercer._state.saved import Fields, Floats
-from mercer.kernel_methods._base import KernelMethod, real_targets, weights_of
+from mercer.kernel_methods.base import KernelMethod, real_targets, weights_of
 
 __all__ = ["KernelRidge"]
 

@@ -29,7 +29,7 @@ from mercer._explain import ScoreRows
 from mercer._state.saved import Count, Fields, Floats, Ints, LabelValues, Number
 from mercer._validation import check_choice, check_count, check_positive
 from mercer.exceptions import ConvergenceWarning
-from mercer.kernel_methods._base import (
+from mercer.kernel_methods.base import (
     KernelMethod,
     check_limit,
     check_rate,

@@ -28,7 +28,7 @@ from sklearn.utils.extmath import safe_sparse_dot
 from mercer import _core
 from mercer._validation import check_count, check_positive, check_sparse
 from mercer.kernels.base import CPD, Kernel, Work, mirrored
-from mercer.maps import _spectra
+from mercer.maps import spectra
 
 __all__ = [
     "ANOVA",
@@ -579,7 +579,7 @@ class Gaussian(_Stationary):
         return np.exp(S, out=S)
 
     def _frequencies(self, width: int, count: int, random: np.random.RandomState) -> np.ndarray:
-        return _spectra.gaussian(self.gamma, width, count, random)
+        return spectra.gaussian(self.gamma, width, count, random)
 
 
 class Laplacian(_Stationary):
@@ -615,7 +615,7 @@ class Laplacian(_Stationary):
         return np.exp(S, out=S)
 
     def _frequencies(self, width: int, count: int, random: np.random.RandomState) -> np.ndarray:
-        return _spectra.cauchy(self.gamma, width, count, random)
+        return spectra.cauchy(self.gamma, width, count, random)
 
 
 class Matern(_Stationary):
@@ -672,7 +672,7 @@ class Matern(_Stationary):
         return _matern(r.astype(np.float64), self.nu).astype(S.dtype)
 
     def _frequencies(self, width: int, count: int, random: np.random.RandomState) -> np.ndarray:
-        return _spectra.matern(self.length_scale, self.nu, width, count, random)
+        return spectra.matern(self.length_scale, self.nu, width, count, random)
 
 
 def _matern(r: np.ndarray, nu: float) -> np.ndarray:

@@ -53,7 +53,7 @@ from mercer._state.saved import (
     outputs,
 )
 from mercer._validation import check_choice, check_count, check_positive, used_examples
-from mercer.maps import _spectra
+from mercer.maps import spectra
 from mercer.maps.circulant import CirculantProjection
 from mercer.maps.fourier import padded_to
 
@@ -327,9 +327,9 @@ class CompactNonlinearMap(Saved, Copies, ClassNamePrefixFeaturesOutMixin, Transf
         signs = None
         if self.circulant:
             signs = _like(X, 2.0 * random.randint(0, 2, d) - 1.0)
-            theta = _spectra.gaussian(self.gamma_, -(-k // d), d, random)
+            theta = spectra.gaussian(self.gamma_, -(-k // d), d, random)
         else:
-            theta = _spectra.gaussian(self.gamma_, d, k, random)
+            theta = spectra.gaussian(self.gamma_, d, k, random)
         return _Waves(_like(X, theta), _like(X, random.uniform(0, 2 * np.pi, k)), signs)
 
     def _targets(self, y: Any, n: int) -> np.ndarray | None:
@@ -423,7 +423,7 @@ class CompactNonlinearMap(Saved, Copies, ClassNamePrefixFeaturesOutMixin, Transf
             check_positive("gamma", self.gamma)
 
     def _gamma(self, X: Any, random: np.random.RandomState) -> float:
-        return _spectra.neighbour_gamma(X, random) if isinstance(self.gamma, str) else float(self.gamma)
+        return spectra.neighbour_gamma(X, random) if isinstance(self.gamma, str) else float(self.gamma)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "phases_")  # a parameter, lambda_, looks like something fitted

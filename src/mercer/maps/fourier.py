@@ -38,7 +38,7 @@ from mercer._arrays import (
 from mercer._estimator import Estimator
 from mercer._state.saved import Count, Fields, Floats, Number, Saved, check_shapes
 from mercer._validation import check_choice, check_count, check_positive, thread_count
-from mercer.maps import _spectra
+from mercer.maps import spectra
 
 __all__ = ["FourierFeatures"]
 
@@ -173,7 +173,7 @@ class FourierFeatures(Saved, Copies, ClassNamePrefixFeaturesOutMixin, Transforme
         if self.variant == "iid":
             self.directions_ = self._independent(d, waves, random)
         elif self.variant == "orthogonal":
-            normals = _spectra.orthogonal_normals(d, waves, random)
+            normals = spectra.orthogonal_normals(d, waves, random)
             self.directions_ = normals * self._amplitudes(waves, random)
         elif self.variant == "structured":
             self._draw_structured(d, waves, random)
@@ -184,13 +184,13 @@ class FourierFeatures(Saved, Copies, ClassNamePrefixFeaturesOutMixin, Transforme
 
     def _independent(self, width: int, count: int, random: np.random.RandomState) -> np.ndarray:
         if self.kernel == "gaussian":
-            return _spectra.gaussian(self.gamma_, width, count, random)
+            return spectra.gaussian(self.gamma_, width, count, random)
         if self.kernel == "laplacian":
-            return _spectra.cauchy(self.gamma_, width, count, random)
-        return _spectra.matern(self.length_scale_, self.nu, width, count, random)
+            return spectra.cauchy(self.gamma_, width, count, random)
+        return spectra.matern(self.length_scale_, self.nu, width, count, random)
 
     def _amplitudes(self, count: int, random: np.random.RandomState) -> np.ndarray:
-        return _spectra.amplitudes(self.kernel, self.gamma_, self.length_scale_, self.nu, count, random)
+        return spectra.amplitudes(self.kernel, self.gamma_, self.length_scale_, self.nu, count, random)
 
     def _draw_structured(self, d: int, waves: int, random: np.random.RandomState) -> None:
         size = max(SMALLEST_BLOCK, 1 << (d - 1).bit_length())
@@ -320,13 +320,13 @@ class FourierFeatures(Saved, Copies, ClassNamePrefixFeaturesOutMixin, Transforme
         gamma = 1.0 if isinstance(self.gamma, str) else float(self.gamma)
         length_scale = 1.0 if isinstance(self.length_scale, str) else float(self.length_scale)
         if self.gamma == "neighbours":
-            gamma = _spectra.neighbour_gamma(X.toarray() if sp.issparse(X) else X, random)
+            gamma = spectra.neighbour_gamma(X.toarray() if sp.issparse(X) else X, random)
         elif isinstance(self.gamma, str) and not matern:
-            gamma = _spectra.scale_gamma(X)
+            gamma = spectra.scale_gamma(X)
             if self.kernel == "laplacian":
                 gamma = math.sqrt(gamma / X.shape[1])
         if isinstance(self.length_scale, str) and matern:
-            length_scale = 1.0 / math.sqrt(2.0 * _spectra.scale_gamma(X))
+            length_scale = 1.0 / math.sqrt(2.0 * spectra.scale_gamma(X))
         return gamma, length_scale
 
     def _sparse_hint(self) -> str | None:

@@ -16,7 +16,7 @@ from sklearn.base import clone
 from mercer import _core
 from mercer._validation import check_choice, check_count, check_seed, thread_count
 from mercer.data.graphs import Graphs, as_graphs, check_labels
-from mercer.maps._hashed import HashedMap, check_bits
+from mercer.maps.hashed import HashedMap, check_bits
 
 __all__ = ["GraphletHasher", "canonical_form", "graphlet_name"]
 

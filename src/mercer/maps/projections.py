@@ -22,7 +22,7 @@ from sklearn.utils.validation import validate_data
 from mercer._estimator import Estimator
 from mercer._state.saved import Count, Fields, Objects, Saved
 from mercer._validation import check_choice, check_count, check_sparse
-from mercer.maps._hashed import check_dtype
+from mercer.maps.hashed import check_dtype
 
 __all__ = ["EmpiricalKernelMap", "RandomFeatures", "RandomProjection"]
 

@@ -19,8 +19,8 @@ import scipy.sparse as sp
 
 from mercer import _core
 from mercer._validation import check_choice, check_seed, thread_count
-from mercer.maps._columns import add_column, as_rows, columns_of, row_count
-from mercer.maps._hashed import HashedMap
+from mercer.maps.columns import add_column, as_rows, columns_of, row_count
+from mercer.maps.hashed import HashedMap
 
 __all__ = ["RecordHasher"]
 

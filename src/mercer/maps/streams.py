@@ -17,8 +17,8 @@ from mercer._state.limits import reserve
 from mercer._state.saved import Count, Fields, Floats, Ints, Number, Optional, Saved
 from mercer._state.values import Reader, Writer
 from mercer._validation import check_count, check_seed
-from mercer.maps._columns import hash_keys
-from mercer.maps._hashed import check_bits
+from mercer.maps.columns import hash_keys
+from mercer.maps.hashed import check_bits
 
 __all__ = ["CountMinSketch", "HashAccumulator"]
 

@@ -22,7 +22,7 @@ from mercer._estimator import Estimator
 from mercer._state.saved import Fields, Json, Saved
 from mercer._validation import check_count
 from mercer.data.readers.roles import Column
-from mercer.maps._columns import _as_list, columns_of, row_count
+from mercer.maps.columns import _as_list, columns_of, row_count
 
 __all__ = ["TableEncoder"]
 

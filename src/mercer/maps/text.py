@@ -21,7 +21,7 @@ from mercer import _core
 from mercer._state.saved import Count, Fields, Optional, SparseInts
 from mercer._validation import check_choice, check_count, check_seed, thread_count
 from mercer.data import TextBuffer
-from mercer.maps._hashed import HashedMap, check_dtype, to_csr
+from mercer.maps.hashed import HashedMap, check_dtype, to_csr
 
 __all__ = ["TextHasher"]
 

@@ -151,7 +151,7 @@ def _enter_names() -> None:
         return
     known = set(table)
     if all(hasattr(sys.modules[_TABLE], name) for name in ("_Scorer", "_cached_call")):
-        importlib.import_module("mercer.metrics._positions").cover_positions(table)
+        importlib.import_module("mercer.metrics.positions").cover_positions(table)
     for name, scorer in SCORERS.items():
         table.setdefault(name, scorer)
     for module_name, module in list(sys.modules.items()):

@@ -20,8 +20,8 @@ from scipy.special import expit
 
 from mercer._state.saved import Csr, Fields, Flag, Floats, Saved
 from mercer._validation import check_choice, check_flag, check_positive
-from mercer.learning._sigmoids import fit_sigmoids
-from mercer.multilabel._labels import distinct
+from mercer.learning.sigmoids import fit_sigmoids
+from mercer.multilabel.label_forms import distinct
 
 __all__ = ["MEASURES", "Decisions", "check_threshold"]
 

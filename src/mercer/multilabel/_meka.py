@@ -18,7 +18,7 @@ import numpy as np
 from scipy.cluster.vq import kmeans2
 from scipy.linalg import eigh
 
-from mercer.kernel_methods._collections import taken
+from mercer.kernel_methods.collections import taken
 from mercer.kernels import Kernel
 
 __all__ = ["BlockKernel"]

@@ -22,8 +22,8 @@ from mercer._validation import check_choice, check_count, check_flag, check_posi
 from mercer.learning.sparse_codes import Dictionary, sparse_codes
 from mercer.maps import SignedHashProjection
 from mercer.multilabel._decisions import Decisions, check_threshold
-from mercer.multilabel._labels import FORMS, fit_labels
 from mercer.multilabel.joint import LabelSetClassifier
+from mercer.multilabel.label_forms import FORMS, fit_labels
 
 __all__ = ["CompressedLabels"]
 

@@ -28,8 +28,8 @@ from mercer.learning.learners import EnergyModel, Keys, Learner, Path, resolve_l
 from mercer.learning.monitor import Monitor
 from mercer.learning.solvers.sampled import ascend
 from mercer.multilabel._decisions import MEASURES
-from mercer.multilabel._labels import FORMS, encode, fit_labels
 from mercer.multilabel.joint import LabelSetClassifier
+from mercer.multilabel.label_forms import FORMS, encode, fit_labels
 
 __all__ = ["MultiLabelCRF"]
 

@@ -22,11 +22,11 @@ from mercer._validation import check_choice, check_count, check_positive, check_
 from mercer.data.readers.source import Source
 from mercer.learning.visits import visits
 from mercer.multilabel._decisions import MEASURES
-from mercer.multilabel._labels import FORMS, encode, fit_labels, give
 from mercer.multilabel.joint import LabelSetClassifier
-from mercer.online._blocks import make_reader, read_blocks
-from mercer.online._format import READING, file_format
-from mercer.online._inputs import Documents, Rows, is_documents
+from mercer.multilabel.label_forms import FORMS, encode, fit_labels, give
+from mercer.online.blocks import make_reader, read_blocks
+from mercer.online.formats import FileFormat, resolved_format
+from mercer.online.inputs import Documents, Rows, is_documents
 
 __all__ = ["HashedLabelSets"]
 
@@ -153,7 +153,12 @@ class HashedLabelSets(LabelSetClassifier, Saved, Estimator):
         return self
 
     def fit_file(
-        self, path: Any, *, label_separator: str = ",", limit: int | None = None, **format: Any
+        self,
+        path: Any,
+        format: FileFormat | str | None = None,
+        *,
+        label_separator: str = ",",
+        limit: int | None = None,
     ) -> HashedLabelSets:
         """Learn from a file that does not have to fit into memory.
 
@@ -161,12 +166,12 @@ class HashedLabelSets(LabelSetClassifier, Saved, Estimator):
         ----------
         path : path
             Text (``labels<tab>text``), svmlight, Vowpal Wabbit, csv or JSON lines, packed or not.
+        format : FileFormat or str, optional
+            As in `HashedClassifier.fit_file`.
         label_separator : str, default=","
             What stands between the labels of an example.
         limit : int, optional
             Examples to read at most.
-        **format
-            ``format``, ``label``, ``text``, ``columns``, ``categorical``: see `HashedClassifier.fit_file`.
 
         Returns
         -------
@@ -179,7 +184,7 @@ class HashedLabelSets(LabelSetClassifier, Saved, Estimator):
         self._start()
         self._numbers: dict[str, int] = {}
         for epoch in range(self.max_iter):
-            for block in self._file_blocks(path, limit, format):
+            for block in self._file_blocks(path, limit, FileFormat.of(format)):
                 self._learn(block, self._sets_of(block, label_separator, grow=True), epoch == self.max_iter - 1)
         if not self.n_examples_:
             raise ValueError(f"{path}: the file has no examples")
@@ -219,13 +224,11 @@ class HashedLabelSets(LabelSetClassifier, Saved, Estimator):
         self.input_ = "array"
         return Rows.of(X, self.n_bits)
 
-    def _file_blocks(self, path: Any, limit: int | None, format: dict[str, Any]) -> Iterator[Any]:
+    def _file_blocks(self, path: Any, limit: int | None, said: FileFormat) -> Iterator[Any]:
         import threading
 
-        source = Source(path)
-        for name in format:
-            check_choice("the name of an option", name, READING)
-        form = file_format(source, None, {**dict.fromkeys(READING), **format})
+        source = Source(path, said.encoding)
+        form = resolved_format(source, None, said)
         self.input_ = "array" if form.format == "svmlight" else "documents"
         reader = make_reader(self, form, source, "raise", limit, False, gather=False)
         reader.take_label_sets()
@@ -312,15 +315,15 @@ class HashedLabelSets(LabelSetClassifier, Saved, Estimator):
         check_is_fitted(self, "weights_")
         return self._given(self._blocks(X), n_labels)
 
-    def predict_file(self, path: Any, n_labels: int | None = None, **format: Any) -> Any:
+    def predict_file(self, path: Any, format: FileFormat | str | None = None, *, n_labels: int | None = None) -> Any:
         """Return the label sets of the examples of a file; its labels, if it has any, are not looked at.
 
         Parameters
         ----------
-        path : path
-        n_labels : int, optional
-        **format
+        path, format
             As in `fit_file`.
+        n_labels : int, optional
+            As in `predict`.
 
         Returns
         -------
@@ -328,7 +331,7 @@ class HashedLabelSets(LabelSetClassifier, Saved, Estimator):
         """
         check_is_fitted(self, "weights_")
         kind = self.input_
-        blocks = list(self._file_blocks(path, None, format))
+        blocks = list(self._file_blocks(path, None, FileFormat.of(format)))
         if self.input_ != kind:
             self.input_ = kind
             raise ValueError(f"{path}: this model has learnt from {kind}, and the file is of another kind")
@@ -337,7 +340,7 @@ class HashedLabelSets(LabelSetClassifier, Saved, Estimator):
     def _labelled_file(self, path: Any) -> tuple[sp.csr_matrix, np.ndarray, list[str]]:
         """True labels and probabilities of the examples of a file, and its labels that the model does not know."""
         check_is_fitted(self, "weights_")
-        blocks = list(self._file_blocks(path, None, {}))
+        blocks = list(self._file_blocks(path, None, FileFormat()))
         separator = getattr(self, "_separator", ",")
         self._numbers = {str(name): i for i, name in enumerate(self.classes_.tolist())}
         truth = [self._sets_of(block, separator, grow=False) for block in blocks]

@@ -26,11 +26,11 @@ from mercer._explain import ScoreRows
 from mercer._state.saved import Choice, Count, Csr, Fields, Floats, LabelValues, Nested, Number
 from mercer._validation import check_choice, check_count, check_flag, check_positive, used_examples
 from mercer.exceptions import ConvergenceWarning
-from mercer.kernel_methods._base import KernelMethod, weights_of
-from mercer.kernel_methods._collections import count
+from mercer.kernel_methods.base import KernelMethod, weights_of
+from mercer.kernel_methods.collections import count
 from mercer.kernels.outputs import LabelSetKernel, LinearOutput, OutputKernel
 from mercer.multilabel._decisions import MEASURES, Decisions, check_threshold
-from mercer.multilabel._labels import FORMS, distinct, encode, fit_labels, give, top_labels
+from mercer.multilabel.label_forms import FORMS, distinct, encode, fit_labels, give, top_labels
 
 __all__ = ["JointSVM"]
 

@@ -18,8 +18,8 @@ from mercer._estimator import Estimator
 from mercer._state.saved import Choice, Count, Csr, Fields, LabelValues, Nested, Objects, Saved
 from mercer._validation import check_choice, check_count, check_sparse
 from mercer.multilabel._decisions import MEASURES, Decisions, check_threshold
-from mercer.multilabel._labels import FORMS, fit_labels
 from mercer.multilabel.joint import LabelSetClassifier
+from mercer.multilabel.label_forms import FORMS, fit_labels
 
 __all__ = ["NeighborLabels"]
 

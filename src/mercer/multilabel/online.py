@@ -32,13 +32,13 @@ from mercer._validation import (
     check_sparse,
     used_examples,
 )
-from mercer.kernel_methods._base import KernelMethod
-from mercer.kernel_methods._collections import count
+from mercer.kernel_methods.base import KernelMethod
+from mercer.kernel_methods.collections import count
 from mercer.kernels.outputs import LabelSetKernel, LinearOutput
 from mercer.learning.visits import visits
 from mercer.multilabel._decisions import Decisions, check_threshold
-from mercer.multilabel._labels import FORMS, encode, fit_labels
 from mercer.multilabel.joint import LabelSetClassifier, label_rows
+from mercer.multilabel.label_forms import FORMS, encode, fit_labels
 
 __all__ = ["OnlineJointSVM"]
 

@@ -24,8 +24,8 @@ from mercer._validation import check_choice, check_count, check_positive, check_
 from mercer.learning.solvers import ConvergenceWarning
 from mercer.learning.weighted_machines import fit_machines
 from mercer.multilabel._decisions import MEASURES, Decisions, check_threshold
-from mercer.multilabel._labels import FORMS, fit_labels, give, top_labels
 from mercer.multilabel.joint import LabelSetClassifier
+from mercer.multilabel.label_forms import FORMS, fit_labels, give, top_labels
 
 __all__ = ["SeparateSVM"]
 

@@ -42,13 +42,13 @@ from mercer._state.saved import (
 )
 from mercer._validation import check_choice, check_count, check_positive, thread_count, used_examples
 from mercer.exceptions import ConvergenceWarning
-from mercer.kernel_methods._base import KernelMethod, one_object
-from mercer.kernel_methods._collections import count, taken
+from mercer.kernel_methods.base import KernelMethod, one_object
+from mercer.kernel_methods.collections import count, taken
 from mercer.kernels import Gaussian, Kernel
 from mercer.multilabel._decisions import Decisions, check_threshold
-from mercer.multilabel._labels import FORMS, fit_labels
 from mercer.multilabel._meka import BlockKernel
 from mercer.multilabel.joint import LabelSetClassifier, label_rows
+from mercer.multilabel.label_forms import FORMS, fit_labels
 
 __all__ = ["KernelHomogeneityAnalysis"]
 

@@ -12,11 +12,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from mercer._nvrtc import Kernel, KernelError, available
 from mercer.nn import _chain_torch
 from mercer.nn._chain_source import Layout, ranks_source, source
 from mercer.nn._inputs import UNKNOWN, restricted
 from mercer.nn._operators import log_loss_by_verbs, say_once
-from mercer.retrieval._cuda import Kernel, KernelError, available
 
 __all__ = [
     "counts",

@@ -10,10 +10,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from mercer._nvrtc import Kernel, KernelError, available
 from mercer.nn._circulant_source import layer_source
 from mercer.nn._operators import say_once
-from mercer.retrieval._cuda import Kernel, KernelError, available
-from mercer.retrieval._cuda_source import Plan, plan_for, roots, stored_frequencies
+from mercer.retrieval.circulant_source import Plan, plan_for, roots, stored_frequencies
 
 __all__ = ["FusedCirculant", "fused", "plan_of"]
 

@@ -3,14 +3,14 @@
     forward    y = F⁻¹(F(r) ∘ F(D x)) + b                  keeps Z = F(D x) for the way back
     backward   D ∇_x = F⁻¹(conj F(r) ∘ F(δ))               and sums conj(Z) ∘ F(δ) of its rows, F(∇_r)
 
-A block keeps two rows in shared memory as z = x₁ + i x₂, with the passes of `mercer.retrieval._cuda_source`. r is real,
+A block keeps two rows in shared memory as z = x₁ + i x₂, with the passes of `retrieval.circulant_source`. r is real,
 so the two come apart again by themselves; of conj(Z) ∘ F(δ) the real part of the transform is the sum for both. Blocks
 go on to other rows and sum in places of their own: results are the same from run to run.
 """
 
 from __future__ import annotations
 
-from mercer.retrieval._cuda_source import (
+from mercer.retrieval.circulant_source import (
     SIGNATURE,
     Plan,
     Writer,

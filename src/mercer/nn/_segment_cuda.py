@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from mercer._nvrtc import Kernel, KernelError, available
 from mercer.nn import _segment_core
 from mercer.nn._operators import say_once
 from mercer.nn._segment_source import (
@@ -22,7 +23,6 @@ from mercer.nn._segment_source import (
     segment_source,
 )
 from mercer.nn._segment_torch import counts, score
-from mercer.retrieval._cuda import Kernel, KernelError, available
 
 __all__ = ["counts", "decode", "entropy", "k_best", "log_partition", "marginals", "sample", "score"]
 

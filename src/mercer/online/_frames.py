@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from mercer.data.readers.roles import SAMPLE_ROWS, Column, Table
-from mercer.online._blocks import make_reader
-from mercer.online._format import FileFormat, announce, table_roles
-from mercer.online._inputs import Records, table_columns
+from mercer.online.blocks import make_reader
+from mercer.online.formats import ResolvedFormat, announce, table_roles
+from mercer.online.inputs import Records, table_columns
 
 __all__ = ["frame_format", "frame_records", "frame_rows", "split_label"]
 
@@ -39,12 +39,12 @@ def split_label(X: Any, y: Any) -> tuple[Any, Any]:
     return columns, np.array(labels)
 
 
-def frame_format(model: Any, columns: dict[str, list[Any]]) -> FileFormat:
+def frame_format(model: Any, columns: dict[str, list[Any]]) -> ResolvedFormat:
     """Roles of the columns of a frame."""
     n = len(next(iter(columns.values()), ()))
     step = max(1, n // SAMPLE_ROWS)  # from all over: a frame is in memory
     table = Table(tuple(Column.of(name, cells[::step]) for name, cells in columns.items()), n)
-    form, surprises, _ = table_roles(FileFormat("jsonl", label=False), table, "X", model._numeric_targets)
+    form, surprises, _ = table_roles(ResolvedFormat("jsonl", label=False), table, "X", model._numeric_targets)
     announce(model, None, surprises, [])
     return form
 
@@ -55,7 +55,7 @@ def frame_rows(columns: dict[str, list[Any]]) -> Iterator[dict[str, Any]]:
         yield dict(zip(columns, cells, strict=True))
 
 
-def frame_records(model: Any, columns: dict[str, list[Any]], form: FileFormat, keep: bool) -> Records:
+def frame_records(model: Any, columns: dict[str, list[Any]], form: ResolvedFormat, keep: bool) -> Records:
     """The rows of a frame as hashed examples; with ``keep``, form and categories stay in the model."""
     lacking = [name for name in getattr(model, "feature_names_in_", ()) if name not in columns] if not keep else []
     lacking = [name for name in lacking if name not in form.ignored]

@@ -20,8 +20,8 @@ from mercer._state.values import pack_strings, unpack_strings
 from mercer.data import TextBuffer
 from mercer.data.readers.sniff import csv_rows
 from mercer.data.readers.source import Source
-from mercer.online._format import FileFormat
-from mercer.online._inputs import text_features
+from mercer.online.formats import ResolvedFormat
+from mercer.online.inputs import text_features
 
 __all__ = ["NAMED_BYTES", "NameTable", "Naming", "Unnamed", "field_sample", "frame_sample", "names_of"]
 
@@ -152,7 +152,7 @@ def _mixed(x: np.ndarray) -> np.ndarray:
     return x ^ (x >> half)
 
 
-def field_sample(hasher: Any, source: Source, form: FileFormat) -> Naming:
+def field_sample(hasher: Any, source: Source, form: ResolvedFormat) -> Naming:
     """What names the features in the first bytes of a file that was learnt from.
 
     Words, ``column=category``, ``column`` for a number, and ``column≈value`` for the knots of its code.
@@ -165,7 +165,7 @@ def field_sample(hasher: Any, source: Source, form: FileFormat) -> Naming:
     return lambda: _line_names(hasher, _lines(data, whole), form)
 
 
-def frame_sample(hasher: Any, rows: Iterable[dict[str, Any]], form: FileFormat) -> Naming:
+def frame_sample(hasher: Any, rows: Iterable[dict[str, Any]], form: ResolvedFormat) -> Naming:
     """As `field_sample`, of rows of a data frame."""
     some, hasher = list(itertools.islice(rows, _NAMED_RECORDS)), text_features(hasher)
 
@@ -177,7 +177,7 @@ def frame_sample(hasher: Any, rows: Iterable[dict[str, Any]], form: FileFormat) 
     return names
 
 
-def _line_names(hasher: Any, lines: list[str], form: FileFormat) -> tuple[list[str], np.ndarray]:
+def _line_names(hasher: Any, lines: list[str], form: ResolvedFormat) -> tuple[list[str], np.ndarray]:
     names = _Names(hasher)
     if form.format == "text":
         last, cut = form.label == "last", form.separator or "\t"
@@ -214,7 +214,7 @@ class _Names:
             names, hashes = [f"{field}: {name}" for name in names], combined(self._hash(field), hashes)
         self.add(names, hashes)
 
-    def fields(self, rows: list[dict[str, Any]], form: FileFormat) -> None:
+    def fields(self, rows: list[dict[str, Any]], form: ResolvedFormat) -> None:
         """Fields of rows: texts by their words, numbers by their field, the rest by field and value."""
         texts = [str(name) for name in form.text or ()]
         columns = None if form.columns in (None, "rest") else {str(name) for name in form.columns}

@@ -18,9 +18,9 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from mercer._state.saved import Fields, LabelValues
 from mercer._validation import check_choice, check_count, thread_count
-from mercer.online._inputs import Inputs, Rows
-from mercer.online._learner import HashedLearner
 from mercer.online._progress import Progress
+from mercer.online.inputs import Inputs, Rows
+from mercer.online.learner import HashedLearner
 
 __all__ = ["HashedClassifier"]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,38 +11,24 @@ from mercer import _core
 from mercer.data.readers.source import FilePath, Source
 from mercer.exceptions import ColumnGuessWarning
 from mercer.learning.checkpoint import Checkpoint
-from mercer.online._blocks import ReadReport, labelled_blocks, outputs_of
-from mercer.online._format import READING, FieldName, FileFormat, announce
-from mercer.online._training import Training
-from mercer.online._writer import HEADER, LineWriter, prediction_lines, with_gaps
+from mercer.online.blocks import ReadReport, labelled_blocks, outputs_of
+from mercer.online.formats import FileFormat, ResolvedFormat, announce
+from mercer.online.training import Training
+from mercer.online.writer import HEADER, LineWriter, prediction_lines, with_gaps
 
 __all__ = ["ColumnGuessWarning", "FileLearning", "FilePath", "ReadReport"]
-
-
-def _reading(given: dict[str, Any]) -> dict[str, Any]:
-    """Of the arguments of a method, those that say how a file is read."""
-    return {name: given[name] for name in READING}
 
 
 class FileLearning:
     """The methods of hashed learners that read files: mixed into `HashedClassifier` and `HashedRegressor`."""
 
-    file_format_: FileFormat
+    file_format_: ResolvedFormat
 
     def fit_file(
         self,
         path: FilePath,
-        format: str | None = None,
+        format: FileFormat | str | None = None,
         *,
-        label: FieldName | None = None,
-        text: FieldName | Sequence[FieldName] | None = None,
-        columns: FieldName | Sequence[FieldName] | None = None,
-        categorical: FieldName | Sequence[FieldName] | None = None,
-        separator: str | None = None,
-        header: bool | None = None,
-        zero_based: bool | None = None,
-        roles: dict[str, str] | None = None,
-        encoding: str | None = None,
         classes: Any = None,
         on_error: str = "raise",
         limit: int | None = None,
@@ -62,35 +47,9 @@ class FileLearning:
         path : str, path, "-" or binary file
             Also a folder with a folder of texts for each class. Data packed with gzip, bzip2, xz or zstandard are
             unpacked on the way, whatever their name; ``"-"`` is standard input.
-        format : {"text", "vw", "svmlight", "csv", "jsonl", "json", "parquet", "arrow", "folder"}, optional
-            By default what the first bytes look like; the suffix decides between formats that both fit. See the guide
-            on files for what a line looks like in each.
-        label : str or int, optional
-            Formats with named columns: the name (``"a.b"`` for a field inside a field) or number of the label.
-            Default: ``"label"``, ``"target"``, ``"class"``, ``"y"`` or a relative in upper or lower case, or else the
-            first or the last column if only one of them has few different values, with a `ColumnGuessWarning`. text:
-            ``"first"`` or ``"last"``.
-        text : str, int or several, optional
-            Columns that hold text. Default: ``"text"``, and columns whose values mostly differ and have three words
-            or more, with a `ColumnGuessWarning`.
-        columns : str, int or several, or "rest", optional
-            Columns that are features themselves, numbers, dates or categories; ``"rest"``: all that have no other
-            part. Default: the rest, without columns that look like ids.
-        categorical : str, int or several, optional
-            Those of the columns whose numbers are names (such as postcodes).
-        separator : str, optional
-            csv: between columns; text: between label and text. Default: what splits all lines alike.
-        header : bool, optional
-            csv: whether the first line names the columns. Default: whether it looks different from the others.
-            Without, their names are ``"0"``, ``"1"``, …
-        zero_based : bool, optional
-            svmlight: whether columns are counted from 0; default False.
-        roles : dict, optional
-            From the names of columns to ``"number"``, ``"category"``, ``"text"``, ``"date"``, ``"label"``, ``"id"`` or
-            ``"ignore"``, instead of what the data look like.
-        encoding : str, optional
-            Of the characters. Default: UTF-8, or what the mark at the start of the file says; Latin-1, with a
-            warning, where the first bytes cannot be UTF-8.
+        format : FileFormat or str, optional
+            How the file is written and what its columns are, or the name of its format; by default what the first
+            bytes look like.
         classes : array, optional
             Labels there will be (classifiers). Needed only where a stream that cannot be read again has two labels in
             its first megabytes and further ones later.
@@ -121,8 +80,8 @@ class FileLearning:
         >>> model.score_file(path)
         1.0
         """
-        arguments = _reading(locals())
-        run = Training(self, Source(path, encoding), arguments, on_error, limit, afresh=True)
+        said = FileFormat.of(format)
+        run = Training(self, Source(path, said.encoding), said, on_error, limit, afresh=True)
         if checkpoint is not None:
             run.checkpoint = checkpoint if isinstance(checkpoint, Checkpoint) else Checkpoint(checkpoint)
         run.fit(classes)
@@ -131,17 +90,8 @@ class FileLearning:
     def partial_fit_file(
         self,
         path: FilePath,
-        format: str | None = None,
+        format: FileFormat | str | None = None,
         *,
-        label: FieldName | None = None,
-        text: FieldName | Sequence[FieldName] | None = None,
-        columns: FieldName | Sequence[FieldName] | None = None,
-        categorical: FieldName | Sequence[FieldName] | None = None,
-        separator: str | None = None,
-        header: bool | None = None,
-        zero_based: bool | None = None,
-        roles: dict[str, str] | None = None,
-        encoding: str | None = None,
         classes: Any = None,
         on_error: str = "raise",
         limit: int | None = None,
@@ -150,8 +100,9 @@ class FileLearning:
 
         Parameters
         ----------
-        path, format, label, text, columns, categorical, separator, header, zero_based, roles, encoding, on_error,
-        limit : as in `fit_file`
+        path, on_error, limit
+            As in `fit_file`.
+        format : FileFormat or str, optional
             What is left out is as in the file before.
         classes : array, optional
             In the first call: labels there will be.
@@ -160,8 +111,8 @@ class FileLearning:
         -------
         self
         """
-        arguments = _reading(locals())
-        run = Training(self, Source(path, encoding), arguments, on_error, limit, afresh=not hasattr(self, "model_"))
+        said = FileFormat.of(format)
+        run = Training(self, Source(path, said.encoding), said, on_error, limit, afresh=not hasattr(self, "model_"))
         run.partial_fit(classes)
         return self
 
@@ -169,19 +120,10 @@ class FileLearning:
         self,
         path: FilePath,
         output: str | os.PathLike[str] | None = None,
+        format: FileFormat | str | None = None,
         *,
         proba: bool = False,
         top: int | None = None,
-        format: str | None = None,
-        label: FieldName | bool | None = None,
-        text: FieldName | Sequence[FieldName] | None = None,
-        columns: FieldName | Sequence[FieldName] | None = None,
-        categorical: FieldName | Sequence[FieldName] | None = None,
-        separator: str | None = None,
-        header: bool | None = None,
-        zero_based: bool | None = None,
-        roles: dict[str, str] | None = None,
-        encoding: str | None = None,
         on_error: str = "raise",
         limit: int | None = None,
     ) -> np.ndarray | int:
@@ -189,21 +131,18 @@ class FileLearning:
 
         Parameters
         ----------
-        path, text, columns, categorical, separator, header, zero_based, roles, encoding, limit : as in `fit_file`
-            What is left out is as in the file the model was trained on.
+        path, limit
+            As in `fit_file`.
         output : str, path or "-", optional
             Write a line for each example here (``"-"``: standard output) instead of returning them. Blank lines,
             comments and the header of a csv have a line there, too, so that ``paste`` puts both files side by side.
+        format : FileFormat or str, optional
+            What is left out is as in the file the model was trained on. ``label=False``: there is no label.
         proba : bool, default=False
             Return probabilities of all classes; write that of the predicted label behind it, after a tab.
         top : int, optional
             Write the so many best labels of each example with their scores (with ``proba``: probabilities). Needs
             ``output``.
-        format : str, optional
-            By default what the suffix says, or as in training.
-        label : str, int or False, optional
-            Where the label is, so that it is not taken for a feature. False: there is none; needed only for the
-            format text where documents hold tabs.
         on_error : {"raise", "skip"}, default="raise"
             With ``"skip"`` malformed lines have no prediction; `output` has an empty line there.
 
@@ -211,12 +150,11 @@ class FileLearning:
         -------
         array of predictions, or with `output` the number of examples
         """
-        arguments = _reading(locals())
         if top is not None and output is None:
             raise ValueError("top needs an output; for arrays see top_k")
         if output is None:
             report = ReadReport()
-            blocks = labelled_blocks(self, path, arguments, on_error, limit, required=False, report=report)
+            blocks = labelled_blocks(self, path, FileFormat.of(format), on_error, limit, required=False, report=report)
             wanted = self.predict_proba if proba else self.predict  # type: ignore[attr-defined]
             parts = [wanted(block) for block in blocks]
             self._report_unseen(path, report)
@@ -226,7 +164,9 @@ class FileLearning:
                 else wanted(_core.examples.Examples(np.zeros(1, np.int64), np.empty(0, np.uint64)))
             )
         n, report = 0, ReadReport()
-        blocks = labelled_blocks(self, path, arguments, on_error, limit, required=False, report=report, keep_lines=True)
+        blocks = labelled_blocks(
+            self, path, FileFormat.of(format), on_error, limit, required=False, report=report, keep_lines=True
+        )
         with LineWriter(output) as write:
             for block in blocks:
                 gaps = [
@@ -255,17 +195,8 @@ class FileLearning:
     def score_file(
         self,
         path: FilePath,
-        format: str | None = None,
+        format: FileFormat | str | None = None,
         *,
-        label: FieldName | None = None,
-        text: FieldName | Sequence[FieldName] | None = None,
-        columns: FieldName | Sequence[FieldName] | None = None,
-        categorical: FieldName | Sequence[FieldName] | None = None,
-        separator: str | None = None,
-        header: bool | None = None,
-        zero_based: bool | None = None,
-        roles: dict[str, str] | None = None,
-        encoding: str | None = None,
         on_error: str = "raise",
         limit: int | None = None,
     ) -> float:
@@ -273,8 +204,9 @@ class FileLearning:
 
         Parameters
         ----------
-        path, format, label, text, columns, categorical, separator, header, zero_based, roles, encoding, on_error,
-        limit : as in `fit_file`
+        path, on_error, limit
+            As in `fit_file`.
+        format : FileFormat or str, optional
             What is left out is as in the file the model was trained on.
 
         Returns
@@ -282,9 +214,8 @@ class FileLearning:
         float
             Labels that the model does not know count as errors.
         """
-        arguments = _reading(locals())
         sums = np.zeros(4)  # weight; right or Σ (y - ŷ)²; Σ y; Σ y²
-        for block in labelled_blocks(self, path, arguments, on_error, limit):
+        for block in labelled_blocks(self, path, FileFormat.of(format), on_error, limit):
             truth, weights, known = outputs_of(self, block)
             predicted = np.asarray(self.predict(block))[known]  # type: ignore[attr-defined]
             truth, weights = truth[known], weights[known]

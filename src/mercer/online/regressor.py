@@ -13,9 +13,9 @@ import numpy as np
 from sklearn.base import RegressorMixin
 
 from mercer._validation import check_choice, check_positive
-from mercer.online._inputs import Inputs, Rows
-from mercer.online._learner import HashedLearner
 from mercer.online._progress import Progress
+from mercer.online.inputs import Inputs, Rows
+from mercer.online.learner import HashedLearner
 
 __all__ = ["HashedRegressor"]
 

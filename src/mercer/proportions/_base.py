@@ -26,8 +26,8 @@ from mercer._state.saved import Fields, Floats, Ints, LabelValues, Number, Optio
 from mercer._validation import check_sparse, thread_count
 from mercer.data.bags import Bags, missing_values, plain_values
 from mercer.exceptions import IllPosedWarning
-from mercer.kernel_methods._base import KernelMethod, one_object
-from mercer.kernel_methods._collections import count
+from mercer.kernel_methods.base import KernelMethod, one_object
+from mercer.kernel_methods.collections import count
 from mercer.proportions.selection import constant_shares, majority_shares, proportion_risk, warn_if_no_better
 
 __all__ = ["IllPosedWarning", "Problem", "ProportionEstimator", "Solution", "Space", "warn_of_one_class"]

@@ -26,7 +26,7 @@ from mercer._state.saved import Fields, Objects
 from mercer._threads import each
 from mercer._validation import check_choice, check_count, check_positive, thread_count
 from mercer.exceptions import ConvergenceWarning, IllPosedWarning
-from mercer.kernel_methods._base import check_rate
+from mercer.kernel_methods.base import check_rate
 from mercer.proportions._base import Problem, ProportionEstimator, Solution, Space, warn_of_one_class
 from mercer.proportions._starts import NAMED_STARTS, named_solution
 from mercer.proportions.assignment import PROPORTION_LOSSES, assigned, neighbours

@@ -29,7 +29,7 @@ from mercer._state.saved import Fields, LabelValues, ListOf, Objects, Optional, 
 from mercer._threads import each
 from mercer._validation import check_choice, check_count, check_positive, check_sparse
 from mercer.data.bags import Bags
-from mercer.kernel_methods._collections import count, taken
+from mercer.kernel_methods.collections import count, taken
 from mercer.kernels import Kernel
 from mercer.kernels.base import require_positive_definite
 from mercer.proportions._base import ProportionEstimator

@@ -31,7 +31,7 @@ from mercer._progress import say
 from mercer._state.saved import Fields, Objects
 from mercer._validation import check_choice, check_count, check_positive, thread_count
 from mercer.exceptions import IllPosedWarning
-from mercer.kernel_methods._base import check_rate
+from mercer.kernel_methods.base import check_rate
 from mercer.learning.qp.simplex import simplex_qp
 from mercer.proportions._base import Problem, ProportionEstimator, Solution, Space, warn_of_one_class
 from mercer.proportions._shares import labelled_alone, share_error, share_threshold

@@ -33,7 +33,7 @@ from mercer._threads import each
 from mercer._validation import check_choice, check_count, check_sparse, thread_count
 from mercer.data.bags import Bags, missing_values, plain_values
 from mercer.exceptions import ConstantAnswerWarning
-from mercer.kernel_methods._collections import count, taken
+from mercer.kernel_methods.collections import count, taken
 
 __all__ = ["BagCV", "ConstantAnswerWarning", "MajorityBag", "bag_score", "proportion_risk"]
 

@@ -6,10 +6,10 @@ from mercer._lazy import on_demand
 
 if TYPE_CHECKING:
     from mercer.exceptions import UncertainPoseWarning
-    from mercer.registration._clouds import estimate_normals
     from mercer.registration.icp import ICP
     from mercer.registration.kernel import KernelAlignment, KernelRegistration
     from mercer.registration.matching import FeatureMatching
+    from mercer.registration.prepared import estimate_normals
     from mercer.registration.registering import register
     from mercer.registration.result import RegistrationResult
     from mercer.registration.soft import CoherentPointDrift, MixtureRegistration, SoftAssign

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mercer.registration._clouds import Cloud
+from mercer.registration.prepared import Cloud
 from mercer.registration.result import move
 
 __all__ = ["Evidence", "Judge", "distinct"]

@@ -14,7 +14,7 @@ from mercer._state.saved import Count, Fields, Flag, Floats, Number, Saved
 from mercer._validation import thread_count
 from mercer.data.clouds import PointCloud
 from mercer.exceptions import ConvergenceWarning
-from mercer.registration._clouds import Cloud, check_pair
+from mercer.registration.prepared import Cloud, check_pair
 from mercer.registration.result import RegistrationResult, move
 
 __all__ = ["Registration", "check_start", "pair_radius", "summary"]

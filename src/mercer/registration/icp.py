@@ -9,8 +9,8 @@ import numpy as np
 
 from mercer import _core
 from mercer._validation import check_choice, check_count, check_flag, check_positive, hyphenated
-from mercer.registration._clouds import Cloud, umeyama
 from mercer.registration.base import Registration, check_start
+from mercer.registration.prepared import Cloud, umeyama
 from mercer.registration.result import move
 
 __all__ = ["ICP"]

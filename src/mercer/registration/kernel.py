@@ -31,11 +31,11 @@ from scipy.linalg import eigh
 from mercer import _core
 from mercer._validation import check_choice, check_count, check_flag, check_positive
 from mercer.manifolds import SE, minimize
-from mercer.registration._clouds import Cloud, umeyama
 from mercer.registration._evidence import Judge
 from mercer.registration._search import Found, best_pose, challenged, verdict
 from mercer.registration.base import Registration
 from mercer.registration.icp import closest_points, compiled
+from mercer.registration.prepared import Cloud, umeyama
 from mercer.registration.result import move
 
 __all__ = ["KernelAlignment", "KernelRegistration", "kernel_components"]

@@ -15,11 +15,11 @@ import numpy as np
 
 from mercer import _core
 from mercer._validation import check_count, check_positive
-from mercer.registration._clouds import Cloud
 from mercer.registration._evidence import Judge
 from mercer.registration._search import Found, best_pose, challenged, merged, verdict
 from mercer.registration.base import Registration
 from mercer.registration.kernel import finished
+from mercer.registration.prepared import Cloud
 
 __all__ = ["FeatureMatching"]
 

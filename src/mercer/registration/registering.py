@@ -11,13 +11,13 @@ import numpy as np
 from mercer._validation import check_choice, check_flag, thread_count
 from mercer.data.clouds import PointCloud
 from mercer.exceptions import UncertainPoseWarning
-from mercer.registration._clouds import Cloud, check_pair
 from mercer.registration._evidence import MARGIN, Judge
 from mercer.registration._search import Found, best_pose, challenged, merged, verdict
 from mercer.registration.base import check_start, pair_radius, summary
 from mercer.registration.icp import ICP
 from mercer.registration.kernel import KernelRegistration, finished
 from mercer.registration.matching import FeatureMatching
+from mercer.registration.prepared import Cloud, check_pair
 from mercer.registration.result import RegistrationResult
 
 __all__ = ["UncertainPoseWarning", "register"]

@@ -23,9 +23,9 @@ import numpy as np
 from mercer._state.saved import Fields, Number
 from mercer._validation import check_choice, check_count, check_flag, check_positive
 from mercer.manifolds import SE, minimize
-from mercer.registration._clouds import Cloud, umeyama
 from mercer.registration.base import Registration, check_start
 from mercer.registration.kernel import KernelAlignment
+from mercer.registration.prepared import Cloud, umeyama
 from mercer.registration.result import move
 
 __all__ = ["CoherentPointDrift", "MixtureRegistration", "SoftAssign"]

@@ -137,7 +137,7 @@ def registration_page(source: Any, target: Any, result: Any, *, title: str = "Re
     >>> "Before" in registration_page(source, target, register(source, target))
     True
     """
-    from mercer.registration._clouds import Cloud
+    from mercer.registration.prepared import Cloud
 
     x, y = check_points("source", source), check_points("target", target)
     moved = result.apply(x)

@@ -145,7 +145,7 @@ def portrait(model: Any, top: int = 10, label: Any = None) -> list[Block]:
 
 
 def _facts(model: Any) -> list[tuple[str, str]]:
-    from mercer.online._learner import HashedLearner
+    from mercer.online.learner import HashedLearner
     from mercer.segmentation import Segmenter
     from mercer.tagging import Tagger
 

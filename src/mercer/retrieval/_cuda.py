@@ -1,23 +1,21 @@
-"""Kernels of our own on a GPU, compiled by NVRTC when they are first needed, and kept; sign-circulant codes by one.
+"""Sign-circulant codes by a kernel of our own on a GPU.
 
-The text of that kernel is made by `mercer.retrieval._cuda_source`. NVRTC comes with torch; where it, or a plan for the
-length, is missing, `KernelError` tells the caller to compute codes from torch's own transforms.
+`mercer.retrieval.circulant_source` writes the text of that kernel. Where NVRTC, or a plan for the length, is missing,
+`KernelError` tells the caller to compute codes from torch's own transforms.
 """
 
 from __future__ import annotations
 
 import ctypes
 import functools
-import glob
-import os
-import sys
 from typing import Any
 
 import numpy as np
 
-from mercer.retrieval._cuda_source import Plan, roots, sign_words, source, spectrum, takes_ballots
+from mercer._nvrtc import Kernel, KernelError
+from mercer.retrieval.circulant_source import Plan, roots, sign_words, source, spectrum, takes_ballots
 
-__all__ = ["CodeTables", "Kernel", "KernelError", "available"]
+__all__ = ["CodeTables"]
 
 
 class _Arguments(ctypes.Structure):
@@ -27,111 +25,6 @@ class _Arguments(ctypes.Structure):
         ("out", ctypes.c_void_p), ("out_stride", ctypes.c_longlong), ("n_bits", ctypes.c_int),
         ("ahead", ctypes.c_int), ("broken", ctypes.c_void_p),
     )  # fmt: skip
-
-
-@functools.lru_cache(maxsize=1)
-def _libraries() -> tuple[Any, Any] | None:
-    """NVRTC and the driver; None where one of them is missing."""
-    folders = [os.path.join(path, "nvidia", "*", "lib") for path in sys.path if path]
-    folders += [os.path.join(os.environ.get(name, ""), "lib64") for name in ("CUDA_HOME", "CUDA_PATH")]
-    names = [name for folder in [*folders, "/usr/local/cuda/lib64"] for name in glob.glob(f"{folder}/libnvrtc.so*")]
-    for name in [*sorted(names), "libnvrtc.so"]:
-        try:
-            return ctypes.CDLL(name), ctypes.CDLL("libcuda.so.1")
-        except OSError:
-            continue
-    return None
-
-
-def available() -> bool:
-    """Whether kernels can be compiled and started here."""
-    return _libraries() is not None
-
-
-_NO_CONTEXT = 201  # CUDA_ERROR_INVALID_CONTEXT
-
-
-class KernelError(RuntimeError):
-    """The kernel could not be compiled or started; what was asked for is computed in another way."""
-
-
-def _checked(code: int, what: str) -> None:
-    if code:
-        raise KernelError(f"{what} failed with code {code}")
-
-
-class Kernel:
-    """A compiled kernel on a device.
-
-    Parameters
-    ----------
-    text, name : str
-        Source, and the name of the kernel in it.
-    device : int
-    shared_bytes : int
-        Shared memory of a block.
-    """
-
-    def __init__(self, text: str, name: str, device: int, shared_bytes: int = 0) -> None:
-        import torch
-
-        libraries = _libraries()
-        if libraries is None:
-            raise KernelError("NVRTC is not there")
-        nvrtc, self._driver = libraries
-        self._function, self._device, self._shared = ctypes.c_void_p(), device, shared_bytes
-        image, module = _compiled(nvrtc, text, torch.cuda.get_device_capability(device)), ctypes.c_void_p()
-        with torch.cuda.device(device):
-            torch.cuda.current_stream()  # the driver must have its context
-            _checked(self._driver.cuModuleLoadData(ctypes.byref(module), image), "loading the kernel")
-            code = self._driver.cuModuleGetFunction(ctypes.byref(self._function), module, name.encode())
-            _checked(code, "loading the kernel")
-            asked = self._driver.cuFuncSetAttribute(self._function, 8, shared_bytes)
-            _checked(asked, "asking for shared memory")
-            self._context = ctypes.c_void_p()
-            _checked(self._driver.cuCtxGetCurrent(ctypes.byref(self._context)), "asking for the context")
-
-    def start(
-        self, blocks: tuple[int, int], threads: int, arguments: ctypes.Structure, stream: ctypes.c_void_p | None = None
-    ) -> None:
-        """Start it with one structure of arguments, on the current stream, or on one of the current device."""
-        if stream is not None:
-            self._launch(blocks, threads, arguments, stream)
-            return
-        import torch
-
-        with torch.cuda.device(self._device):
-            self._launch(blocks, threads, arguments, ctypes.c_void_p(torch.cuda.current_stream().cuda_stream))
-
-    def _launch(
-        self, blocks: tuple[int, int], threads: int, arguments: ctypes.Structure, stream: ctypes.c_void_p
-    ) -> None:
-        pointers = (ctypes.c_void_p * 1)(ctypes.addressof(arguments))
-        given = self._function, *blocks, 1, threads, 1, 1, self._shared, stream, pointers, None
-        code = self._driver.cuLaunchKernel(*given)
-        if code == _NO_CONTEXT:  # a thread, autograd's for one, that has not met the device yet
-            _checked(self._driver.cuCtxSetCurrent(self._context), "setting the context")
-            code = self._driver.cuLaunchKernel(*given)
-        _checked(code, "starting the kernel")
-
-
-@functools.lru_cache(maxsize=8)
-def _compiled(nvrtc: Any, text: str, capability: tuple[int, int]) -> Any:
-    """Machine code of a source, which may have several kernels."""
-    program = ctypes.c_void_p()
-    _checked(nvrtc.nvrtcCreateProgram(ctypes.byref(program), text.encode(), b"mercer.cu", 0, None, None), "NVRTC")
-    options = [f"--gpu-architecture=sm_{capability[0]}{capability[1]}".encode(), b"--std=c++17"]
-    code, size = nvrtc.nvrtcCompileProgram(program, len(options), (ctypes.c_char_p * 2)(*options)), ctypes.c_size_t()
-    if code:
-        nvrtc.nvrtcGetProgramLogSize(program, ctypes.byref(size))
-        log = ctypes.create_string_buffer(size.value)
-        nvrtc.nvrtcGetProgramLog(program, log)
-        raise KernelError(f"NVRTC failed: {log.value.decode(errors='replace')[:2000]}")
-    _checked(nvrtc.nvrtcGetCUBINSize(program, ctypes.byref(size)), "NVRTC")
-    image = ctypes.create_string_buffer(size.value)
-    _checked(nvrtc.nvrtcGetCUBIN(program, image), "NVRTC")
-    nvrtc.nvrtcDestroyProgram(ctypes.byref(program))
-    return image
 
 
 @functools.lru_cache(maxsize=32)

@@ -12,7 +12,7 @@ import ctypes
 import functools
 from typing import TYPE_CHECKING, NamedTuple
 
-from mercer.retrieval._cuda import Kernel, KernelError, available
+from mercer._nvrtc import Kernel, KernelError, available
 
 if TYPE_CHECKING:
     from torch import Tensor

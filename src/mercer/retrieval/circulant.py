@@ -37,7 +37,7 @@ from mercer._state.saved import Fields, Floats, Ints, Objects, Transient, check_
 from mercer._validation import check_choice, check_count, check_positive, check_weights, thread_count
 from mercer.exceptions import ConvergenceWarning
 from mercer.retrieval._codes import SignCodes, check_optional_positive, on_device
-from mercer.retrieval._cuda_source import plan_for
+from mercer.retrieval.circulant_source import plan_for
 
 __all__ = ["CirculantEmbedding"]
 

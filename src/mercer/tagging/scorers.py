@@ -13,7 +13,7 @@ from typing import Any
 from sklearn.metrics import get_scorer, get_scorer_names
 
 from mercer.metrics import SCORERS
-from mercer.metrics._positions import score_positions
+from mercer.metrics.positions import score_positions
 
 __all__ = ["SequenceScorer", "sequence_scorer"]
 

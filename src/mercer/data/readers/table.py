@@ -25,7 +25,7 @@ def read_records(path: FilePath, *, encoding: str | None = None) -> list[dict[st
     ----------
     path : path, "-" or binary file
     encoding : str, optional
-        Of the characters; see `mercer.online.HashedClassifier.fit_file`.
+        Of the characters; see `mercer.online.FileFormat`.
 
     Returns
     -------
@@ -60,7 +60,7 @@ def read_columns(path: FilePath, *, separator: str | None = None, encoding: str 
     separator : str, optional
         Between the cells of a csv; by default the separator that splits all lines consistently.
     encoding : str, optional
-        Of the characters; see `mercer.online.HashedClassifier.fit_file`.
+        Of the characters; see `mercer.online.FileFormat`.
 
     Returns
     -------

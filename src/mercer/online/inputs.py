@@ -18,7 +18,7 @@ from mercer import _core
 from mercer.data import TextBuffer
 from mercer.learning.checkpoint import arrays_of, digest_of
 from mercer.maps import TextHasher
-from mercer.maps._columns import columns_of
+from mercer.maps.columns import columns_of
 
 __all__ = [
     "Documents",

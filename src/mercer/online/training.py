@@ -22,7 +22,9 @@ from mercer.data.readers.source import Source
 from mercer.exceptions import DataFileError, ModelFileError
 from mercer.learning.checkpoint import Checkpoint
 from mercer.learning.checkpoint import fingerprint as fingerprint_of
-from mercer.online._blocks import (
+from mercer.online._names import field_sample
+from mercer.online._progress import ProgressTable, count_examples
+from mercer.online.blocks import (
     INTEGER,
     ReadReport,
     as_classes,
@@ -32,10 +34,8 @@ from mercer.online._blocks import (
     is_float,
     make_reader,
 )
-from mercer.online._format import announce, file_format, with_roles
-from mercer.online._inputs import Documents, Records, Rows, text_features
-from mercer.online._names import field_sample
-from mercer.online._progress import ProgressTable, count_examples
+from mercer.online.formats import FileFormat, announce, resolved_format, with_roles
+from mercer.online.inputs import Documents, Records, Rows, text_features
 
 __all__ = ["Training"]
 
@@ -79,15 +79,15 @@ class Training:
     """One call of `fit_file` or `partial_fit_file`."""
 
     def __init__(
-        self, model: Any, source: Source, arguments: dict[str, Any], on_error: str, limit: int | None, *, afresh: bool
+        self, model: Any, source: Source, said: FileFormat, on_error: str, limit: int | None, *, afresh: bool
     ) -> None:
         self.model, self.source, self.on_error, self.limit, self.afresh = model, source, on_error, limit, afresh
         self.settings = model._check_parameters()
         self.begun = time.perf_counter()
         known = None if afresh else getattr(model, "file_format_", None)
-        self.form = file_format(source, known, arguments)
+        self.form = resolved_format(source, known, said)
         if afresh:
-            self.form, surprises, told = with_roles(self.form, source, model._numeric_targets, arguments.get("roles"))
+            self.form, surprises, told = with_roles(self.form, source, model._numeric_targets, said.roles)
             announce(model, source, surprises, told)
         else:
             check_kind(model, self.form, source)

@@ -25,8 +25,8 @@ from mercer._validation import check_choice, check_count, thread_count
 from mercer.data.readers.sniff import csv_rows
 from mercer.data.readers.source import FilePath, Source, fill
 from mercer.exceptions import DataFileError
-from mercer.online._format import FileFormat, file_format
-from mercer.online._inputs import text_features
+from mercer.online.formats import FileFormat, ResolvedFormat, resolved_format
+from mercer.online.inputs import text_features
 
 __all__ = ["ReadReport", "blocks_of", "check_kind", "labelled_blocks", "make_reader", "outputs_of"]
 
@@ -186,7 +186,7 @@ def is_float(name: str) -> bool:
 
 def make_reader(
     model: Any,
-    form: FileFormat,
+    form: ResolvedFormat,
     source: Source | None,
     on_error: str,
     limit: int | None,
@@ -217,7 +217,7 @@ def make_reader(
     )
 
 
-def check_kind(model: Any, form: FileFormat, source: Source) -> None:
+def check_kind(model: Any, form: ResolvedFormat, source: Source) -> None:
     """A model of columns goes on with columns, one of hashed names with hashed names."""
     if (form.format == "svmlight") != (model.input_ == "array"):
         seen = "columns of arrays or svmlight files" if model.input_ == "array" else "documents or files with names"
@@ -229,7 +229,7 @@ def check_kind(model: Any, form: FileFormat, source: Source) -> None:
 def labelled_blocks(
     model: Any,
     path: FilePath,
-    arguments: dict[str, Any],
+    said: FileFormat,
     on_error: str = "raise",
     limit: int | None = None,
     *,
@@ -237,12 +237,12 @@ def labelled_blocks(
     report: ReadReport | None = None,
     keep_lines: bool = False,
 ) -> Iterator[_core.examples.Examples]:
-    """Blocks of a file for a model that has learnt already; what `arguments` leave out is as in its own file."""
+    """Blocks of a file for a model that has learnt already; what the format leaves out is as in its own file."""
     from sklearn.utils.validation import check_is_fitted
 
     check_is_fitted(model, "model_")
-    source = Source(path, arguments.get("encoding"))
-    form = file_format(source, getattr(model, "file_format_", None), arguments)
+    source = Source(path, said.encoding)
+    form = resolved_format(source, getattr(model, "file_format_", None), said)
     check_kind(model, form, source)
     if form.format == "csv" and form.header is None:
         form = replace(form, header=_names_columns(source, form))
@@ -266,14 +266,14 @@ def labelled_blocks(
             report.note(reader)
 
 
-def _usual_width(source: Source, form: FileFormat) -> int:
+def _usual_width(source: Source, form: ResolvedFormat) -> int:
     """Cells of most of the first lines: one that differs is malformed, even if it is the first."""
     head, _ = source.head()
     rows = csv_rows(head[: 1 << 16].decode("utf-8", "replace").removeprefix("\ufeff"), form.separator or ",", 200) or []
     return Counter(map(len, rows[:-1] or rows)).most_common(1)[0][0] if rows else 0
 
 
-def _names_columns(source: Source, form: FileFormat) -> bool:
+def _names_columns(source: Source, form: ResolvedFormat) -> bool:
     """Whether the first line of a csv has the names that the model knows."""
     head, _ = source.head()
     rows = csv_rows(head[: 1 << 16].decode("utf-8", "replace").removeprefix("\ufeff"), form.separator or ",", 1) or [[]]
@@ -286,7 +286,7 @@ def blocks_of(
     model: Any,
     source: Source,
     reader: _core.examples.ExampleReader,
-    form: FileFormat,
+    form: ResolvedFormat,
     chunk: int | None = None,
     digests: deque[str] | None = None,
     ahead: bool | None = None,

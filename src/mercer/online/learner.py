@@ -26,9 +26,13 @@ from mercer.exceptions import ModelFileError
 from mercer.learning.checkpoint import Checkpoint, digest_of, fingerprint
 from mercer.learning.partitioned import Here, n_examples
 from mercer.learning.training import seed_state
-from mercer.online._format import FileFormat
 from mercer.online._frames import frame_format, frame_records, frame_rows, split_label
-from mercer.online._inputs import (
+from mercer.online._names import NameTable, Naming, Unnamed, frame_sample, names_of
+from mercer.online._names import _Names as RecordNames
+from mercer.online._progress import Progress
+from mercer.online.files import FileLearning
+from mercer.online.formats import ResolvedFormat
+from mercer.online.inputs import (
     Documents,
     Inputs,
     Records,
@@ -39,10 +43,6 @@ from mercer.online._inputs import (
     table_columns,
     text_features,
 )
-from mercer.online._names import NameTable, Naming, Unnamed, frame_sample, names_of
-from mercer.online._names import _Names as RecordNames
-from mercer.online._progress import Progress
-from mercer.online.files import FileLearning
 
 __all__ = ["HashedLearner"]
 
@@ -121,7 +121,7 @@ class HashedLearner(FileLearning, Saved, Estimator):
         input_=Choice("array", "hashed"),
         interrupted_=Flag(),
         n_iter_=Optional(Count(1)),
-        file_format_=Optional(AsJson(FileFormat)),
+        file_format_=Optional(AsJson(ResolvedFormat)),
         names_=Optional(_Names()),
         _categories=Optional(Ints(None)),
     )
@@ -223,7 +223,9 @@ class HashedLearner(FileLearning, Saved, Estimator):
         if self.input_ == "array":
             row = self._inputs(x if issparse(x) or hasattr(x, "iloc") else np.atleast_2d(x), reset=False)[0].matrix  # type: ignore[union-attr]
             hashes, values, names = row.indices.astype(np.uint64), row.data, None
-        elif not isinstance(x, (str, bytes)) and getattr(self, "file_format_", FileFormat("text")).format in _TABLES:
+        elif (
+            not isinstance(x, (str, bytes)) and getattr(self, "file_format_", ResolvedFormat("text")).format in _TABLES
+        ):
             names, hashes, values = self._record_names(x)
         else:
             names, hashes, counts = self._document_names(x)

@@ -27,12 +27,12 @@ from mercer._validation import check_positive, check_sparse, thread_count
 from mercer.data.graphs import Graph, Graphs
 from mercer.data.trees import Tree
 from mercer.exceptions import DataScaleWarning
-from mercer.kernel_methods._collections import count, taken
 from mercer.kernel_methods._precomputed import check_symmetric, is_precomputed
 from mercer.kernel_methods._rows import RowsOnDemand
+from mercer.kernel_methods.collections import count, taken
 from mercer.kernels import Gaussian, Kernel, Linear, OnColumn
 from mercer.kernels.base import Work, check_kernel, require_positive_definite
-from mercer.maps._spectra import scale_gamma
+from mercer.maps.spectra import scale_gamma
 
 __all__ = ["KernelMethod", "class_codes", "real_targets", "weights_of"]
 

@@ -87,7 +87,7 @@ def scale_gamma(X: Any, weights: np.ndarray | None = None) -> float:
     Examples
     --------
     >>> import numpy as np
-    >>> from mercer.maps._spectra import scale_gamma
+    >>> from mercer.maps.spectra import scale_gamma
     >>> scale_gamma(np.array([[0.0, 2.0], [2.0, 0.0]]))
     0.5
     """

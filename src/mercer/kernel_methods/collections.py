@@ -62,7 +62,7 @@ def count(X: Any) -> int:
 
     Examples
     --------
-    >>> from mercer.kernel_methods._collections import count
+    >>> from mercer.kernel_methods.collections import count
     >>> count({"title": ["one", "two"], "price": [1.0, 2.0]})
     2
     """
@@ -77,7 +77,7 @@ def taken(X: Any, rows: np.ndarray) -> Any:
     Examples
     --------
     >>> import numpy as np
-    >>> from mercer.kernel_methods._collections import taken
+    >>> from mercer.kernel_methods.collections import taken
     >>> taken(["a", "b", "c"], np.array([2, 0]))
     ['c', 'a']
     """
@@ -91,7 +91,7 @@ def joined(parts: list[Any]) -> Any:
 
     Examples
     --------
-    >>> from mercer.kernel_methods._collections import joined
+    >>> from mercer.kernel_methods.collections import joined
     >>> joined([["a"], ["b", "c"]])
     ['a', 'b', 'c']
     """

@@ -8,7 +8,7 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import KW_ONLY, dataclass, fields, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -20,13 +20,17 @@ from mercer.data.readers.sniff import FORMATS, LAYOUTS, SUFFIXES, Sniffed, fail_
 from mercer.data.readers.source import Source
 from mercer.exceptions import ColumnGuessWarning, DataFileError
 
-__all__ = ["READING", "ColumnGuessWarning", "FieldName", "FileFormat", "announce", "file_format", "with_roles"]
+__all__ = [
+    "ColumnGuessWarning",
+    "FieldName",
+    "FileFormat",
+    "ResolvedFormat",
+    "announce",
+    "resolved_format",
+    "with_roles",
+]
 
 FieldName: TypeAlias = str | int
-
-READING = (
-    "format", "label", "text", "columns", "categorical", "separator", "header", "zero_based", "roles", "encoding",
-)  # fmt: skip
 
 N_KNOTS = 8
 """Knots of a column of numbers. Of 2, 8, 16 and 32 on twelve tables together, with Adult left out: see the guide."""
@@ -37,6 +41,79 @@ _NAMED = ("csv", "jsonl")
 
 @dataclass(frozen=True)
 class FileFormat:
+    """How a file of examples is written, and the part that each column plays.
+
+    Whatever is left out is found in the first bytes of the file, or is as in the file that the model was trained on.
+
+    Parameters
+    ----------
+    format : {"text", "vw", "svmlight", "csv", "jsonl", "json", "parquet", "arrow", "folder"}, optional
+        By default what the first bytes look like; the suffix decides between formats that both fit. See the guide
+        on files for what a line looks like in each.
+    label : str, int or False, optional
+        Formats with named columns: the name (``"a.b"`` for a field inside a field) or number of the label.
+        Default: ``"label"``, ``"target"``, ``"class"``, ``"y"`` or a relative in upper or lower case, or else the
+        first or the last column if only one of them has few different values, with a `ColumnGuessWarning`. text:
+        ``"first"`` or ``"last"``. False, to predict for a file: it has none; needed only for the format text where
+        documents hold tabs.
+    text : str, int or several, optional
+        Columns that hold text. Default: ``"text"``, and columns whose values mostly differ and have three words
+        or more, with a `ColumnGuessWarning`.
+    columns : str, int or several, or "rest", optional
+        Columns that are features themselves, numbers, dates or categories; ``"rest"``: all that have no other
+        part. Default: the rest, without columns that look like ids.
+    categorical : str, int or several, optional
+        Those of the columns whose numbers are names (such as postcodes).
+    separator : str, optional
+        csv: between columns; text: between label and text. Default: what splits all lines alike.
+    header : bool, optional
+        csv: whether the first line names the columns. Default: whether it looks different from the others.
+        Without, their names are ``"0"``, ``"1"``, …
+    zero_based : bool, optional
+        svmlight: whether columns are counted from 0; default False.
+    roles : dict, optional
+        From the names of columns to ``"number"``, ``"category"``, ``"text"``, ``"date"``, ``"label"``, ``"id"`` or
+        ``"ignore"``, instead of what the data look like. Only for training.
+    encoding : str, optional
+        Of the characters. Default: UTF-8, or what the mark at the start of the file says; Latin-1, with a
+        warning, where the first bytes cannot be UTF-8.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from mercer.online import FileFormat, HashedClassifier
+    >>> path = Path(tempfile.mkdtemp()) / "visits.csv"
+    >>> _ = path.write_text("page,paid\nhome,no\ncart,yes\n" * 20)
+    >>> model = HashedClassifier(n_bits=16).fit_file(path, FileFormat("csv", label="paid", columns="page"))
+    >>> model.score_file(path)
+    1.0
+    """
+
+    format: str | None = None
+    _: KW_ONLY
+    label: FieldName | bool | None = None
+    text: FieldName | Sequence[FieldName] | None = None
+    columns: FieldName | Sequence[FieldName] | None = None
+    categorical: FieldName | Sequence[FieldName] | None = None
+    separator: str | None = None
+    header: bool | None = None
+    zero_based: bool | None = None
+    roles: dict[str, str] | None = None
+    encoding: str | None = None
+
+    @classmethod
+    def of(cls, format: FileFormat | str | None) -> FileFormat:
+        """Return the format that an argument means: itself, or one of which only the name is known."""
+        if isinstance(format, FileFormat):
+            return format
+        if format is not None and not isinstance(format, str):
+            raise TypeError(f"format must be a FileFormat or the name of a format, got {format!r}")
+        return cls(format)
+
+
+@dataclass(frozen=True)
+class ResolvedFormat:
     """What there is to know to read files like the one a model was trained on. JSON data only."""
 
     format: str
@@ -77,7 +154,7 @@ class FileFormat:
             out["header"] = self.header is not False
         return out
 
-    def resolved(self, roles: dict[str, Any] | None) -> FileFormat:
+    def resolved(self, roles: dict[str, Any] | None) -> ResolvedFormat:
         """The same with the names that the reader found, for files that come later."""
         if roles is None:
             return self
@@ -89,7 +166,7 @@ class FileFormat:
         return {field.name: _plain(getattr(self, field.name)) for field in fields(self)}
 
     @classmethod
-    def from_json(cls, data: dict[str, Any]) -> FileFormat:
+    def from_json(cls, data: dict[str, Any]) -> ResolvedFormat:
         """The inverse of :meth:`to_json`."""
         check_choice("format", data["format"], FORMATS)
         numbers = tuple(
@@ -131,9 +208,9 @@ def _names(argument: str, value: Any) -> tuple[FieldName, ...]:
 # ------------------------------------------------------------------------------------------------- the format
 
 
-def file_format(source: Source, known: FileFormat | None, arguments: dict[str, Any]) -> FileFormat:
+def resolved_format(source: Source, known: ResolvedFormat | None, said: FileFormat) -> ResolvedFormat:
     """The format asked for, or else that of the content; what is left out is as in the files before."""
-    given = {name: value for name, value in arguments.items() if value is not None and name != "roles"}
+    given = {name: value for name, value in vars(said).items() if value is not None and name != "roles"}
     encoding = given.pop("encoding", None) or (known.encoding if known else None)
     if encoding is not None and source.encoding is None:
         source.encoding = Source(source.path or "-", encoding).encoding
@@ -167,18 +244,18 @@ def _allowed(form: str) -> set[str]:
     }[form]  # fmt: skip
 
 
-def _base(form: str, known: FileFormat | None) -> FileFormat:
+def _base(form: str, known: ResolvedFormat | None) -> ResolvedFormat:
     """What the files before say about this one: all in the same format, the parts of columns in a relative."""
     if known is None:
-        return FileFormat(form)
+        return ResolvedFormat(form)
     if known.format == form:
         return known
     if known.format in _NAMED and form in _NAMED:
         return replace(known, format=form, separator=None, header=None)
-    return FileFormat(form)
+    return ResolvedFormat(form)
 
 
-def _sniffed(source: Source, asked: str | None, known: FileFormat | None) -> Sniffed:
+def _sniffed(source: Source, asked: str | None, known: ResolvedFormat | None) -> Sniffed:
     """What the file is; a format that was asked for is believed, and only its details are looked for."""
     if asked is not None:
         check_choice("format", asked, (*FORMATS, *LAYOUTS))
@@ -203,14 +280,14 @@ def _sniffed(source: Source, asked: str | None, known: FileFormat | None) -> Sni
     return Sniffed(str(asked), separator=known.separator if known else separators.get(str(asked)))
 
 
-def _label_place(known: FileFormat) -> str | None:
+def _label_place(known: ResolvedFormat) -> str | None:
     return known.label if known.format == "text" and isinstance(known.label, str) else None
 
 
 # ------------------------------------------------------------------------------------------------- the columns
 
 
-def read_table(form: FileFormat, source: Source) -> Table | None:
+def read_table(form: ResolvedFormat, source: Source) -> Table | None:
     """The first rows of a file whose columns have names; None where they make no table."""
     if form.layout is not None:
         return _roles.table_of_records(source.records(form.layout))
@@ -224,8 +301,8 @@ def read_table(form: FileFormat, source: Source) -> Table | None:
 
 
 def with_roles(
-    form: FileFormat, source: Source, numeric: bool, roles: dict[str, str] | None = None
-) -> tuple[FileFormat, list[str], list[str]]:
+    form: ResolvedFormat, source: Source, numeric: bool, roles: dict[str, str] | None = None
+) -> tuple[ResolvedFormat, list[str], list[str]]:
     """The format with a part for each column: what is surprising about it, and all there is to say.
 
     Whoever says which columns are what is believed.
@@ -243,8 +320,8 @@ def with_roles(
 
 
 def table_roles(
-    form: FileFormat, table: Table, name: str, numeric: bool, roles: dict[str, str] | None = None
-) -> tuple[FileFormat, list[str], list[str]]:
+    form: ResolvedFormat, table: Table, name: str, numeric: bool, roles: dict[str, str] | None = None
+) -> tuple[ResolvedFormat, list[str], list[str]]:
     """As `with_roles`, of a table that was read."""
     if roles:
         table = table.with_roles(roles, name)
@@ -272,7 +349,9 @@ def table_roles(
     return form, surprises, [_summary(form, table, name, label_name, numeric)]
 
 
-def _with_parts(form: FileFormat, table: Table, roles: dict[str, str], surprises: list[str], where: str) -> FileFormat:
+def _with_parts(
+    form: ResolvedFormat, table: Table, roles: dict[str, str], surprises: list[str], where: str
+) -> ResolvedFormat:
     """The format with texts, numbers, dates and columns that are left out."""
     label = _name_of(form.label, table)
     role = {column.name: column.role for column in table.columns}
@@ -316,7 +395,7 @@ def _with_parts(form: FileFormat, table: Table, roles: dict[str, str], surprises
     return replace(form, numbers=codes, dates=dates, categorical=(*form.categorical, *named))
 
 
-def _used(form: FileFormat, table: Table) -> set[Any]:
+def _used(form: ResolvedFormat, table: Table) -> set[Any]:
     if form.columns == "rest":
         return set(table.names) - set(form.ignored)
     return {_name_of(ref, table) for ref in form.columns or ()}
@@ -370,7 +449,9 @@ def _days(column: Column) -> np.ndarray:
     return np.array(days, dtype=np.float64)
 
 
-def _oddities(form: FileFormat, table: Table, where: str, label: str | None, numeric: bool, guessed: bool) -> list[str]:
+def _oddities(
+    form: ResolvedFormat, table: Table, where: str, label: str | None, numeric: bool, guessed: bool
+) -> list[str]:
     """What is probably not meant: labels as many as rows, columns that say nothing, ids."""
     oddities = []
     if label in table.names and not numeric:
@@ -403,7 +484,7 @@ def _oddities(form: FileFormat, table: Table, where: str, label: str | None, num
     return oddities
 
 
-def _summary(form: FileFormat, table: Table, where: str, label: str | None, numeric: bool) -> str:
+def _summary(form: ResolvedFormat, table: Table, where: str, label: str | None, numeric: bool) -> str:
     """All columns and their roles, on a line; the classes of the label among them."""
     parts = []
     if label is not None:
@@ -440,7 +521,7 @@ def _summary(form: FileFormat, table: Table, where: str, label: str | None, nume
     return f"{where}: {_kind(form)}; {'; '.join(parts)}"
 
 
-def _kind(form: FileFormat) -> str:
+def _kind(form: ResolvedFormat) -> str:
     if form.layout is not None:
         return {"json": "JSON", "parquet": "Parquet", "arrow": "Arrow", "folder": "a folder for each class"}[
             form.layout
@@ -458,7 +539,7 @@ def _kind(form: FileFormat) -> str:
     return f"csv{named.get(form.separator or ',', f' split by {form.separator!r}')}{header}"
 
 
-def _told(form: FileFormat, source: Source) -> list[str]:
+def _told(form: ResolvedFormat, source: Source) -> list[str]:
     """What a file without named columns is, where its name did not say it."""
     if SUFFIXES.get(source.suffix) == form.format:
         return []
@@ -471,7 +552,7 @@ def _told(form: FileFormat, source: Source) -> list[str]:
     return [f"{source.name}: {_kind(form)}{more}"]
 
 
-def _guessed_words(form: FileFormat, source: Source) -> list[str]:
+def _guessed_words(form: ResolvedFormat, source: Source) -> list[str]:
     """Lines whose first word seems to be a label: a guess that should be said aloud."""
     if form.format != "text" or form.separator != " " or form.label == "last":
         return []

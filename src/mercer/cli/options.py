@@ -1,0 +1,315 @@
+"""Options that several commands share, in groups: one class each, which also says what becomes of them."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from dataclasses import MISSING, dataclass, fields
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+
+import typer
+
+from mercer.cli import terminal
+from mercer.cli.errors import UsageError
+
+if TYPE_CHECKING:
+    from mercer.online.formats import FileFormat
+
+__all__ = [
+    "FileOptions",
+    "FormatName",
+    "Limit",
+    "OnError",
+    "OnErrorName",
+    "Quiet",
+    "TableOptions",
+    "TrainingOptions",
+    "grouped",
+]
+
+_ROLES = ("number", "category", "text", "date", "id", "label", "ignore")
+_READING = "Reading"
+_LEARNING = "Learning"
+_RUNNING = "Running"
+
+
+def grouped(command: Callable[..., None]) -> Callable[..., None]:
+    """Let a command take groups of options.
+
+    A parameter whose type is a dataclass stands for the fields of that class: each is an option of the command line,
+    and the command is called with one object of them.
+    """
+    hints = get_type_hints(command, include_extras=True)
+    groups = {name: hint for name, hint in hints.items() if hasattr(hint, "__dataclass_fields__")}
+    flat: list[inspect.Parameter] = []
+    for name, parameter in inspect.signature(command).parameters.items():
+        if name not in groups:
+            flat.append(parameter.replace(annotation=hints[name], kind=inspect.Parameter.KEYWORD_ONLY))
+            continue
+        types = get_type_hints(groups[name], include_extras=True)
+        for field in fields(groups[name]):
+            default = inspect.Parameter.empty if field.default is MISSING else field.default
+            flat.append(
+                inspect.Parameter(
+                    field.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=types[field.name]
+                )
+            )
+
+    @functools.wraps(command)
+    def call(**given: Any) -> None:
+        for name, group in groups.items():
+            given[name] = group(**{field.name: given.pop(field.name) for field in fields(group)})
+        command(**given)
+
+    call.__signature__ = inspect.Signature(flat)  # type: ignore[attr-defined]
+    call.__annotations__ = {parameter.name: parameter.annotation for parameter in flat}
+    del call.__wrapped__
+    return call
+
+
+# ------------------------------------------------------------------------------------------------ reading a file
+
+
+# Spelled out here, not taken from the estimator: the help must not import it. A test compares the names.
+class FormatName(StrEnum):
+    """Formats of files of examples."""
+
+    text = "text"
+    vw = "vw"
+    svmlight = "svmlight"
+    csv = "csv"
+    jsonl = "jsonl"
+    json = "json"
+    parquet = "parquet"
+    arrow = "arrow"
+    folder = "folder"
+
+
+class OnErrorName(StrEnum):
+    """What to do with malformed lines."""
+
+    stop = "raise"
+    skip = "skip"
+
+
+Format = Annotated[
+    FormatName | None,
+    typer.Option(
+        "--format",
+        help="What a line is: [bold]text[/bold] a label, a tab and a text; [bold]vw[/bold] Vowpal Wabbit's; "
+        "[bold]svmlight[/bold]; [bold]csv[/bold]; [bold]jsonl[/bold] an object; or what the file is. Default: what it "
+        "looks like.",
+        rich_help_panel=_READING,
+        show_default=False,
+    ),
+]
+Label = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FIELD",
+        help="Named columns: the field with the label, a.b inside a. Default: label, target, class or y, or the first "
+        "or last column if only one of them has few different values. text: first or last.",
+        rich_help_panel=_READING,
+        show_default=False,
+    ),
+]
+Roles = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--roles",
+        metavar="FIELD=ROLE",
+        help="What a column is: number, category, text, date, label, id or ignore; may be repeated, also a=text,b=id. "
+        "Default: what it looks like.",
+        rich_help_panel=_READING,
+        show_default=False,
+    ),
+]
+Encoding = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="Of the characters, such as latin-1. Default: UTF-8, or what the file says.",
+        rich_help_panel=_READING,
+        show_default=False,
+    ),
+]
+
+
+@dataclass
+class TableOptions:
+    """How a file of examples is written, where the rest is found in it."""
+
+    format: Format = None
+    label: Label = None
+    roles: Roles = None
+    encoding: Encoding = None
+
+    def file_format(self) -> FileFormat:
+        """What was said, for `fit_file` and its kin."""
+        from mercer.online.formats import FileFormat
+
+        return FileFormat(
+            None if self.format is None else self.format.value,
+            label=self.label,
+            roles=_given_roles(self.roles),
+            encoding=self.encoding,
+        )
+
+
+Text = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="FIELD",
+        help="Named columns: a field with text; may be repeated. Default: text, and columns of several words whose "
+        "values mostly differ.",
+        rich_help_panel=_READING,
+        show_default=False,
+    ),
+]
+Columns = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--columns",
+        metavar="FIELD",
+        help="Named columns: a field that is a feature itself (a number, a date or a category); may be repeated; rest "
+        "for all others. Default: all others that do not look like ids.",
+        rich_help_panel=_READING,
+        show_default=False,
+    ),
+]
+Categorical = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="FIELD",
+        help="One of the columns whose numbers are names, such as postcodes; may be repeated.",
+        rich_help_panel=_READING,
+        show_default=False,
+    ),
+]
+Separator = Annotated[
+    str | None,
+    typer.Option(
+        metavar="C",
+        help="csv: between columns. text: between label and text. Default: what splits all lines alike.",
+        rich_help_panel=_READING,
+        show_default=False,
+    ),
+]
+Header = Annotated[
+    bool,
+    typer.Option("--no-header", help="csv: the first line is no header; columns are 0, 1, …", rich_help_panel=_READING),
+]
+ZeroBased = Annotated[
+    bool, typer.Option("--zero-based", help="svmlight: columns are counted from 0.", rich_help_panel=_READING)
+]
+OnError = Annotated[
+    OnErrorName,
+    typer.Option(
+        "--on-error",
+        help="Malformed lines: stop at the first (raise), or skip and count them.",
+        rich_help_panel=_READING,
+    ),
+]
+Limit = Annotated[
+    int | None,
+    typer.Option(metavar="N", min=1, help="Read only so many examples.", rich_help_panel=_READING, show_default=False),
+]
+
+
+@dataclass
+class FileOptions(TableOptions):
+    """How a file of examples is written."""
+
+    text: Text = None
+    columns: Columns = None
+    categorical: Categorical = None
+    separator: Separator = None
+    no_header: Header = False
+    zero_based: ZeroBased = False
+
+    def file_format(self) -> FileFormat:
+        """What was said, for `fit_file` and its kin."""
+        from dataclasses import replace
+
+        return replace(
+            super().file_format(),
+            text=self.text or None,
+            columns=("rest" if self.columns == ["rest"] else self.columns) or None,
+            categorical=self.categorical or None,
+            separator="\t" if self.separator in ("\\t", "tab") else self.separator,
+            header=False if self.no_header else None,
+            zero_based=True if self.zero_based else None,
+        )
+
+    @property
+    def given(self) -> bool:
+        """Whether anything was said."""
+        return self != type(self)()
+
+
+def _given_roles(roles: list[str] | None) -> dict[str, str] | None:
+    """``a=text`` and ``b=id,c=date`` as a dict."""
+    roles_of = {}
+    for pair in (pair for given in roles or () for pair in given.split(",")):
+        name, equals, role = pair.rpartition("=")
+        if not equals or not name or role not in _ROLES:
+            raise UsageError(f"--roles must be FIELD=ROLE, got {pair!r}", f"the roles are {', '.join(_ROLES)}")
+        roles_of[name] = role
+    return roles_of or None
+
+
+# ------------------------------------------------------------------------------------------------ training
+
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no summary.", rich_help_panel=_RUNNING)]
+
+
+@dataclass
+class TrainingOptions:
+    """What all structured estimators are told of their training."""
+
+    c: Annotated[
+        float | None,
+        typer.Option(
+            "--C",
+            metavar="X",
+            help="Weight of the loss against the penalty: smaller values regularise more. Default: 1 for likelihoods, "
+            "by the norm of the features for margins.",
+            rich_help_panel=_LEARNING,
+            show_default=False,
+        ),
+    ] = None
+    max_iter: Annotated[
+        int | None,
+        typer.Option(
+            "--max-iter", metavar="N", help="Most iterations. Default: the solver's.", rich_help_panel=_LEARNING
+        ),
+    ] = None
+    tol: Annotated[
+        float | None,
+        typer.Option(metavar="X", help="Accuracy at which to stop. Default: the solver's.", rich_help_panel=_LEARNING),
+    ] = None
+    seed: Annotated[
+        int, typer.Option(metavar="N", help="Seed of solvers that draw at random.", rich_help_panel=_LEARNING)
+    ] = 0
+    checkpoint: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PATH",
+            help="Save the state of training here every few seconds; after a crash the same command goes on from it.",
+            rich_help_panel=_RUNNING,
+        ),
+    ] = None
+    jobs: Annotated[
+        int,
+        typer.Option(metavar="N", help="Threads; -1 for all cores. The result is the same.", rich_help_panel=_RUNNING),
+    ] = -1
+    quiet: Quiet = False
+
+    def parameters(self) -> dict[str, Any]:
+        """The parameters of an estimator that were said."""
+        return {
+            "C": "auto" if self.c is None else self.c, "max_iter": self.max_iter, "tol": self.tol,
+            "n_jobs": self.jobs, "random_state": self.seed, "verbose": int(terminal.is_watched() and not self.quiet),
+        }  # fmt: skip
