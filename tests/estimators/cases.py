@@ -91,6 +91,7 @@ from mercer.maps import (
     TableEncoder,
     TextHasher,
 )
+from mercer.maps.hashed import HashedMap
 from mercer.markov import HiddenMarkovModel, HMMClassifier
 from mercer.multilabel import (
     CompressedLabels,
@@ -774,6 +775,7 @@ CASES = [
 
 ABSTRACT: dict[type, str] = {
     FeaturePack: "the base class of features of segments",
+    HashedMap: "the base class of maps by hashing",
     Kernel: "has no fit",
     Registration: "the base class of registrations",
     NeuralTagger: "needs PyTorch and a module: tests/tagging/test_neural.py",

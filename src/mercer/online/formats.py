@@ -41,7 +41,7 @@ _NAMED = ("csv", "jsonl")
 
 @dataclass(frozen=True)
 class FileFormat:
-    """How a file of examples is written, and the part that each column plays.
+    r"""How a file of examples is written, and the part that each column plays.
 
     Whatever is left out is found in the first bytes of the file, or is as in the file that the model was trained on.
 
