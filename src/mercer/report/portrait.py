@@ -434,7 +434,7 @@ def _spectrum(model: Any, top: int) -> list[Block]:
 
 _CURVES = (
     ("objective", "objective", False, "The objective: penalty and C times the loss."),
-    ("log_likelihood", "log-likelihood", False, "The log-likelihood of the training data."),
+    ("log_likelihood", "log-likelihood", False, "The log-likelihood of the training data, where it was measured."),
     ("n_temperatures", "temperatures", False, "How many temperatures a step needed."),
     ("acceptance", "acceptance", False, "Share of exchanges, or of excursions, that were accepted."),
     ("gap", "gap", True, "How far it can be from the optimum: the relative gap to the dual objective."),
