@@ -91,8 +91,8 @@ def train_field(
             metavar="N",
             min=0,
             rich_help_panel=_LEARNING,
-            help="Estimate the likelihood every N epochs. 0: only where an exact sum is quick. Default: ten times in all,"
-            " or at every epoch where an exact sum is quick.",
+            help="Estimate the likelihood every N epochs. 0: only where an exact sum is quick. Default: ten times in"
+            " all, or at every epoch where an exact sum is quick.",
             show_default=False,
         ),
     ] = None,

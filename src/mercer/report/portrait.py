@@ -510,6 +510,10 @@ def _training(model: Any) -> list[Block]:
             continue
         learning = isinstance(examples, list) and len(examples) == len(values)
         steps = list(examples or ()) if learning else list(range(1, len(values) + 1))
+        known = [
+            at for at, value in enumerate(values) if math.isfinite(value)
+        ]  # some are measured every few iterations
+        steps, values = [steps[at] for at in known], [values[at] for at in known]
         blocks.append(
             Curves("Training", {title: (steps, values)}, "examples" if learning else "iteration", title, caption, log)
         )
