@@ -70,3 +70,23 @@ def test_log_odds_of_independent_labels_vanish_as_rows_grow():
         Q, _ = LogOddsOutput().matrix(rng.random((n, 5)) < 0.3)
         sizes.append(np.abs(Q - np.diag(np.diag(Q))).max())
     assert sizes[1] < 0.15 < sizes[0]
+
+
+@pytest.mark.parametrize(("degree", "coef0"), [(1, 2.0), (2, 0.0), (2, 1.0), (3, 0.5)])
+def test_a_polynomial_is_of_what_two_sets_share_without_its_constant(degree, coef0):
+    rng = np.random.default_rng(0)
+    Y = sp.csr_matrix((rng.random((30, 5)) < 0.4).astype(float))
+    kernel = PolynomialOutput(degree, coef0).for_labels(Y)
+    V = Y.toarray() - Y.toarray().mean(axis=0)
+    V /= np.linalg.norm(V, axis=1, keepdims=True)
+    expected = ((V @ V.T + coef0) ** degree - coef0**degree) / ((1 + coef0) ** degree - coef0**degree)
+    assert np.allclose(kernel(Y), expected)
+    assert np.allclose(kernel.gram(Y), expected)
+    assert kernel.is_linear == (degree == 1)
+    assert np.linalg.eigvalsh(expected)[0] > -1e-9
+
+
+@pytest.mark.parametrize("coef0", [-1.0, 1e7])
+def test_a_constant_out_of_range_is_named(coef0):
+    with pytest.raises(ValueError, match="coef0"):
+        PolynomialOutput(2, coef0).for_labels(sp.csr_matrix(np.eye(3)))

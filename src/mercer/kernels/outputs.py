@@ -7,10 +7,11 @@ A label set is a vector y of 0 and 1, and its code v is one of
     "indicator"    y
 
     linear         K(y, y') = v'Ω v                    Ω the identity unless given
-    polynomial     K(y, y') = (v'v + c)^d
+    polynomial     K(y, y') = (v'v + c)^d − c^d
     log odds       K(y, y') = v'Q v,   Q_rs = log P(r, s) P(r̄, s̄) / (P(r, s̄) P(r̄, s))  [Xiong2015b]
 
-each divided so that K(y, y) = 1. Q needs counts that are not 0 and is not positive semi-definite: counts are raised
+each divided so that K(y, y) = 1, of v of unit length. The power is without the constant c^d [Xiong2015b has it]: all
+sets share it, and a machine without an offset fits the mean label set by it. Q needs counts that are not 0 and is not positive semi-definite: counts are raised
 by ``smoothing``, on the diagonal too, and negative eigenvalues are cut off (or Q'Q is taken).
 """
 
@@ -30,6 +31,7 @@ from mercer._validation import check_choice, check_count, check_not_negative, ch
 __all__ = ["LabelSetKernel", "LinearOutput", "LogOddsOutput", "OutputKernel", "PolynomialOutput"]
 
 _FEW = 64  # labels up to which dense products are the faster ones
+_LARGEST = 1e6  # coef0
 CODES = ("centred", "signs", "indicator")
 
 
@@ -59,7 +61,7 @@ class LabelSetKernel(Saved):
     @property
     def is_linear(self) -> bool:
         """Whether a score is linear in the labels, so that each label has a score of its own."""
-        return self.degree == 1 and self.coef0 == 0.0
+        return self.degree == 1
 
     def features(self, Y: Any) -> np.ndarray:
         """Rows of unit length whose inner products are the linear part of the kernel; 0 where the code is 0."""
@@ -78,9 +80,11 @@ class LabelSetKernel(Saved):
 
     def _powered(self, K: np.ndarray) -> np.ndarray:
         if not self.is_linear:
+            constant = self.coef0**self.degree
             K += self.coef0
             K **= self.degree
-            K /= (1.0 + self.coef0) ** self.degree
+            K -= constant
+            K /= (1.0 + self.coef0) ** self.degree - constant
         return K
 
     def gram(self, Y: sp.csr_matrix, dtype: Any = np.float64) -> np.ndarray:
@@ -131,7 +135,7 @@ class LabelSetKernel(Saved):
     def _check_state(self) -> None:
         check_choice("code", self.code, CODES)
         check_count("degree", self.degree)
-        check_not_negative("coef0", self.coef0)
+        _check_constant(self.coef0)
         shares, factor = self.shares, self.factor
         if not isinstance(shares, np.ndarray) or shares.ndim != 1 or shares.dtype != np.float64:
             raise ValueError("shares must be a vector of numbers")
@@ -143,6 +147,11 @@ class LabelSetKernel(Saved):
             raise ValueError("factor must be a matrix of numbers")
         if len(factor) != len(shares) or not factor.shape[1] or not np.isfinite(factor).all():
             raise ValueError(f"factor must have {len(shares)} rows of finite numbers")
+
+
+def _check_constant(coef0: Any) -> None:
+    if check_not_negative("coef0", coef0) > _LARGEST:
+        raise ValueError(f"coef0 must be at most {_LARGEST:g}, got {coef0!r}: the power would be rounded off")
 
 
 def _reciprocal(lengths: np.ndarray) -> np.ndarray:
@@ -211,13 +220,14 @@ class LinearOutput(OutputKernel):
 
 
 class PolynomialOutput(OutputKernel):
-    """Compare label sets by the groups of up to ``degree`` labels that they share.
+    """Compare label sets by the groups of one to ``degree`` labels that they share.
 
     Parameters
     ----------
     degree : int, default=2
     coef0 : float, default=1.0
-        c, at least 0.
+        c, at least 0: larger values give small groups more weight. The constant c^d, which all sets share, is left
+        out.
     code : {"centred", "signs", "indicator"}, default="centred"
 
     Examples
@@ -239,7 +249,7 @@ class PolynomialOutput(OutputKernel):
         """Return the kernel with what it takes from training labels, of rows that may have weights."""
         check_choice("code", self.code, CODES)
         check_count("degree", self.degree)
-        check_not_negative("coef0", self.coef0)
+        _check_constant(self.coef0)
         return LabelSetKernel(self.code, _shares(Y, weights), None, int(self.degree), float(self.coef0))
 
 
