@@ -132,7 +132,7 @@ def fitted(model: Any, grid: list[dict[str, Any]], X: Any, Y: np.ndarray, judge:
 # ---------------------------------------------------------------------------------------------------------- tables
 
 
-def annotation(shares_only: bool = False) -> None:
+def annotation(shares_only: bool = False, wanted: list[str] | None = None) -> None:
     """Table 4 of KGHA, tables 4 and 5 of the joint machine; or table 3 of KGHA."""
     X, Y, Z, truth = corel()
     g = width(X)
@@ -168,6 +168,8 @@ def annotation(shares_only: bool = False) -> None:
         f"\n{name}: {len(Y):,} rows, {Y.shape[1]} labels\n| method | P | R | F1 | fit s | chosen |\n" + "|---" * 6 + "|"
     )
     for method, (model, grid) in methods.items():
+        if wanted and not method.startswith(tuple(wanted)):
+            continue
         model, spent, settings = fitted(model, grid, X, Y, annotated)
         found = tag_score(truth, best_labels(model.decision_function(Z)))
         values = {"P": 100 * found.precision, "R": 100 * found.recall, "F1": 100 * found.f1, "fit s": spent}
@@ -232,11 +234,12 @@ def correlations() -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tables", nargs="+", choices=TABLES, default=list(TABLES))
+    parser.add_argument("--methods", nargs="+", help="of annotation: those whose names begin so; default: all")
     options = parse(parser)
     for name in options.tables:
         with from_data(name):
             if name in ("annotation", "components"):
-                annotation(name == "components")
+                annotation(name == "components", options.methods)
             else:
                 globals()[name]()
 

@@ -10,9 +10,11 @@ A label set is a vector y of 0 and 1, and its code v is one of
     polynomial     K(y, y') = (v'v + c)^d − c^d
     log odds       K(y, y') = v'Q v,   Q_rs = log P(r, s) P(r̄, s̄) / (P(r, s̄) P(r̄, s))  [Xiong2015b]
 
-each divided so that K(y, y) = 1, of v of unit length. The power is without the constant c^d [Xiong2015b has it]: all
-sets share it, and a machine without an offset fits the mean label set by it. Q needs counts that are not 0 and is not positive semi-definite: counts are raised
-by ``smoothing``, on the diagonal too, and negative eigenvalues are cut off (or Q'Q is taken).
+each divided so that K(y, y) = 1, of v of unit length. The constant c^d, which [Xiong2015b] has, is left out: all sets
+share it, and a machine without an offset fits the mean label set by it. For the same reason the centred polynomial
+kernel is centred again in its own space, K(y, y') − E K(y, z) − E K(z, y') + E K(z, z') over label sets z of training.
+Q needs counts that are not 0 and is not positive semi-definite: counts are raised by ``smoothing``, on the diagonal
+too, and negative eigenvalues are cut off (or Q'Q is taken).
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 
-from mercer._state.saved import Saved
+from mercer._state.saved import Csr, Fields, Floats, Optional, Saved, Transient
 from mercer._state.values import Codec, Reader, Writer, register
 from mercer._validation import check_choice, check_count, check_not_negative, check_positive
 
@@ -47,7 +49,20 @@ class LabelSetKernel(Saved):
         P with Ω = P P'.
     degree : int, default=1
     coef0 : float, default=0.0
+
+    Attributes
+    ----------
+    sets_ : sparse matrix of shape (n_sets, n_labels)
+        The different label sets of training, where the kernel is centred on them.
+    set_shares_ : array of shape (n_sets,)
+        Their shares in training.
     """
+
+    saved = Fields(
+        sets_=Optional(Csr(None, "shares")),
+        set_shares_=Optional(Floats("sets_", low=0.0, high=1.0)),
+        _reference=Transient(),
+    )
 
     def __init__(
         self, code: str, shares: np.ndarray, factor: np.ndarray | None = None, degree: int = 1, coef0: float = 0.0
@@ -57,6 +72,16 @@ class LabelSetKernel(Saved):
         self.factor = factor
         self.degree = degree
         self.coef0 = coef0
+        self._reference: tuple[np.ndarray, np.ndarray, float] | None = None
+
+    def centred_on(self, Y: sp.csr_matrix, weights: np.ndarray | None = None) -> LabelSetKernel:
+        """Take the mean of these label sets in the space of the kernel for its origin."""
+        packed = np.packbits(Y.toarray() > 0, axis=1)
+        _, first, kind = np.unique(packed, axis=0, return_index=True, return_inverse=True)
+        self.sets_ = sp.csr_matrix(Y)[first]
+        counts = np.bincount(kind.ravel(), weights, minlength=len(first))
+        self.set_shares_, self._reference = counts / counts.sum(), None
+        return self
 
     @property
     def is_linear(self) -> bool:
@@ -76,7 +101,25 @@ class LabelSetKernel(Saved):
 
     def of_features(self, U: np.ndarray, V: np.ndarray) -> np.ndarray:
         """Kernel values of rows of `features`."""
-        return self._powered(U @ V.T)
+        K = self._powered(U @ V.T)
+        return K if getattr(self, "sets_", None) is None else self._centred(K, U, V)
+
+    def _centred(self, K: np.ndarray, U: np.ndarray, V: np.ndarray) -> np.ndarray:
+        """Kernel values of rows of `features`, from those that are not centred."""
+        if self._reference is None:
+            R = self.features(self.sets_)
+            means = self._powered(R @ R.T) @ self.set_shares_
+            self._reference = R, means, float(self.set_shares_ @ means)
+        R, _, grand = self._reference
+        rows = self._powered(U @ R.T) @ self.set_shares_
+        columns = rows if V is U else self._powered(V @ R.T) @ self.set_shares_
+        K -= rows[:, None].astype(K.dtype, copy=False)
+        K -= (columns - grand).astype(K.dtype, copy=False)
+        for W, means, axis in ((U, rows, 0), (V, columns, 1)):
+            squares = self._powered(np.einsum("ij,ij->i", W, W)) - 2.0 * means + grand
+            scale = _reciprocal(np.sqrt(np.maximum(squares, 0.0))).astype(K.dtype, copy=False)
+            K *= scale[:, None] if axis == 0 else scale
+        return K
 
     def _powered(self, K: np.ndarray) -> np.ndarray:
         if not self.is_linear:
@@ -105,7 +148,11 @@ class LabelSetKernel(Saved):
         scale = _reciprocal(np.sqrt(np.maximum(np.diag(K), 0.0)))
         K *= scale[:, None]
         K *= scale
-        return self._powered(K.astype(dtype, copy=False))
+        K = self._powered(K.astype(dtype, copy=False))
+        if getattr(self, "sets_", None) is None:
+            return K
+        V = self.features(Y)
+        return self._centred(K, V, V)
 
     def expand(self, K: np.ndarray, alpha: np.ndarray, Y: sp.csr_matrix) -> np.ndarray:
         """K diag(alpha) V, with V the `features` of Y, by sparse products where they are fewer."""
@@ -136,6 +183,11 @@ class LabelSetKernel(Saved):
         check_choice("code", self.code, CODES)
         check_count("degree", self.degree)
         _check_constant(self.coef0)
+        sets, set_shares = getattr(self, "sets_", None), getattr(self, "set_shares_", None)
+        if (sets is None) != (set_shares is None) or (sets is None) == (self.code == "centred" and self.degree > 1):
+            raise ValueError("the label sets of training are there for centred polynomial kernels, and for no others")
+        if sets is not None and not np.isin(sets.data, (0.0, 1.0)).all():
+            raise ValueError("sets_ must hold 0 and 1")
         shares, factor = self.shares, self.factor
         if not isinstance(shares, np.ndarray) or shares.ndim != 1 or shares.dtype != np.float64:
             raise ValueError("shares must be a vector of numbers")
@@ -250,7 +302,8 @@ class PolynomialOutput(OutputKernel):
         check_choice("code", self.code, CODES)
         check_count("degree", self.degree)
         _check_constant(self.coef0)
-        return LabelSetKernel(self.code, _shares(Y, weights), None, int(self.degree), float(self.coef0))
+        kernel = LabelSetKernel(self.code, _shares(Y, weights), None, int(self.degree), float(self.coef0))
+        return kernel.centred_on(sp.csr_matrix(Y), weights) if self.code == "centred" and self.degree > 1 else kernel
 
 
 class LogOddsOutput(OutputKernel):
