@@ -99,7 +99,8 @@ CLAIMS: dict[str, list[str]] = {
     "ranking": [r"\n +30 +\d.*\d\.\d\n", r"task 'normal': 200 × 20", r"better than the hinge: roc-area in \d of 2"],
     "attributes": [
         r"design: 20 attributes of 12 classes in \d", r"machines: 8 on .*LinearSVC .*x\)", r"ranking by columns: .*x\)",
-        r"\| designed \| \d", r"\| fused 200 \| \d", r"\| ESZSL \| \d", r"\| low-level features \| \d", r"\| structured, all \| ",
+        r"\| designed \| \d", r"\| fused 200 \| \d", r"\| ESZSL \| \d", r"\| low-level features \| \d",
+        r"\| structured, all \| ",
     ],
     "recognition": [
         r"OMP, 1,000 signals.*\d\.\d+x", r"projection 32,256.*x", r"orl HASH-l1 20: \d", r"equal time: HASH-OMP 85: \d",
