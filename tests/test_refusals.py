@@ -116,6 +116,12 @@ REFUSED = [
     ),
     (lambda: INFERENCE.metropolis_hastings(pair(), "flip", n_samples=3), "propose must be callable, got 'flip'"),
     (lambda: mercer.fields.log_partition(3), "model must be an RBM or a BoltzmannMachine, got int"),
+    # theory
+    (
+        lambda: mercer.theory.consistency.map("log", 30),
+        "a grid of multiples of 1/60 over 30 labels has more than 2,000,0",
+    ),
+    (lambda: mercer.theory.consistency.map("log", 10**30), "over 1000000000000000000000000000000 labels has more than"),
     # registration
     (lambda: mercer.registration.register(CLOUD, CLOUD, effort=-1), "effort must be an integer of at least 1, got -1"),
     (
