@@ -10,8 +10,8 @@ Loopback only, on the cores that the load generator uses as well. The model is a
               that answers a constant
 ``overload``  four times as many callers as the queue holds: answered requests a second beside the peak, latency of
               those, the share that is refused, memory
-``soak``      two workers for ``--soak`` seconds at 70 % of the peak that they reach; the model replaced every 5 s, a worker
-              killed every 30 s: answers that are wrong, requests without an answer
+``soak``      two workers for ``--soak`` seconds at 70 % of the peak that they reach; the model replaced every 5 s, a
+              worker killed every 30 s: answers that are wrong, requests without an answer
 ``hostile``   ``--hostile`` requests that are truncated, huge, deep, of wrong types, slow, with bad tokens, paths and
               headers: crashes, stack traces, memory
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -18,7 +20,8 @@ def problem():
 
 
 X, Y, NAMES = problem()
-SHARES = {name: float(Y[NAMES == name].mean()) for name in np.unique(NAMES)}
+ROWS = {name: np.flatnonzero(NAMES == name) for name in np.unique(NAMES)}
+SHARES = {name: float(Y[rows].mean()) for name, rows in ROWS.items()}
 
 
 def parts():
@@ -26,7 +29,7 @@ def parts():
     cuts = [0, *(int(np.searchsorted(NAMES, f"b{i:02d}")) for i in (4, 4, 9)), len(X)]
     return [
         (X[a:b], Bags(NAMES[a:b], {name: SHARES[name] for name in np.unique(NAMES[a:b])}) if a < b else None)
-        for a, b in zip(cuts[:-1], cuts[1:], strict=True)
+        for a, b in pairwise(cuts)
     ]
 
 
@@ -60,7 +63,7 @@ def test_parts_and_stores_give_the_model_of_memory(name, tmp_path):
 def test_several_classes():
     y = np.arange(120) % 3
     rows = X + 2.0 * np.eye(3)[y]
-    shares = {name: np.bincount(y[NAMES == name], minlength=3) / (NAMES == name).sum() for name in SHARES}
+    shares = {name: np.bincount(y[own], minlength=3) / len(own) for name, own in ROWS.items()}
     cut = int(np.searchsorted(NAMES, "b05"))
     split = [
         (rows[part], Bags(NAMES[part], {name: shares[name] for name in np.unique(NAMES[part])}))

@@ -113,12 +113,12 @@ class Bags(Displayed):
     # ------------------------------------------------------------------ making
 
     @classmethod
-    def joined(cls, parts: Sequence[Bags]) -> Bags:
+    def joined(cls, parts: Sequence[Bags | None]) -> Bags:
         """Return the bags of several parts as one, rows after rows and bags after bags.
 
         Parameters
         ----------
-        parts : sequence of Bags
+        parts : sequence of Bags, None where a part has no rows
             With the same classes, and bounds or none in all of them. Bags are whole: no name is in two parts.
 
         Returns
@@ -133,29 +133,33 @@ class Bags(Displayed):
         >>> both.names.tolist(), both.offsets.tolist(), both.members.tolist()
         (['n', 'a'], [0, 2, 3], [0, 1, 2])
         """
-        first = parts[0]
-        places: dict[Any, int] = {}
-        for i, part in enumerate(parts):
+        numbers = [i for i, part in enumerate(parts) if part is not None]
+        filled = [part for part in parts if part is not None]
+        if not filled:
+            raise ValueError("all parts are empty")
+        first, places = filled[0], dict[Any, int]()
+        for i, part in zip(numbers, filled, strict=True):
             for name in part.names.tolist():
                 if name in places:
                     raise ValueError(f"bag {name!r} is in parts {places[name]} and {i}: keep bags whole")
                 places[name] = i
             if (part.lower is None) != (first.lower is None):
-                raise ValueError(f"parts 0 and {i} differ: one of them has no proportions")
+                raise ValueError(f"parts {numbers[0]} and {i} differ: one of them has no proportions")
             same = part.classes is first.classes is None or np.array_equal(part.classes, first.classes)
-            if not same or (part.lower is not None and part.lower.shape[1] != first.lower.shape[1]):
-                raise ValueError(f"parts 0 and {i} have other classes")
+            columns = [0 if one.lower is None else one.lower.shape[1] for one in (first, part)]
+            if not same or columns[0] != columns[1]:
+                raise ValueError(f"parts {numbers[0]} and {i} have other classes")
         made = object.__new__(cls)
-        rows = np.concatenate([[0], np.cumsum([part.n_rows for part in parts])])
-        ends = np.concatenate([[0], np.cumsum([len(part.members) for part in parts])])
-        made.names = np.array(list(places), dtype=np.result_type(*[part.names.dtype for part in parts]))
-        made.offsets = np.concatenate([[0], *(part.offsets[1:] + end for part, end in zip(parts, ends, strict=False))])
-        made.members = np.concatenate([part.members + row for part, row in zip(parts, rows, strict=False)])
-        made.alone = np.concatenate([part.alone + row for part, row in zip(parts, rows, strict=False)])
+        rows = np.concatenate([[0], np.cumsum([part.n_rows for part in filled])])
+        ends = np.concatenate([[0], np.cumsum([len(part.members) for part in filled])])
+        made.names = np.array(list(places), dtype=np.result_type(*[part.names.dtype for part in filled]))
+        made.offsets = np.concatenate([[0], *(part.offsets[1:] + end for part, end in zip(filled, ends, strict=False))])
+        made.members = np.concatenate([part.members + row for part, row in zip(filled, rows, strict=False)])
+        made.alone = np.concatenate([part.alone + row for part, row in zip(filled, rows, strict=False)])
         made.classes, made.n_rows = first.classes, int(rows[-1])
         for name in ("lower", "upper", "bag_weight", "row_weight"):
             value = getattr(first, name)
-            setattr(made, name, None if value is None else np.concatenate([getattr(part, name) for part in parts]))
+            setattr(made, name, None if value is None else np.concatenate([getattr(part, name) for part in filled]))
         return made
 
     @classmethod

@@ -638,7 +638,7 @@ def _gram_block(kernel: Any, a: Partition, b: Partition | None, dtype: str) -> n
 
 
 def computed(function: Callable[..., Any], items: Iterable[Any], *arguments: Any) -> list[Any]:
-    """Return ``function(item, *arguments)`` for every item, on the workers; items may be delayed or futures."""
+    """See :func:`mercer.learning.partitioned.computed_on_workers`."""
     once = [delayed(argument) for argument in arguments]
     return list(dask.compute(*[delayed(function)(item, *once) for item in items]))
 

@@ -45,7 +45,18 @@ from mercer.learning.solvers.averaged import _MistakeDriven
 from mercer.learning.solvers.sgd import SGD, warm_up
 from mercer.learning.strength import mean_square
 
-__all__ = ["PartitionedRisk", "Place", "Rounds", "RowsInParts", "TreeSum", "gram_matrix", "place_of"]
+__all__ = [
+    "PartitionedRisk",
+    "Place",
+    "Rounds",
+    "RowsInParts",
+    "TreeSum",
+    "computed_on_workers",
+    "gram_matrix",
+    "n_examples",
+    "out_of_memory",
+    "place_of",
+]
 
 _T = TypeVar("_T")
 
@@ -877,6 +888,13 @@ def gram_matrix(kernel: Any, X: Any, Z: Any, dtype: Any) -> Any:
     if columns is None:
         blocks = [[blocks[j][i - j].T for j in range(i)] + blocks[i] for i in range(len(rows))]
     return np.block(blocks)
+
+
+def computed_on_workers(function: Callable[..., _T], items: Iterable[Any], *arguments: Any) -> list[_T]:
+    """Return ``function(item, *arguments)`` for every item, on the workers; items may be delayed or futures."""
+    import mercer.learning._dask as _dask
+
+    return _dask.computed(function, items, *arguments)
 
 
 def gram_block(kernel: Any, a: Partition, b: Partition, dtype: Any) -> np.ndarray:

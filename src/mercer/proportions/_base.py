@@ -9,7 +9,6 @@ rows without a bag come last.
 from __future__ import annotations
 
 import copy
-import re
 import warnings
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -542,10 +541,9 @@ class ProportionEstimator(ClassifierMixin, KernelMethod):
             if looked[i]["columns"] != first["columns"]:
                 raise PartError(i, f"other columns than partition {filled[0]}")
         try:
-            made = Bags.joined([looked[i]["bags"] for i in filled])
+            made = Bags.joined([None if one is None else one["bags"] for one in looked])
         except ValueError as error:
-            numbered = re.sub(r"(?<=parts )(\d+) and (\d+)", lambda m: f"{filled[int(m[1])]} and {filled[int(m[2])]}", f"{error}")
-            raise ValueError(numbered.replace("parts", "partitions")) from None
+            raise ValueError(str(error).replace("parts", "partitions", 1)) from None
         if self.map is not None:
             self.map_ = first["map"]
         self.n_features_in_ = first["n_features_in"]

@@ -148,9 +148,9 @@ class ShardedIndex:
         """What every shard answers, in their order."""
         if not self.on_workers:
             return each(lambda shard: function(shard, *arguments), self.shards, self.n_jobs)
-        from mercer.learning._dask import computed
+        from mercer.learning.partitioned import computed_on_workers
 
-        return computed(function, self.shards, *arguments)
+        return computed_on_workers(function, self.shards, *arguments)
 
 
 def _opened(shard: Any) -> HammingIndex:
