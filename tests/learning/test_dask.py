@@ -10,6 +10,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import numpy as np
@@ -316,6 +317,76 @@ def test_a_killed_client_goes_on_from_its_checkpoint(cluster, parts, reference, 
         with pytest.raises(SystemExit):
             tagger().fit(*first, checkpoint=Killed(path, every=0))
         np.testing.assert_array_equal(tagger().fit(*second, checkpoint=path).coef_, reference.coef_)
+
+
+KILLED_CLIENT = """
+import os, signal, sys
+from dask import delayed
+from distributed import Client
+from mercer.data import Store
+from mercer.learning.checkpoint import Checkpoint
+from mercer.tagging import Tagger
+
+class Killed(Checkpoint):
+    def write(self, state, arrays):
+        super().write(state, arrays)
+        if state["solver"]["iterations"] == 3:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+address, folder, path = sys.argv[1:]
+client = Client(address)
+Tagger(max_iter=12).fit(Store(folder).distributed(), checkpoint=Killed(path, every=0))
+"""
+
+
+def test_a_client_that_is_killed_outright_is_resumed_by_another(cluster, parts, reference, tmp_path):
+    store = Store(tmp_path / "s")
+    for part in parts:
+        store.append(*part)
+    client = popen(KILLED_CLIENT, cluster.scheduler.scheduler_address, str(store.path), str(tmp_path / "checkpoint"))
+    client.communicate()
+    assert client.returncode == -signal.SIGKILL
+    found = tagger().fit(store.distributed(), checkpoint=tmp_path / "checkpoint")
+    np.testing.assert_array_equal(found.coef_, reference.coef_)
+
+
+def test_ctrl_c_on_the_client_keeps_the_best_weights_and_the_cluster(cluster, parts, reference, monkeypatch):
+    from mercer.learning import _dask
+
+    X, y = bags(parts)
+    before, asked, ask_all = shared_files(), [0], _dask.OnWorkers._ask_all
+
+    def pressed(self, *args):
+        asked[0] += 1
+        if asked[0] == 6:
+            threading.Timer(0.0, os.kill, (os.getpid(), signal.SIGINT)).start()
+            time.sleep(0.5)
+        return ask_all(self, *args)
+
+    monkeypatch.setattr(_dask.OnWorkers, "_ask_all", pressed)
+    found = tagger().fit(X, y)
+    assert found.interrupted_
+    assert asked[0] == 6
+    assert np.isfinite(found.coef_).all()
+    assert shared_files() <= before
+    monkeypatch.undo()
+    np.testing.assert_array_equal(tagger().fit(X, y).coef_, reference.coef_)
+
+
+def test_the_command_trains_on_a_cluster(cluster, tmp_path, capsys):
+    import mercer
+    from mercer.cli import main
+
+    words = [["the", "dog", "barks"], ["a", "dog"], ["the", "cat", "sleeps"]]
+    lines = ["\n".join(f"{w} {w[-1].upper()}" for w in one) + "\n\n" for one in words * 4]
+    (tmp_path / "t.conll").write_text("".join(lines))
+    folder, model = str(tmp_path / "t.store"), tmp_path / "m.mercer"
+    assert main(["convert", str(tmp_path / "t.conll"), folder, "-q"]) == 0
+    address = cluster.scheduler.scheduler_address
+    assert main(["train", "tagger", "--store", folder, "--cluster", address, "--model", str(model), "-q"]) == 0
+    assert mercer.load(model).predict([[("the",), ("cat",)]]) == [["E", "T"]]
+    assert main(["train", "tagger", "--store", folder, "--cluster", "tcp://127.0.0.1:1", "--model", str(model)]) == 2
+    assert "no Dask scheduler answers" in capsys.readouterr().err
 
 
 def test_bad_input_is_named(cluster, parts, monkeypatch):
