@@ -382,7 +382,9 @@ def growth_task(n: int, repeats: int, pass_seconds: float, gigabits: float = 10.
         print(f"growth: {p} workers: client {1e3 * here:.1f} ms, a worker {1e3 * there:.1f} ms beside its task")
         values = {"client and scheduler, ms": 1e3 * here, "a worker beside its task, ms": 1e3 * there}
         record("traffic", f"{p} worker{'s' if p > 1 else ''}", values=values)
-    print(f"growth: client {1e3 * offset:.1f} + {1e3 * slope:.2f} p ms; a pass {whole:.2f} s, tasks spread {spread:.1%}")
+    print(
+        f"growth: client {1e3 * offset:.1f} + {1e3 * slope:.2f} p ms; a pass {whole:.2f} s, tasks spread {spread:.1%}"
+    )
     record("constants", "client and scheduler, α", ours=1e3 * offset, unit="ms")
     record("constants", "client and scheduler, β for each worker", ours=1e3 * slope, unit="ms")
     record("constants", "a worker beside its task", ours=1e3 * beside, unit="ms")

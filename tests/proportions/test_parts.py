@@ -20,7 +20,7 @@ def problem():
 
 
 X, Y, NAMES = problem()
-ROWS = {name: np.flatnonzero(NAMES == name) for name in np.unique(NAMES)}
+ROWS = {name: np.flatnonzero(name == NAMES) for name in np.unique(NAMES)}
 SHARES = {name: float(Y[rows].mean()) for name, rows in ROWS.items()}
 
 
