@@ -145,9 +145,9 @@ class Bags(Displayed):
                 places[name] = i
             if (part.lower is None) != (first.lower is None):
                 raise ValueError(f"parts {numbers[0]} and {i} differ: one of them has no proportions")
-            same = part.classes is first.classes is None or np.array_equal(part.classes, first.classes)
+            names = [] if part.classes is None else part.classes.tolist()
             columns = [0 if one.lower is None else one.lower.shape[1] for one in (first, part)]
-            if not same or columns[0] != columns[1]:
+            if names != ([] if first.classes is None else first.classes.tolist()) or columns[0] != columns[1]:
                 raise ValueError(f"parts {numbers[0]} and {i} have other classes")
         made = object.__new__(cls)
         rows = np.concatenate([[0], np.cumsum([part.n_rows for part in filled])])
