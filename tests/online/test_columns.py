@@ -181,6 +181,19 @@ def test_a_first_line_of_data_is_no_header(tmp_path):
     assert quietly_but(HashedClassifier(n_bits=8), path, FileFormat(header=True)).progress_.examples == 12
 
 
+@pytest.mark.parametrize(
+    "form",
+    [FileFormat(label="paid"), FileFormat("csv", columns="page", label=1), FileFormat(roles={"paid": "label"})],
+)
+def test_a_first_line_with_a_name_that_was_given_is_a_header(form, tmp_path):
+    path = tmp_path / "a.csv"  # files put together: the header comes again among the rows
+    path.write_text("page,paid\nhome,no\ncart,yes\n" * 20)
+    assert not read_sample(path.read_bytes(), True, ",", None).header
+    model = quietly_but(HashedClassifier(n_bits=8), path, form)
+    assert model.file_format_.header
+    assert set(model.classes_) == {"no", "yes", "paid"}
+
+
 def test_streams_that_are_read_once_lose_nothing(tmp_path):
     rows = messages(3000)
     path = write(tmp_path / "a.csv", ["label", "message"], [(kind, text) for text, kind in rows])

@@ -67,7 +67,8 @@ class FileFormat:
     separator : str, optional
         csv: between columns; text: between label and text. Default: what splits all lines alike.
     header : bool, optional
-        csv: whether the first line names the columns. Default: whether it looks different from the others.
+        csv: whether the first line names the columns. Default: whether it has a name given above (``label="paid"``),
+        or looks different from the others.
         Without, their names are ``"0"``, ``"1"``, …
     zero_based : bool, optional
         svmlight: whether columns are counted from 0; default False.
@@ -84,7 +85,7 @@ class FileFormat:
     >>> from pathlib import Path
     >>> from mercer.online import FileFormat, HashedClassifier
     >>> path = Path(tempfile.mkdtemp()) / "visits.csv"
-    >>> _ = path.write_text("page,paid\nhome,no\ncart,yes\n" * 20)
+    >>> _ = path.write_text("page,paid\n" + "home,no\ncart,yes\n" * 20)
     >>> model = HashedClassifier(n_bits=16).fit_file(path, FileFormat("csv", label="paid", columns="page"))
     >>> model.score_file(path)
     1.0
@@ -287,8 +288,11 @@ def _label_place(known: ResolvedFormat) -> str | None:
 # ------------------------------------------------------------------------------------------------- the columns
 
 
-def read_table(form: ResolvedFormat, source: Source) -> Table | None:
-    """The first rows of a file whose columns have names; None where they make no table."""
+def read_table(form: ResolvedFormat, source: Source, named: Iterable[str] = ()) -> Table | None:
+    """The first rows of a file whose columns have names; None where they make no table.
+
+    A first line with a name of the format or of ``named`` is a header.
+    """
     if form.layout is not None:
         return _roles.table_of_records(source.records(form.layout))
     data, whole = source.head()
@@ -297,7 +301,22 @@ def read_table(form: ResolvedFormat, source: Source) -> Table | None:
     separator = form.options()["separator"]
     if len(separator) != 1 or not separator.isascii():
         return None
-    return _roles.table_of_csv(data, whole, separator, form.header)
+    header = form.header
+    if header is None and not _names_of(form, named).isdisjoint(_first_row(data, separator)):
+        header = True
+    return _roles.table_of_csv(data, whole, separator, header)
+
+
+def _first_row(data: bytes, separator: str) -> list[str]:
+    rows = _roles.csv_rows(data.decode("utf-8", "surrogateescape").removeprefix("\ufeff"), separator, 1)
+    return rows[0] if rows else []
+
+
+def _names_of(form: ResolvedFormat, named: Iterable[str]) -> set[str]:
+    """The columns that somebody named; a number may be a place."""
+    given = (form.label, form.text, form.columns, form.categorical, tuple(named))
+    names = {name for part in given for name in ([part] if isinstance(part, str | int) else part or ())}
+    return {name for name in names if isinstance(name, str) and name != "rest" and not name.isdecimal()}
 
 
 def with_roles(
@@ -311,7 +330,7 @@ def with_roles(
         if roles:
             raise ValueError(f"roles mean nothing for files of the format {form.format!r}")
         return form, _guessed_words(form, source), _told(form, source)
-    table = read_table(form, source)
+    table = read_table(form, source, roles or ())
     if table is None:
         return form, [], _told(form, source)
     if form.format == "csv":
