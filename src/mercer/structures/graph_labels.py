@@ -108,8 +108,8 @@ class GraphMarginals:
         self.edges *= of_node[self.shape.edges[:, 0]][:, None, None]
 
     def __deepcopy__(self, memo: Any) -> GraphMarginals:
-        copies = (part.copy() for part in (self.nodes, self.edges, self.log_partition))
-        return GraphMarginals(*copies, self.shape, self.below)
+        nodes, edges, log_z = self.nodes.copy(), self.edges.copy(), self.log_partition.copy()
+        return GraphMarginals(nodes, edges, log_z, self.shape, self.below)
 
 
 class GraphLabels(Saved, Structure):
@@ -506,8 +506,7 @@ class GraphLabels(Saved, Structure):
 
     def select(self, chosen: np.ndarray, y: TagSequences, z: TagSequences) -> TagSequences:
         """Return y where chosen, else z."""
-        labels = np.where(np.repeat(chosen, np.diff(y.offsets)), y.labels, z.labels)
-        return TagSequences(labels, y.offsets, partial=False)
+        return y.where(chosen, z)
 
     def most_violating(
         self, theta: GraphScores, y: TagSequences, cost: Cost | None = None, scale: float | np.ndarray = 1.0
