@@ -144,7 +144,7 @@ def documents_fit() -> Call:
 
 
 def stream(kind: str) -> Call:
-    """From a file to a trained model, one pass."""
+    """From a file of a known format to a trained model, one pass."""
     documents = words()
     folder = tempfile.TemporaryDirectory()
     path = Path(folder.name) / f"rows.{kind}"
@@ -163,7 +163,7 @@ def stream(kind: str) -> Call:
             file.writelines(f"{y}{between}{text}\n" for y, text in zip(labels, documents, strict=True))
 
     def call(kept: Any = folder) -> object:
-        return hashed_classifier().fit_file(path)
+        return hashed_classifier().fit_file(path, {"txt": "text"}.get(kind, kind))
 
     return call
 
