@@ -1,6 +1,7 @@
 """Random fields learned by sampling: speed beside other packages, and the published tables beside ours.
 
-    python benchmarks/fields.py [--parts speed topics vbm scene grid defaults equal] [--repeats 3]
+    python benchmarks/fields.py [--parts speed topics vbm scene grid defaults equal] [--repeats 3] [--particles 200]
+        [--solvers cd pcd parallel-tempering]
 
 speed     MNIST (MERCER_DATA/mnist; random bits of the same density without it), 500 hidden units, one thread: an epoch
           of CD-1 and PCD-1 with batches of 200, a sweep of 200 chains, annealing of 100 chains over 1,000 temperatures
@@ -288,6 +289,8 @@ def vbm(args: argparse.Namespace) -> None:
             temperatures = f", {np.mean(count):.1f} temperatures" if learner == "PSMC" else ""
             print(f"{name:12} {learner:18} {mean:8.3f}{shown}{temperatures}", flush=True)
             columns = {"log-likelihood": mean, "published": printed.get(learner, "")}
+            if learner == "PSMC":
+                columns["temperatures"] = float(np.mean(count))
             record("visible machines", f"{name}, {learner}", values=columns)
 
 
@@ -337,7 +340,7 @@ def scene(args: argparse.Namespace) -> None:
     }  # fmt: skip
     for name, learner in five.items():
         start = time.process_time()
-        model = MultiLabelCRF(learner, strength, n_particles=sized(20, 4), max_iter=sized(100, 2), random_state=0)
+        model = MultiLabelCRF(learner, strength, n_particles=args.particles, max_iter=sized(100, 2), random_state=0)
         model.fit(X, Y)
         show(name, model.predict(X_test), time.process_time() - start, SCENE.get(name))
 
@@ -372,7 +375,7 @@ def grid(args: argparse.Namespace) -> None:
         "blocks one by one": {"edge_weights": "none"},
         "lbfgs, approximate sums": {"max_iter": 25},
         "pseudo-likelihood": {"training": "pseudo-likelihood"},
-        **{name: {"solver": name, "max_iter": sized(400, 3)} for name in ("cd", "pcd", "parallel-tempering")},
+        **{name: {"solver": name, "max_iter": sized(400, 3)} for name in args.solvers},
     }.items():
         start = time.process_time()
         model = GridLabeler(block=16, C=1.0, random_state=0, **options).fit(X[:n_train], y[:n_train])
@@ -516,8 +519,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--parts", nargs="+", default=["speed", "topics", "vbm", "scene", "grid", "defaults", "equal"])
     parser.add_argument("--seconds", type=float, default=20.0)
+    parser.add_argument("--solvers", nargs="+", default=["cd", "pcd", "parallel-tempering"], help="of fields on grids")
+    parser.add_argument("--particles", type=int, default=200, help="of a row, on scene")
     parser.add_argument("--repeats", type=int, default=3)
-    args = parse(parser, repeats=1, seconds=0.01, parts=["speed", "topics", "vbm", "defaults", "equal"])
+    args = parse(parser, repeats=1, seconds=0.01, particles=4, parts=["speed", "topics", "vbm", "defaults", "equal"])
     warnings.simplefilter("ignore")
     for part in args.parts:
         with from_data(part):

@@ -23,6 +23,10 @@ void require_bits(const uint8_t* x, int64_t n) {
   require(seen <= 1, "states must be 0 or 1");
 }
 
+// As many threads as so many steps of work, a nanosecond or less each, are worth. Threads that wait for each other on a
+// busy machine lose a turn of its scheduler, some milliseconds, however small the work was.
+int threads_worth(double steps, int threads) { return steps < double(int64_t(1) << 22) ? 1 : threads; }
+
 // Rows are counted on from it, which must not leave the range of its type.
 void require_first_row(int64_t first_row) {
   require(first_row >= 0 && first_row < int64_t(1) << 62, "first_row must lie in 0 .. 2^62 - 1");
@@ -57,7 +61,7 @@ void half_sweep(In2<uint8_t> x, In2<float> w, std::optional<In1<float>> bias, do
   t.probabilities = optional_output(probabilities, t.n, t.m);
   t.states = optional_output(states, t.n, t.m);
   if (!t.n || !t.m) return;
-  const int n_threads = thread_count(threads);
+  const int n_threads = threads_worth(double(t.n) * double(t.m) * double(t.k + 16), thread_count(threads));
   const FieldLoops& loops = mercer::loops<FieldLoops>();
   nb::gil_scoped_release release;
   loops.half_sweep(t, n_threads);
@@ -70,7 +74,7 @@ void sample_fields(In2<float> fields, double scale, uint64_t key, int64_t first_
   uint8_t* s = optional_output(states, n, m);
   require_first_row(first_row);
   const float* f = fields.data();
-  const int n_threads = thread_count(threads);
+  const int n_threads = threads_worth(16.0 * double(n) * double(m), thread_count(threads));
   const FieldLoops& loops = mercer::loops<FieldLoops>();
   nb::gil_scoped_release release;
   loops.sample(f, n, m, float(scale), key, first_row, p, s, n_threads);
@@ -85,7 +89,7 @@ void outer(In2<uint8_t> x, In2<float> dense, double scale, Out2<float> out, int 
   const uint8_t* from = x.data();
   const float* d = dense.data();
   float* to = out.data();
-  const int n_threads = thread_count(threads);
+  const int n_threads = threads_worth(double(n) * double(k) * double(m), thread_count(threads));
   const FieldLoops& loops = mercer::loops<FieldLoops>();
   nb::gil_scoped_release release;
   loops.outer(from, n, k, d, m, float(scale), to, n_threads);
@@ -97,7 +101,7 @@ void softplus_sums(In2<float> a, std::optional<In2<float>> b, double beta, Out1<
   require(int64_t(out.shape(0)) == n, "the output has the wrong shape");
   const float *first = a.data(), *second = b ? b->data() : nullptr;
   double* to = out.data();
-  const int n_threads = thread_count(threads);
+  const int n_threads = threads_worth(16.0 * double(n) * double(m), thread_count(threads));
   const FieldLoops& loops = mercer::loops<FieldLoops>();
   nb::gil_scoped_release release;
   loops.softplus_sums(first, second, n, m, float(beta), to, n_threads);
@@ -150,7 +154,8 @@ void spin_sweep(Out2<int8_t> states, In1<int64_t> starts, In1<int32_t> neighbour
   t.backward = backward;
   t.key = key;
   t.first_row = first_row;
-  const int n_threads = thread_count(threads);
+  const double steps = double(t.n) * double(weights.shape(0) + 16 * states.shape(1));
+  const int n_threads = threads_worth(steps, thread_count(threads));
   const FieldLoops& loops = mercer::loops<FieldLoops>();
   nb::gil_scoped_release release;
   loops.spin_sweep(t, n_threads);
@@ -188,7 +193,7 @@ void label_sweep(Out2<uint8_t> states, In2<double> nodes, In2<int64_t> edges, In
   uint8_t* out = states.data();
   const double *score = nodes.data(), *table = pairs.data();
   const int64_t* ends = edges.data();
-  const int n_threads = thread_count(threads);
+  const int n_threads = threads_worth(double(chains) * double(k) * double(16 * n + 2 * m), thread_count(threads));
   nb::gil_scoped_release release;
   // Tables with the labels of the second node in rows, so that every neighbour adds one row.
   std::vector<double> flipped(static_cast<size_t>(m * k * k));
@@ -252,7 +257,7 @@ void label_scores(In2<uint8_t> states, In2<double> nodes, In2<int64_t> edges, In
   const double *score = nodes.data(), *table = pairs.data();
   const uint8_t* labels = states.data();
   double* to = out.data();
-  const int n_threads = thread_count(threads);
+  const int n_threads = threads_worth(2.0 * double(chains) * double(n + field.m), thread_count(threads));
   nb::gil_scoped_release release;
   in_parallel(chains, n_threads, [&](int64_t chain) {
     const uint8_t* y = labels + chain * n;

@@ -55,16 +55,19 @@ def is_numpy(x: Any) -> bool:
     return isinstance(x, np.ndarray)
 
 
-def as_rows(estimator: Any, X: Any, reset: bool, sparse_hint: str | None = None) -> Any:
+def as_rows(estimator: Any, X: Any, reset: bool, sparse_hint: str | None = None, *, finite: bool = True) -> Any:
     """X as a finite matrix of float32 or float64 of its own kind; whole numbers become float64.
 
-    ``sparse_hint`` says what to do with a sparse matrix; None lets it pass as CSR.
+    ``sparse_hint`` says what to do with a sparse matrix; None lets it pass as CSR. With ``finite=False`` a NumPy array
+    is not looked through for NaN and infinity, by a caller that sees them in what it makes of X.
     """
     if sp.issparse(X) and sparse_hint is not None:
         raise TypeError(f"X is a sparse matrix, and {type(estimator).__name__} takes dense rows: {sparse_hint}")
     if not is_foreign(X):
         X = check_sparse("X", X)
-        return validate_data(estimator, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=reset)
+        types = [np.float64, np.float32]
+        checked = finite or not isinstance(X, np.ndarray)
+        return validate_data(estimator, X, accept_sparse="csr", dtype=types, reset=reset, ensure_all_finite=checked)
     if is_tensor(X) and str(X.layout) != "torch.strided":
         hint = sparse_hint or "use X.to_dense(), or a sparse matrix of scipy"
         raise TypeError(f"X is a sparse tensor, and {type(estimator).__name__} takes dense ones: {hint}")

@@ -46,6 +46,27 @@ def test_fields_are_trained_from_arrays_and_tables_and_shown(tmp_path, capsys):
     assert "Couplings" in model_page(model, title="votes")
 
 
+def test_likelihoods_are_measured_ten_times_where_no_exact_sum_is_quick(tmp_path, capsys, monkeypatch):
+    from mercer.fields import _base
+
+    monkeypatch.setattr(_base, "_TEMPERATURES", 20)
+    np.save(tmp_path / "rows.npy", np.random.default_rng(0).integers(0, 2, (40, 16)))
+    path = tmp_path / "m.mercer"
+    given = ("train", "field", tmp_path / "rows.npy", "-m", path, "--hidden", "16", "--jobs", "1")
+    assert run(*given, "--epochs", "30") == 0
+    history = mercer.load(path).history_["log_likelihood"]
+    assert [at for at, value in enumerate(history, 1) if np.isfinite(value)] == list(range(3, 31, 3))
+    capsys.readouterr()
+    assert run("inspect", path) == 0
+    shown = capsys.readouterr().out
+    assert "log-likelihood by iteration" in shown
+    assert "nan" not in shown
+    assert run("inspect", path, "--html", tmp_path / "page.html") == 0
+    assert "where it was measured" in (tmp_path / "page.html").read_text()
+    assert run(*given, "--epochs", "3", "--likelihood-every", "0") == 0
+    assert "log_likelihood" not in mercer.load(path).history_
+
+
 @pytest.mark.parametrize(
     ("content", "said"),
     [

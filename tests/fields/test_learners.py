@@ -93,7 +93,9 @@ def test_sweep_from_one_state_has_the_probabilities_of_the_product_of_conditiona
 
 
 @pytest.mark.parametrize("kind", FIELDS)
-@pytest.mark.parametrize("name", ["pcd", "tempered", "parallel-tempering", "psmc", "smc", "cd", "mcmcml"])
+@pytest.mark.parametrize(
+    "name", ["pcd", "tempered", "parallel-tempering", "psmc", "smc", "cd", "mcmcml", "particle-filter"]
+)
 def test_particles_stay_distributed_by_the_field(kind, name):
     field, theta = FIELDS[kind]()
     p = probabilities(field, theta)
@@ -251,6 +253,17 @@ def test_every_learner_comes_close_to_exact_maximum_likelihood(name):
 
     allowed = 0.1 if name in ("cd", "pseudo-likelihood") else 0.02
     assert likelihood(name) > likelihood("exact") - allowed
+
+
+def test_psmc_stays_with_exact_learning_on_the_published_machine():
+    """Ten units with weights N(0, 1), 200 draws, the largest published steps: as good, with some ten temperatures."""
+    random = np.random.default_rng(0)
+    field = PairField(10, np.stack(np.triu_indices(10, 1), axis=1), -1.0, 1.0)
+    X = 2 * field.exact_draws(200, random.normal(size=field.n_weights), Keys(0)) - 1
+    settings = {"max_iter": 40, "learning_rate": (0.1, 0.01), "batch_size": 200, "random_state": 0}
+    exact, sampled = (BoltzmannMachine(learner=name, **settings).fit(X) for name in ("exact", "psmc"))
+    assert sampled.score(X) == pytest.approx(exact.score(X), abs=0.02)
+    assert 7 < np.mean(sampled.history_["n_temperatures"]) < 13
 
 
 def test_learner_arguments_are_checked():

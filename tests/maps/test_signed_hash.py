@@ -110,6 +110,23 @@ def test_sums_by_buckets_equal_additions_to_places(dtype):
         assert np.array_equal(ours[:1], alone)
 
 
+@pytest.mark.parametrize("n", [1, 3])
+@pytest.mark.parametrize("k", [8, 1024], ids=["plan", "no plan"])
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_what_is_not_finite_is_refused_by_its_sums(bad, k, n):
+    X = rows(n, 700)
+    map_ = SignedHashProjection(k, n_hashes=6, random_state=0).fit(X)
+    for feature in (0, 699):
+        wrong = X.copy()
+        wrong[-1, feature] = bad
+        with pytest.raises(ValueError, match=r"NaN|infinity"):
+            map_.transform(wrong)
+    with np.errstate(all="ignore"):
+        assert not np.isfinite(
+            map_.transform(np.full((n, 700), 1.7e308))
+        ).all()  # overflow of finite numbers is no error
+
+
 def test_thousands_of_places_in_one_bucket():
     X = rows(3, 300)
     map_ = SignedHashProjection(1, n_hashes=500, random_state=0).fit(X)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _LEARNING = "Learning"
 _RUNNING = "Running"
+_QUICK_UNITS = 14  # of the smaller layer: an exact sum at every epoch costs little
 
 
 # Spelled out here, not taken from the estimators: the help must not import them. A test compares the names.
@@ -85,14 +86,16 @@ def train_field(
         int, typer.Option(metavar="N", min=2, help="Particles of the learner.", rich_help_panel=_LEARNING)
     ] = 200,
     likelihood_every: Annotated[
-        int,
+        int | None,
         typer.Option(
             metavar="N",
             min=0,
             rich_help_panel=_LEARNING,
-            help="Estimate the likelihood every N epochs. 0: only where an exact sum is quick.",
+            help="Estimate the likelihood every N epochs. 0: only where an exact sum is quick. Default: ten times in"
+            " all, or at every epoch where an exact sum is quick.",
+            show_default=False,
         ),
-    ] = 0,
+    ] = None,
     checkpoint: Annotated[
         str | None,
         typer.Option(
@@ -117,7 +120,6 @@ def train_field(
 
     settings: dict[str, Any] = {
         "n_particles": particles,
-        "likelihood_every": likelihood_every,
         "random_state": seed,
         "n_jobs": jobs,
         "verbose": int(terminal.is_watched()),
@@ -125,6 +127,10 @@ def train_field(
     given = {"learner": learner and learner.value, "max_iter": epochs, "learning_rate": rate, "batch_size": batch_size}
     settings.update({name: value for name, value in given.items() if value is not None})
     estimator: Any = RBM(hidden, **settings) if hidden else BoltzmannMachine(**settings)
+    if likelihood_every is None:
+        quick = min(X.shape[1], hidden or X.shape[1]) <= _QUICK_UNITS
+        likelihood_every = 0 if quick else max(1, estimator._epochs(-(-len(X) // estimator.batch_size)) // 10)
+    estimator.set_params(likelihood_every=likelihood_every)
     try:
         estimator.fit(X, dev=held_out, checkpoint=checkpoint)
     except (ValueError, FloatingPointError) as error:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _MOST_LABELS = 40  # of a list on a page
 _MOST_TOGETHER = 24  # of a table of pairs
+_UNITS = 30  # ratio of the spreads of two columns that deserves a warning
 _EXACT = 4000  # rows up to which kernel matrices are decomposed
 
 
@@ -92,6 +93,8 @@ def train_multilabel(
     name = method.value
     if name == "auto":
         name = "views" if table.X.shape[0] <= _EXACT else "hashed"
+    if name != "hashed":
+        _warn_of_units(table)
     settings = {} if name == "hashed" else {"measure": measure.value}
     estimator = getattr(multilabel, _CLASSES[name])(**settings)
     estimator.fit(table.X, table.label_sets())
@@ -105,6 +108,24 @@ def train_multilabel(
             ("model", f"{model} ({_CLASSES[name]})"),
         ]
     )
+
+
+def _warn_of_units(table: Any) -> None:
+    """Columns that spread far more than others alone decide which rows are near to each other."""
+    import scipy.sparse as sp
+
+    if sp.issparse(table.X):
+        return
+    spreads = table.X.std(axis=0)
+    varied = spreads[spreads > 0]
+    if len(varied) and varied.max() > _UNITS * varied.min():
+        names = table.feature_names
+        widest, least = (names[i] for i in (int(spreads.argmax()), int((spreads == varied.min()).argmax())))
+        terminal.complain(
+            "warning",
+            f"the column {widest!r} spreads by {varied.max():.3g}, {least!r} by {varied.min():.3g}: distances of rows"
+            " follow the wide columns; standardise all of them, here and where the model predicts",
+        )
 
 
 def is_multilabel(model: Any) -> bool:

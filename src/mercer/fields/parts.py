@@ -372,7 +372,8 @@ class ShapeClassifier(ClassifierMixin, Saved, Estimator):
         Parts of each class.
     method : {"parts", "mixture", "global"}, default="parts"
         ``"parts"``: a :class:`ShapePartModel` of each class, scored by the cells of its parts. ``"mixture"``: the same
-        model with positions alone. ``"global"``: the share of each cell in the class, without parts.
+        model with positions alone. ``"global"``: the share of each cell in the class, without parts. Summed over parts
+        the share of a cell is that in the class, so that the first and the last differ by smoothing only.
     grid : int, default=16
         Cells along the longest side of the bounding box of all clouds.
     spread : float, default=0.25

@@ -120,7 +120,7 @@ class SignedHashProjection(Saved, Copies, ClassNamePrefixFeaturesOutMixin, Trans
             Dense projections, of the kind and type of X; a NumPy array for sparse X.
         """
         check_is_fitted(self)
-        X = as_rows(self, X, reset=False)
+        given, X = X, as_rows(self, X, reset=False, finite=False)
         if on_processor(X):
             return as_tensor(self.transform(X.numpy()))
         if not is_numpy(X) and not sp.issparse(X):
@@ -138,6 +138,10 @@ class SignedHashProjection(Saved, Copies, ClassNamePrefixFeaturesOutMixin, Trans
             core.planned_hash_rows(plan, np.ascontiguousarray(X), out, threads)
         else:
             core.signed_hash_rows(np.ascontiguousarray(X), self.seed_, self.n_hashes, out, threads)
+        with np.errstate(all="ignore"):
+            finite = np.isfinite(out.sum())
+        if not finite:  # every feature is in some sum, so that NaN and infinity of X show here
+            as_rows(self, given, reset=False)
         return out
 
     def to_matrix(self) -> sp.csr_matrix:

@@ -434,7 +434,7 @@ def _spectrum(model: Any, top: int) -> list[Block]:
 
 _CURVES = (
     ("objective", "objective", False, "The objective: penalty and C times the loss."),
-    ("log_likelihood", "log-likelihood", False, "The log-likelihood of the training data."),
+    ("log_likelihood", "log-likelihood", False, "The log-likelihood of the training data, where it was measured."),
     ("n_temperatures", "temperatures", False, "How many temperatures a step needed."),
     ("acceptance", "acceptance", False, "Share of exchanges, or of excursions, that were accepted."),
     ("gap", "gap", True, "How far it can be from the optimum: the relative gap to the dual objective."),
@@ -510,6 +510,10 @@ def _training(model: Any) -> list[Block]:
             continue
         learning = isinstance(examples, list) and len(examples) == len(values)
         steps = list(examples or ()) if learning else list(range(1, len(values) + 1))
+        known = [
+            at for at, value in enumerate(values) if math.isfinite(value)
+        ]  # some are measured every few iterations
+        steps, values = [steps[at] for at in known], [values[at] for at in known]
         blocks.append(
             Curves("Training", {title: (steps, values)}, "examples" if learning else "iteration", title, caption, log)
         )

@@ -521,7 +521,9 @@ def _worker() -> int:
         return 2
 
     def until_alone() -> None:
-        sys.stdin.buffer.read()  # ends when the parent does
+        with contextlib.suppress(OSError):
+            while os.read(0, 4096):  # ends when the parent does; sys.stdin would be locked at the end of this process
+                pass
         os.kill(os.getpid(), signal.SIGTERM)
 
     threading.Thread(target=until_alone, name="mercer-parent", daemon=True).start()
