@@ -398,7 +398,7 @@ def votes_of_pairs(outputs: np.ndarray, n_classes: int) -> np.ndarray:
     return votes + sums / (3 * (np.abs(sums) + 1))
 
 
-def chosen_labels(classes: np.ndarray, values: np.ndarray) -> np.ndarray:
+def chosen_labels(values: np.ndarray, classes: np.ndarray) -> np.ndarray:
     """The class of each row of decision values: by their sign for two classes, else by the largest."""
     return classes[(values > 0).astype(int) if values.ndim == 1 else values.argmax(axis=1)]
 

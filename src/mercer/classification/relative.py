@@ -447,7 +447,7 @@ class RelativeMarginSVC(Saved, ClassifierMixin, ScoreModel, Estimator):
         -------
         labels : array of shape (n_samples,)
         """
-        return chosen_labels(self.classes_, self.decision_function(X))
+        return chosen_labels(self.decision_function(X), self.classes_)
 
     @property
     def coef_(self) -> np.ndarray:

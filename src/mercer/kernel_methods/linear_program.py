@@ -225,7 +225,7 @@ class LinearProgramSVC(ClassifierMixin, KernelMethod):
         -------
         labels : array of shape (n_objects,)
         """
-        return chosen_labels(self.classes_, self.decision_function(X))
+        return chosen_labels(self.decision_function(X), self.classes_)
 
     def _check_state(self) -> None:
         super()._check_state()

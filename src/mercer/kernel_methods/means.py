@@ -124,7 +124,7 @@ class KernelMeanClassifier(ClassifierMixin, KernelMethod):
         -------
         labels : array of shape (n_objects,)
         """
-        return chosen_labels(self.classes_, self.decision_function(X))
+        return chosen_labels(self.decision_function(X), self.classes_)
 
     def as_function(self) -> Any:
         """Return c₊ − c₋, or the list of the class means, as `mercer.kernels.RKHSFunction`."""

@@ -384,7 +384,7 @@ class OnlineKernelClassifier(ClassifierMixin, KernelMethod):
         values = self.decision_function(X)
         if self._novelty:
             return np.where(values >= 0, 1, -1)
-        return chosen_labels(self.classes_, values)
+        return chosen_labels(values, self.classes_)
 
     def as_function(self) -> Any:
         """Return f as a `mercer.kernels.RKHSFunction`; with more than two classes a list."""

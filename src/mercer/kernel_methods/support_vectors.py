@@ -211,7 +211,7 @@ class _Pairs(ClassifierMixin, KernelMethod):
         -------
         labels : array of shape (n_objects,)
         """
-        return chosen_labels(self.classes_, self.decision_function(X))
+        return chosen_labels(self.decision_function(X), self.classes_)
 
     def as_function(self) -> Any:
         """Return the expansion Σ_j coef_j k(·, x_j), without the offset, as a `mercer.kernels.RKHSFunction`.
