@@ -677,6 +677,8 @@ def _drawn(groups: Any, n: int, count: int, size: int, rng: Any) -> list[np.ndar
 
 def plain_values(bags: Any, name: str = "bags") -> np.ndarray:
     """An array of names; text as Python strings where some are missing."""
+    if isinstance(bags, Bags):
+        raise ValueError(f"{name} must be one value for each row, got Bags: pass them as bags=")
     if isinstance(bags, (str, bytes)) or not any(hasattr(bags, kind) for kind in ("__len__", "__iter__", "__array__")):
         raise ValueError(f"{name} must be one value for each row, got {type(bags).__name__}")
     if not hasattr(bags, "__array__"):
