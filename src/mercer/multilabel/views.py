@@ -473,14 +473,6 @@ class KernelHomogeneityAnalysis(
         check_is_fitted(self, "views_")
         return np.asarray(self.label_map_.T @ self.label_map_)
 
-    def _probabilities(self, X: Any) -> np.ndarray:
-        scores = self.decision_function(X)
-        return self.decisions_.probabilities(scores)
-
-    def _predicted(self, X: Any) -> sp.csr_matrix:
-        P = self._probabilities(X)
-        return self.decisions_.label_sets(P)
-
     def _check_state(self) -> None:
         self._check_parameters()
         if len(self.decisions_.slopes_) != len(self.classes_) or not self.views_:

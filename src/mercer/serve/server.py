@@ -160,7 +160,7 @@ def guarded(options: Options, metrics: Metrics, full: Callable[[bytes], str | No
         open: int = 0
         sweeper: asyncio.TimerHandle | None = None
 
-        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        def connection_made(self, transport: asyncio.Transport) -> None:
             self.in_head, self.in_body, self.refused = True, False, 0
             self.overloaded: str | None = None
             self.head_bytes = 0
