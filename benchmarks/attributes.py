@@ -449,6 +449,8 @@ def retrieval(arguments: argparse.Namespace) -> None:
     """Mean area under the curve for one, two and three attributes; few labelled rows, C chosen on a third of them."""
     sets = sized({"sun09": sun, "corel5k": corel}, {"generated": generated})
     for name, read in sets.items():
+        if arguments.sets and name not in arguments.sets:
+            continue
         with from_data(name):
             Z, Y, Z_test, Y_test, X, X_test = read()
             rng = np.random.default_rng(0)
@@ -476,6 +478,8 @@ def retrieval(arguments: argparse.Namespace) -> None:
             print("| method | C | one | two | three |\n|---|---|---|---|---|")
             C = 1.0
             for method, (options, (rows, test)) in methods.items():
+                if arguments.methods and not method.startswith(tuple(arguments.methods)):
+                    continue
                 more = {"unlabelled": rows[rest]} if "information" in options else {}
 
                 def fit(part: np.ndarray, C: float, options=options, rows=rows, more=more, Y=Y) -> AttributeRetriever:
@@ -510,6 +514,8 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--labelled", type=int, default=600)
+    parser.add_argument("--sets", nargs="+", help="of retrieval: sun09, corel5k; default: both")
+    parser.add_argument("--methods", nargs="+", help="of retrieval: those whose names begin so; default: all")
     arguments = parse(parser, splits=1, repeats=1, rows=500, features=["phog", "chi2"], labelled=60)
     for task in arguments.tasks:
         globals()[task](arguments)

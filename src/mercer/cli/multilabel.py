@@ -78,7 +78,8 @@ def train_multilabel(
     """Train a model of label sets: any number of labels for each row.
 
     A csv file has a header and a column of label sets (sea;sky), all other columns are numbers; an svmlight line
-    begins with its labels (sea,sky 1:0.5 7:2); an ARFF file comes with Mulan's XML file. Columns of different units
+    begins with its labels (sea,sky 1:0.5 7:2); an ARFF file comes with Mulan's XML file, or says by
+    -C how many labels it has (MEKA). Columns of different units
     should be standardised first.
 
     [bold]Examples[/bold]
