@@ -28,7 +28,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
-from _timing import from_data, parse, record, seconds
+from _timing import SMOKE, from_data, parse, record, seconds
 from kernel_machines import of_classes, two_classes
 
 TOL, SLACK, NEW = 1e-3, 3.0, 2000
@@ -54,8 +54,8 @@ def megabytes() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
-def one(side: str, name: str, n: int, checked: bool) -> None:
-    """Fit in this process; prints what was measured."""
+def fitted(side: str, name: str, n: int, checked: bool) -> dict[str, Any]:
+    """Fit in this process, and return what was measured."""
     X, y = SETS[name](n)
     if side == "ours":
         from mercer.kernel_methods import KernelSVC as Machine
@@ -72,12 +72,14 @@ def one(side: str, name: str, n: int, checked: bool) -> None:
         s[model.support_] = model.dual_coef_[0]
         K = Gaussian(1.0 / (X.shape[1] * X.var()))(X)
         objective = of_classes(K, np.where(y == 1, 1.0, -1.0), s, float(model.intercept_[0]), SLACK)
-    found = {"fit": taken, "predict": predicting, "memory": memory, "objective": objective}
-    print(json.dumps(found | {"support": len(model.support_)}))
+    figures = {"fit": taken, "predict": predicting, "memory": memory, "objective": objective}
+    return figures | {"support": len(model.support_)}
 
 
 def apart(side: str, name: str, n: int, checked: bool) -> dict[str, Any]:
-    """One fit in a process of its own."""
+    """One fit in a process of its own; at the smallest size in this one, as imports take longest."""
+    if SMOKE:
+        return fitted(side, name, n, checked)
     command = [sys.executable, __file__, "--one", side, name, str(n), "checked" if checked else ""]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     return dict(json.loads(done.stdout.splitlines()[-1]))
@@ -107,7 +109,8 @@ def compare(name: str, n: int, repeats: int) -> None:
 
 def main() -> None:
     if sys.argv[1:2] == ["--one"]:
-        return one(sys.argv[2], sys.argv[3], int(sys.argv[4]), sys.argv[5] == "checked")
+        print(json.dumps(fitted(sys.argv[2], sys.argv[3], int(sys.argv[4]), sys.argv[5] == "checked")))
+        return
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sizes", nargs="+", type=int, default=[13_000])
     parser.add_argument("--large", type=int, default=100_000, help="rows of ours alone; 0 for none")

@@ -510,7 +510,7 @@ def main() -> None:
         elif part == "segments":
             segments(options.repeats, sized((8, 4096, 32, 24), (1, 20, 4, 3)), True)
         elif part == "long":
-            segments(min(options.repeats, 5), sized((2, 50_000, 100, 12), (1, 20, 4, 3)), True)
+            segments(min(options.repeats, 5), sized((2, 50_000, 100, 12), (2, 20, 4, 3)), True)
         elif part == "verbs":
             verbs(options.repeats)
         elif part == "cpu":

@@ -353,15 +353,15 @@ def methods(X: Any, n: int, T: int) -> dict[str, tuple[Any, list[dict[str, Any]]
     kernels = [Gaussian(width) for width in widths]
     exact = n <= 5000
     all_of: dict[str, tuple[Any, list[dict[str, Any]]]] = {}
+    grid = [{"kernel": k, "C": C} for k in kernels for C in (1.0, 10.0)] if exact else [{"kernel": kernels[0]}]
+    for name, output in (
+        ("JointSVM", LinearOutput()),
+        ("JointSVM, 2y − 1", LinearOutput(code="signs")),
+        ("JointSVM, polynomial", PolynomialOutput()),
+        ("JointSVM, log odds", LogOddsOutput()),
+    ):
+        all_of[name] = JointSVM(output_kernel=output), grid
     if exact:
-        grid = [{"kernel": k, "C": C} for k in kernels for C in (1.0, 10.0)]
-        for name, output in (
-            ("JointSVM", LinearOutput()),
-            ("JointSVM, 2y − 1", LinearOutput(code="signs")),
-            ("JointSVM, polynomial", PolynomialOutput()),
-            ("JointSVM, log odds", LogOddsOutput()),
-        ):
-            all_of[name] = JointSVM(output_kernel=output), grid
         wide = [gamma / 2, gamma, 2 * gamma] if n <= 3000 else [gamma]
         views = [{"kernels": Gaussian(g), "ridge": r} for g in wide for r in (0.1, 0.3, 1.0)] if n <= 3000 else [{}]
         all_of["KernelHomogeneityAnalysis"] = KernelHomogeneityAnalysis(), views
@@ -417,11 +417,13 @@ class PairwiseField(BaseEstimator):
 
 def label_set_fields(n: int, T: int) -> dict[str, tuple[Any, list[dict[str, Any]]]]:
     """Models with pairwise dependence of labels."""
-    if n * T > 1_000_000:
-        return {}
-    grid = [{"C": C} for C in (0.001, 0.01, 0.1, 1.0)] if n * T <= 60_000 else [{}]
-    losses = ("log", "hinge") if n <= 3000 else ("log",)  # cutting planes over many rows take hours
-    return {f"LabelSets, {loss}": (PairwiseField(loss, 0.1), grid) for loss in losses}
+    small = n * T <= 60_000
+    log = [{"C": C} for C in (0.001, 0.01, 0.1, 1.0)] if small else [{}]
+    hinge = [{"C": C} for C in (0.01, 0.1)] if small else [{"C": 0.01}]
+    fields: dict[str, tuple[Any, list[dict[str, Any]]]] = {"LabelSets, log": (PairwiseField("log", 0.1), log)}
+    if n <= 3000:  # blocks of many rows with a plane each take hours
+        fields["LabelSets, hinge"] = PairwiseField("hinge", 0.1), hinge
+    return fields
 
 
 def chosen(model: Any, grid: list[dict[str, Any]], X: Any, Y: np.ndarray) -> Any:

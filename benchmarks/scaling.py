@@ -5,7 +5,7 @@ iteration  overhead of one evaluation on two workers: shared memory against Dask
 workers    passes with two single-thread workers against two threads of one process
 failures   weights after workers were killed at random points against those of memory, to the last bit
 hashed     a hashed learner from pieces of generated text: MB a second and memory as it goes
-growth     a model of the time of an iteration from the measured constants, to 1,000 workers
+growth     processor time of client and workers for 1 to 8 workers, and a simulation to 1,000 from these constants
 
 python benchmarks/scaling.py --tasks store iteration
 """
@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from benchmarks._timing import SMOKE, from_data, missing, parse, record, sized
+from _timing import SMOKE, from_data, missing, parse, record, sized
 
 TASKS = ("store", "iteration", "workers", "failures", "hashed", "growth")
 
@@ -106,8 +106,11 @@ def store_task(copies: int, passes: int) -> None:
         print(f"store: {copies} copies, {size:,.0f} MB on disk, {n:,} weights, equal values: {value == other}")
         print(f"  a pass: memory {fast:.3f} s, store {slow:.3f} s, ratio {slow / fast:.2f}")
         print(f"  peak above the interpreter: memory {more:,.0f} MB, store {less:,.0f} MB (weights {8 * n / 1e6:,.0f})")
-        record("scaling", f"a pass over {copies} copies", ours=slow, theirs=fast, peer="memory")
-        record("scaling", f"peak of memory, {copies} copies", ours=less, theirs=more, peer="memory", unit="MB")
+        state = 8 * n / 1e6
+        values = {"memory": fast, "store": slow, "ratio": slow / fast}
+        record("store", f"a pass over {copies} copies, s of the processor", values=values)
+        values = {"memory": more, "store": less, "ratio": less / more}
+        record("store", f"peak of memory, MB; the weights are {state:,.0f}", values=values)
 
 
 def environment() -> dict[str, str]:
@@ -144,7 +147,7 @@ def idle(part: Any, number: int, n: int) -> Idle:
     return Idle(n)
 
 
-def iteration_task(n: int, repeats: int) -> dict[str, float]:
+def iteration_task(n: int, repeats: int) -> None:
     import dask
 
     from mercer.learning._dask import OnWorkers
@@ -185,8 +188,7 @@ def iteration_task(n: int, repeats: int) -> dict[str, float]:
     found = {name: 1e3 * float(np.median(values)) for name, values in taken.items()}
     for name, ms in found.items():
         print(f"iteration: {n:,} weights, 2 workers, {name}: {ms:.1f} ms")
-        record("scaling", f"iteration: {name}", ours=ms, unit="ms")
-    return found
+        record("iteration", name, ours=ms, unit="ms")
 
 
 def _plain(w: np.ndarray, i: int) -> np.ndarray:
@@ -229,7 +231,8 @@ def workers_task(copies: int, passes: int) -> None:
             f"workers: a pass with two threads {taken['two threads']:.3f} s, two workers {taken['two workers']:.3f} s"
         )
         print(f"workers: speed of workers against threads {ratio:.2f}")
-        record("scaling", "a pass", ours=taken["two workers"], theirs=taken["two threads"], peer="two threads")
+        values = {"two threads, s": taken["two threads"], "two workers, s": taken["two workers"], "speed": ratio}
+        record("workers", "a pass over CoNLL-2000", values=values)
     finally:
         client.close()
         local.close()
@@ -271,7 +274,7 @@ def failures_task(kills: int) -> None:
             client.close()
             local.close()
     print(f"failures: {equal} of {kills} fits with a worker killed (at evaluations {points}) have equal weights")
-    record("scaling", "fits with a killed worker that have equal weights", values={"equal": equal, "of": kills})
+    record("failures", "fits with a worker killed at a random point", values={"with the same bits": equal, "of": kills})
 
 
 # -------------------------------------------------------------------------------------------------------------- text
@@ -314,21 +317,94 @@ def hashed_task(megabytes: int, piece: int) -> None:
 # ------------------------------------------------------------------------------------------------------------ growth
 
 
-def growth_task(constants: dict[str, float], n: int, pass_seconds: float) -> None:
-    """T(p) = work / p + latency + tasks · p + weights on the wire: broadcast as a tree, sums at the client.
+def traffic_of(workers: int, n: int, repeats: int) -> tuple[float, float]:
+    """Processor seconds of an evaluation through the network: of the client with its scheduler, of one worker."""
+    import dask
 
-    ``latency`` and the time of a task come from empty tasks, seconds a byte from evaluations through the network.
+    from mercer.learning._dask import OnWorkers
+
+    local, client = cluster(workers)
+    try:
+        with dask.config.set({"mercer.shared-memory": False}):
+            place = OnWorkers([dask.delayed(([0], [0])) for _ in range(workers)], None, None)
+        known = sorted(place._known)
+        place._futures = [client.submit(idle, None, i, n, pure=False, workers=[a]) for i, a in enumerate(known)]
+        place._group()
+        w = np.random.default_rng(0).normal(size=n)
+        place.sums("value_and_gradient", w)
+        here, there = time.process_time(), sum(client.run(time.process_time).values())
+        for _ in range(repeats):
+            place.sums("value_and_gradient", w)
+        here, there = time.process_time() - here, sum(client.run(time.process_time).values()) - there
+        place.close()
+    finally:
+        client.close()
+        local.close()
+    return here / repeats, there / repeats / workers
+
+
+def spread_of_tasks(n_parts: int, repeats: int) -> tuple[float, float]:
+    """Processor seconds of the tasks of a pass over CoNLL-2000, and their spread relative to the mean."""
+    import copy
+
+    from mercer.data import Partitions, Template
+    from mercer.learning.partitioned import prepare
+    from mercer.tagging import Tagger
+
+    X, y = sentences(1)
+    model, seconds = Tagger(template=Template.load("words+pos")), []
+    with prepare(copy.copy(model), Partitions.split(X, y, n=n_parts), None, None, model._loss(), None) as risk:
+        w = np.zeros(risk.n_weights)
+        risk.value_and_gradient(w)
+        for _ in range(repeats):
+            for part in risk.place._kept.values():
+                begin = time.process_time()
+                part.value_and_gradient(w)
+                seconds.append(time.process_time() - begin)
+    return float(np.sum(seconds) / repeats), float(np.std(seconds) / np.mean(seconds))
+
+
+def growth_task(n: int, repeats: int, pass_seconds: float, gigabits: float = 10.0) -> None:
+    """Simulated seconds of an iteration on p workers, each with one core, one part and its own link.
+
+        T(p) = max of p tasks of pass_seconds / p + α + β p + sending w as a tree + receiving p gradients
+
+    Measured: α and β, the processor time of client and scheduler for 1 to 8 workers (a straight line); what a worker
+    spends besides its task; the spread of tasks. Assumed: links of ``gigabits``. The second column has the next step:
+    gradients added up between workers in a tree, so that one of them reaches the client.
     """
-    latency = constants["two empty tasks"] / 1e3
-    a_task = latency / 4  # of the scheduler, one after the other
-    wire = max(1e-4, (constants["network"] - constants["two empty tasks"]) / 1e3) / 4  # w out and g in, two workers
-    best = (np.inf, 1)
-    print(f"growth: workers, seconds of an iteration, speed-up; a pass on one worker takes {pass_seconds:.1f} s")
+    counts = [p for p in (1, 2, 4, 8) if p <= sized(8, 2)]
+    measured = [traffic_of(p, n, repeats) for p in counts]
+    slope, offset = np.polyfit(counts, [here for here, _ in measured], 1) if len(counts) > 1 else (0.0, 0.0)
+    beside = float(np.median([there for _, there in measured]))
+    whole, spread = spread_of_tasks(8, repeats)
+    for p, (here, there) in zip(counts, measured, strict=True):
+        print(f"growth: {p} workers: client {1e3 * here:.1f} ms, a worker {1e3 * there:.1f} ms beside its task")
+        values = {"client and scheduler, ms": 1e3 * here, "a worker beside its task, ms": 1e3 * there}
+        record("traffic", f"{p} worker{'s' if p > 1 else ''}", values=values)
+    print(
+        f"growth: client {1e3 * offset:.1f} + {1e3 * slope:.2f} p ms; a pass {whole:.2f} s, tasks spread {spread:.1%}"
+    )
+    record("constants", "client and scheduler, α", ours=1e3 * offset, unit="ms")
+    record("constants", "client and scheduler, β for each worker", ours=1e3 * slope, unit="ms")
+    record("constants", "a worker beside its task", ours=1e3 * beside, unit="ms")
+    record("constants", "spread of tasks around their mean", ours=100 * spread, unit="%")
+    random = np.random.default_rng(0)
+    wire = 8 * 8 * n / (gigabits * 1e9)
+    print(f"growth: workers, seconds of an iteration, speed-up; a pass on one worker takes {pass_seconds:.0f} s")
+    best, best_tree = (np.inf, 1), (np.inf, 1)
     for p in (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1000):
-        seconds = pass_seconds / p + latency + a_task * p + wire * np.ceil(np.log2(p + 1)) + wire * p
-        best = min(best, (seconds, p))
-        print(f"growth: {p:5d} {seconds:9.3f} {pass_seconds / seconds:8.1f}")
-    print(f"growth: it stops paying at about {best[1]} workers, whose sums of {n:,} weights all meet at the client")
+        tasks = pass_seconds / p * np.maximum(0.1, 1.0 + spread * random.normal(size=(200, p)))
+        slowest = float(tasks.max(axis=1).mean())
+        depth = float(np.ceil(np.log2(p + 1)))
+        star = slowest + beside + max(0.0, offset) + slope * p + wire * (depth + p)
+        tree = slowest + beside * (1 + depth) + max(0.0, offset) + slope + wire * 2 * depth
+        best, best_tree = min(best, (star, p)), min(best_tree, (tree, p))
+        print(f"growth: {p:5d} {star:9.3f} {pass_seconds / star:8.1f}   {tree:9.3f} {pass_seconds / tree:8.1f}")
+        values = {"s, sums at the client": star, "speed-up": pass_seconds / star}
+        values |= {"s, sums in a tree": tree, "speed-up in a tree": pass_seconds / tree}
+        record("growth", f"{p:,} worker{'s' if p > 1 else ''}", values=values)
+    print(f"growth: it stops paying at about {best[1]} workers, with sums in a tree at {best_tree[1]}")
 
 
 def main() -> None:
@@ -348,12 +424,11 @@ def main() -> None:
         place, folder, copies, passes = options.once
         return fit_once(place, folder, int(copies), int(passes))
     on_workers = not missing("distributed")
-    constants = None
     if "store" in options.tasks:
         with from_data("store"):
             store_task(options.copies, options.passes)
-    if on_workers and ("iteration" in options.tasks or "growth" in options.tasks):
-        constants = iteration_task(options.weights, options.repeats)
+    if on_workers and "iteration" in options.tasks:
+        iteration_task(options.weights, options.repeats)
     if on_workers and "workers" in options.tasks:
         with from_data("workers"):
             workers_task(1, options.passes)
@@ -362,8 +437,9 @@ def main() -> None:
             failures_task(options.kills)
     if "hashed" in options.tasks:
         hashed_task(options.megabytes, sized(20_000, 200))
-    if "growth" in options.tasks and constants is not None:
-        growth_task(constants, options.weights, options.pass_seconds)
+    if on_workers and "growth" in options.tasks:
+        with from_data("growth"):
+            growth_task(options.weights, sized(10, 1), options.pass_seconds)
 
 
 if __name__ == "__main__":

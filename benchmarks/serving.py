@@ -10,8 +10,8 @@ Loopback only, on the cores that the load generator uses as well. The model is a
               that answers a constant
 ``overload``  four times as many callers as the queue holds: answered requests a second beside the peak, latency of
               those, the share that is refused, memory
-``soak``      two workers for ``--soak`` seconds at about 70 % load; the model replaced every 5 s, a worker killed every
-              30 s: answers that are wrong, requests without an answer
+``soak``      two workers for ``--soak`` seconds at 70 % of the peak that they reach; the model replaced every 5 s, a
+              worker killed every 30 s: answers that are wrong, requests without an answer
 ``hostile``   ``--hostile`` requests that are truncated, huge, deep, of wrong types, slow, with bad tokens, paths and
               headers: crashes, stack traces, memory
 
@@ -30,6 +30,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from array import array
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -309,15 +310,23 @@ def overload(path: Path, args: argparse.Namespace) -> None:
 
 
 def soak(path: Path, args: argparse.Namespace) -> None:
+    """Callers keep a common pace of ``--share`` of the peak that the same workers reached just before."""
     models = [tagger(("A", "B")), tagger(("C", "D"))]
     names = [{"A", "B"}, {"C", "D"}]
-    until = time.monotonic() + args.soak
     outcomes: Counter[str] = Counter()
+    times = array("d")
+    begun = until = pace = 0.0
+    tickets = iter(range(10**12))
 
     async def caller(port: int, k: int) -> None:
         rng, line = random.Random(k), Caller(port)
-        while time.monotonic() < until:
+        while True:
+            due = begun + next(tickets) / pace
+            if max(due, time.monotonic()) >= until:
+                break
+            await asyncio.sleep(max(0.0, due - time.monotonic()))
             X = sentence(rng)
+            started = time.monotonic()
             try:
                 answer = line.ask(json.dumps({"instances": [X]}).encode())
                 status, content = await asyncio.wait_for(answer, 30)
@@ -332,8 +341,8 @@ def soak(path: Path, args: argparse.Namespace) -> None:
                 continue
             if status != 200:
                 outcomes[f"status {status}"] += 1
-                await asyncio.sleep(0.02)
                 continue
+            times.append(time.monotonic() - started)
             [labels] = json.loads(content)["predictions"]
             kind = next((one for one in names if set(labels) <= one), None)
             first = None if kind is None else sorted(kind)
@@ -341,11 +350,11 @@ def soak(path: Path, args: argparse.Namespace) -> None:
                 label == first[int(w[1:]) % 2] for w, label in zip(X, labels, strict=True)
             )
             outcomes["right" if right else "wrong"] += 1
-            await asyncio.sleep(args.think)
+        line.close()
 
     async def faults(server: Server) -> None:
         turn = 0
-        while time.monotonic() < until:
+        while time.monotonic() < until - 5:
             await asyncio.sleep(5)
             turn += 1
             await asyncio.to_thread(mercer.save, models[turn % 2], path)
@@ -360,15 +369,24 @@ def soak(path: Path, args: argparse.Namespace) -> None:
         await asyncio.gather(faults(server), *(caller(server.port, k) for k in range(args.connections)))
 
     with serving(path, workers=2, reload_seconds=0.5) as server:
-        before = server.memory()
+        peak = asyncio.run(closed_loop(server.port, args.connections, min(5.0, args.soak)))["rate"]
+        pace, before = args.share * peak, server.memory()
+        begun = time.monotonic()
+        until = begun + args.soak
         asyncio.run(run(server))
-        after = server.memory()
-    print(f"soak: {args.soak:.0f} s, {dict(outcomes)}, memory {before:.0f} to {after:.0f} MB")
-    answered = outcomes["right"] + outcomes["wrong"]
-    values = {"requests": answered, "wrong": outcomes["wrong"], "hung": outcomes["hung"]}
+        elapsed, after = time.monotonic() - begun, server.memory()
+    p99 = 1e3 * sorted(times)[min(len(times) - 1, int(0.99 * len(times)))]
+    print(
+        f"soak: {elapsed:.0f} s at {pace:,.0f} requests/s of {peak:,.0f}, p99 {p99:.1f} ms, {dict(outcomes)}, memory"
+        f" {before:.0f} to {after:.0f} MB"
+    )
+    refused = sum(n for name, n in outcomes.items() if name.startswith("status"))
+    values: dict[str, Any] = {"requests": outcomes["right"] + outcomes["wrong"], "wrong": outcomes["wrong"]}
+    values |= {"hung": outcomes["hung"], "refused": refused, "p99, ms": p99}
+    values |= {"lost with a worker": outcomes["connection lost with its worker"]}
     values |= {"workers killed": outcomes["workers killed"], "models replaced": outcomes["models replaced"]}
     values |= {"memory before, MB": before, "memory after, MB": after}
-    record("faults", f"{args.soak:.0f} s with replaced models and killed workers", values=values)
+    record("soak", f"{elapsed:.0f} s, {(outcomes['right'] + refused) / elapsed:,.0f} requests/s", values=values)
 
 
 WRONG: list[Any] = [3, "x", None, {}, [3], [[3, "a"]], [[None]], [[]], []]
@@ -476,7 +494,7 @@ def main() -> None:
     parser.add_argument("--connections", type=int, default=32)
     parser.add_argument("--hostile", type=int, default=100_000)
     parser.add_argument("--soak", type=float, default=600.0)
-    parser.add_argument("--think", type=float, default=0.02, help="pause of a caller of the soak between requests")
+    parser.add_argument("--share", type=float, default=0.7, help="of the peak, for the load of the soak")
     args = parse(parser, parts="load,hostile", seconds=0.1, connections=4, hostile=100)
     for word in args.parts.split(","):
         if word not in PARTS:

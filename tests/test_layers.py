@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import runpy
 import subprocess
 import sys
 from functools import cache
@@ -215,3 +216,12 @@ print(Tagger(C=10.0).fit([["a", "b"]], [["X", "Y"]]).predict([["a", "b"]]))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.stdout.strip() == "[['X', 'Y']]", done.stderr
+
+
+@pytest.mark.slow
+def test_the_page_on_the_architecture_lists_what_data_pass():
+    """``python tools/passes.py`` writes the table anew."""
+    tool = runpy.run_path(str(SOURCE.parent.parent / "tools" / "passes.py"))
+    text = tool["PAGE"].read_text()
+    begin, end = tool["table_of"](text)
+    assert text[begin:end].strip() == tool["page"]()

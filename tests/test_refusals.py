@@ -20,6 +20,7 @@ from mercer.inference.bif import read_bif
 RNG = np.random.default_rng(0)
 X2 = np.array([[0.0, 1.0], [1.0, 0.0], [0.2, 0.9], [0.8, 0.1]])
 Y2 = np.array([0, 1, 0, 1])
+CLOUD = RNG.normal(size=(30, 3))
 LOW = np.array([[0.1, 0.2], [0.3, 0.1]])
 GRAMMAR = "S -> A B [1.0]\nA -> 'a' [1.0]\nB -> 'b' [1.0]\n"
 KERNELS, INFERENCE = mercer.kernels, mercer.inference
@@ -114,6 +115,28 @@ REFUSED = [
         "propose gave log_ratio = NaN",
     ),
     (lambda: INFERENCE.metropolis_hastings(pair(), "flip", n_samples=3), "propose must be callable, got 'flip'"),
+    (lambda: mercer.fields.log_partition(3), "model must be an RBM or a BoltzmannMachine, got int"),
+    # theory
+    (
+        lambda: mercer.theory.consistency.map("log", 30),
+        "a grid of multiples of 1/60 over 30 labels has more than 2,000,0",
+    ),
+    (lambda: mercer.theory.consistency.map("log", 10**30), "over 1000000000000000000000000000000 labels has more than"),
+    # registration
+    (lambda: mercer.registration.register(CLOUD, CLOUD, effort=-1), "effort must be an integer of at least 1, got -1"),
+    (
+        lambda: mercer.registration.register(CLOUD, CLOUD, effort=1.5),
+        "effort must be an integer of at least 1, got 1.5",
+    ),
+    (
+        lambda: mercer.registration.register(CLOUD, 1e200 * CLOUD),
+        r"target has a coordinate of size .*e\+200; use a unit",
+    ),
+    # proportions
+    (
+        lambda: mercer.MeanMap().fit(X2, mercer.proportions.Bags([0, 0, 1, 1], [0.5, 1.0])),
+        "y must be one value for each row, got Bags: pass them as bags=",
+    ),
     # ranking
     (lambda: mercer.ranking.LabelRanker().fit(X2, [[("a", "a")]] * 4), r"y\[0\] prefers 'a' to itself"),
     (

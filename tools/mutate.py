@@ -816,7 +816,6 @@ def main() -> int:
     if arguments.list:
         print("\n".join(map(str, sample)))
         return 0
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     reach.warm_up()
     verdicts = judge(sample, arguments.seconds, arguments.jobs, seed, arguments.minutes, everywhere=not arguments.near)
     return report(sample, verdicts, seed, arguments.at_least)

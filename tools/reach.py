@@ -174,8 +174,6 @@ class Recorder:
 
 def import_with_marks() -> set[str]:
     """Import the whole package with marks; what they are written to."""
-    for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
-        os.environ[variable] = "1"
     os.chdir(ROOT)
     reached: set[str] = set()
     setattr(builtins, MARK, reached.add)
@@ -329,7 +327,13 @@ class Reached:
 
 
 def warm_up() -> None:
-    """Import what all tests need but the package: a fork then starts at once."""
+    """Import what all tests need but the package: a fork then starts at once.
+
+    OpenMP gets one thread first, since libgomp reads that when it is loaded: a fork of a process with a pool of threads
+    waits for them forever.
+    """
+    for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ[variable] = "1"
     import hypothesis
     import numpy
     import pytest
@@ -348,7 +352,6 @@ def main() -> int:
     parser.add_argument("--files", nargs="*", default=[], help="only files whose path begins so")
     parser.add_argument("--minutes", type=float, default=0.0, help="begin no file after these; call again to go on")
     options = parser.parse_args()
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     warm_up()
     left = record(test_files(options.files), options.jobs, options.minutes)
     print(f"{len(left)} files are not recorded{': ' if left else ''}{', '.join(left)}")

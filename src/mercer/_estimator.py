@@ -146,7 +146,7 @@ class Estimator(Explained, BaseEstimator):
 
     _parts_how: ClassVar[str] = "no"
     """How it learns from examples in parts: "sums" over them, the "first" part (where it tells all there is to learn),
-    a "stream" of them (``partial_fit``), or "no", with a reason."""
+    a "stream" of them (``partial_fit``), whole "bags" in each, or "no", with a reason."""
     _parts_reason: ClassVar[str] = (
         "it needs all examples in memory: its training is no sum over partitions, or not written as one"
     )

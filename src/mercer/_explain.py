@@ -21,7 +21,7 @@ from sklearn.utils.metaestimators import available_if
 from mercer._display import Displayed
 from mercer._validation import check_count
 
-__all__ = ["Explained", "Explanation", "ScoreModel", "ScoreRows", "Term", "Terms"]
+__all__ = ["Explained", "Explanation", "ScoreModel", "ScoreRows", "Term", "Terms", "chosen_labels", "votes_of_pairs"]
 
 
 class Term(NamedTuple):
@@ -347,13 +347,8 @@ class ScoreModel(Explained):
     def _decided(self, x: Any, rows: ScoreRows, columns: np.ndarray, values: np.ndarray) -> Sequence[int]:
         """Return the numbers of the classes, the best first."""
         if rows.pairs:
-            votes, sums = (np.zeros(len(rows.labels or ())) for _ in range(2))
-            for k, (a, b) in enumerate(combinations(range(len(votes)), 2)):
-                f = float(rows.row(k)[columns] @ values + rows.constants[k])
-                votes[b if f > 0 else a] += 1
-                sums[a] -= f
-                sums[b] += f
-            scores = votes + sums / (3 * (np.abs(sums) + 1))
+            outputs = np.array([rows.row(k)[columns] @ values for k in range(len(rows.constants))]) + rows.constants
+            scores = votes_of_pairs(outputs[None], len(rows.labels or ()))[0]
         else:
             scores = np.array([rows.row(k)[columns] @ values for k in range(len(rows.constants))]) + rows.constants
             if len(scores) == 1:
@@ -387,6 +382,25 @@ class ScoreModel(Explained):
             weights, constant = rows.between(a, b)
             named = (rows.labels[a], rows.labels[b])
         return Terms(*named, columns, values, weights[columns] * values, self._feature_name, constant)
+
+
+def votes_of_pairs(outputs: np.ndarray, n_classes: int) -> np.ndarray:
+    """Votes of the machines of all pairs of classes, with their summed outputs squeezed into (−⅓, ⅓) against ties.
+
+    Outputs (rows × pairs) are positive for the second class of a pair.
+    """
+    votes, sums = np.zeros((len(outputs), n_classes)), np.zeros((len(outputs), n_classes))
+    for f, (first, second) in zip(outputs.T, combinations(range(n_classes), 2), strict=True):
+        votes[:, first] += f <= 0
+        votes[:, second] += f > 0
+        sums[:, first] -= f
+        sums[:, second] += f
+    return votes + sums / (3 * (np.abs(sums) + 1))
+
+
+def chosen_labels(values: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    """The class of each row of decision values: by their sign for two classes, else by the largest."""
+    return classes[(values > 0).astype(int) if values.ndim == 1 else values.argmax(axis=1)]
 
 
 def _label_place(labels: Sequence[Any], name: str, label: Any) -> int:

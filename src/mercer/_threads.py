@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -32,7 +33,8 @@ def each(
     n_jobs : int or None
         How many at once, as scikit-learn counts: None is 1, -1 all cores. One at a time, nothing is started for them.
     processes : bool, default=False
-        Processes instead of threads: for Python code, which holds the lock of the interpreter.
+        Processes instead of threads: for Python code, which holds the lock of the interpreter. joblib starts them, or
+        hands the calls to the cluster that ``joblib.parallel_config`` names.
     stop : Event, optional
         Set where a call fails or Ctrl-C comes, so that long calls on other threads can end soon: the error goes on to
         the caller once all of them have. What has not begun by then does not begin.
@@ -43,6 +45,8 @@ def each(
     [1, 2, 3]
     """
     items, threads = list(items), thread_count(n_jobs)
+    if processes and n_jobs is None and "joblib" in sys.modules:
+        threads = sys.modules["joblib"].effective_n_jobs(None)  # of ``joblib.parallel_config``, 1 without it
     if threads == 1 or len(items) <= 1:
         return [call(item) for item in items]
     if processes:

@@ -173,7 +173,51 @@ def test_similarities_from_a_table_are_the_nearest_cosines():
     assert ((S > 0).sum(axis=1) <= 2).all()
     assert (S.argmax(axis=1) == cosines.argmax(axis=1)).all()
     assert np.allclose(S[S > 0], cosines[S > 0])
-    assert attribute_similarity(known[:1] * 0 + known.mean(axis=0), known, 2).any()  # similar to nothing: to the first
+
+
+def test_similarities_from_a_table_are_the_best_nonnegative_weights():
+    rng = np.random.default_rng(1)
+    new, known = rng.normal(size=(3, 6)), rng.normal(size=(9, 6))
+    S = attribute_similarity(new, known, ridge=0.3)
+    a, b = ((t - known.mean(axis=0)) / known.std(axis=0) for t in (new, known))
+    penalty = 0.3 * (b**2).sum(axis=1).mean()
+    slopes = (S @ b - a) @ b.T + penalty * S  # of half the objective: 0 where a weight is positive, else not below
+    assert (S >= 0).all()
+    assert np.abs(slopes[S > 0]).max() < 1e-9
+    assert slopes.min() > -1e-9
+    near = attribute_similarity(0.7 * known[:1] + 0.3 * known[1:2], known, ridge=1e-9)
+    assert np.allclose(near @ b, (0.7 * b[0] + 0.3 * b[1])[None], atol=1e-6)  # weights of more classes fit as well
+
+
+@pytest.mark.parametrize("n_similar", [None, 2])
+def test_a_new_class_that_resembles_none_is_named(n_similar):
+    known = np.random.default_rng(0).normal(size=(9, 6))
+    with pytest.warns(UserWarning, match="new class 0 resemble those of no known class"):
+        S = attribute_similarity(known.mean(axis=0)[None], known, n_similar)
+    assert S.sum() == 1.0
+
+
+@pytest.mark.parametrize(
+    ("new", "options", "message"),
+    [
+        ([[1.0, 2.0, 3.0]], {}, "the same"),
+        ([[1.0, np.nan]], {}, "NaN"),
+        ([[1.0, 2.0]], {"n_similar": 0}, "n_similar"),
+        ([[1.0, 2.0]], {"ridge": 0.0}, "ridge"),
+    ],
+)
+def test_wrong_tables_of_similarity_are_named(new, options, message):
+    with pytest.raises(ValueError, match=message):
+        attribute_similarity(new, [[0.0, 1.0], [1.0, 0.0]], **options)
+
+
+def test_similarities_alone_describe_new_classes_by_machines_of_the_known_ones():
+    """Without a table each known class is its own attribute: its rows against all others."""
+    X, labels, similarity, _ = latent_classes()
+    X_known, y, X_new, y_new = split(X, labels)
+    model = ZeroShotClassifier(similarity, novel=range(40, 50), method="attributes", C=0.1).fit(X_known, y)
+    assert model.known_attributes_.min() == -1.0
+    assert model.score(X_new, y_new) > 0.4
 
 
 def test_a_saved_model_predicts_the_same(tmp_path):

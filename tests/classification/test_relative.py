@@ -37,15 +37,11 @@ def objective(model: RelativeMarginSVC | SVC, X: np.ndarray, y: np.ndarray, K: n
 # ----------------------------------------------------------------------------------------------- the optimum
 
 
-TOLERATED = dict.fromkeys(
-    ("check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data"),
-    "equal only up to the tolerance of the solver",
-)
-
-
 @contract(
-    [RelativeMarginSVC(), RelativeMarginSVC(kernel="linear", B=np.inf, multiclass="one-vs-rest")],
-    expected_failed_checks=lambda model: TOLERATED,
+    [
+        RelativeMarginSVC(tol=1e-10),
+        RelativeMarginSVC(kernel="linear", B=np.inf, tol=1e-10, multiclass="one-vs-rest"),
+    ]
 )
 def test_it_keeps_the_contract_of_scikit_learn(checks):
     checks()

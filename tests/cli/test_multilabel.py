@@ -122,6 +122,20 @@ def test_the_page_shows_dependence_worst_labels_and_labels_together(files, capsy
     assert [title for title in titles if title not in text] == []
 
 
+def test_columns_of_different_units_are_named(files, capsys):
+    folder, _ = files
+    train = ["train", "multilabel", "--labels", "tags", "-m", str(folder / "m.mercer"), str(folder / "a.csv")]
+    assert main(train) == 0
+    assert "spreads by" not in capsys.readouterr().err
+    header, *lines = (folder / "a.csv").read_text().splitlines()
+    wide = [f"{1000 * float(line.split(',')[0])},{line.partition(',')[2]}" for line in lines]
+    (folder / "a.csv").write_text("\n".join([header, *wide]) + "\n")
+    assert main(train) == 0
+    assert "the column 'x' spreads by" in capsys.readouterr().err
+    assert main([*train, "--method", "hashed"]) == 0
+    assert "spreads by" not in capsys.readouterr().err
+
+
 def test_mistakes_are_named(files, capsys):
     folder, _ = files
     assert main(["train", "multilabel", str(folder / "a.csv"), "--labels", "none", "-m", str(folder / "m")]) != 0

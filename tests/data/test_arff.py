@@ -63,6 +63,25 @@ def test_labels_of_an_xml_file_or_a_list(write, text):
     assert read_mulan(path, xml, ignore=["the colour"]).feature_names == ["size", "on"]
 
 
+@pytest.mark.parametrize(("count", "labels"), [(2, ["on", "size"]), (-2, ["sea", "sky"]), (-1, ["sky"])])
+def test_labels_that_the_relation_counts(write, count, labels):
+    """MEKA's files: -C 2 are the first two attributes, -C -2 the last two."""
+    text = DENSE.replace("@RELATION 'two words'", f"@relation 'toy: -C {count} -split-percentage 50'")
+    if count > 0:
+        text = text.replace("@attribute size numeric", "@attribute on {0,1}\n@attribute size {1.5,-2}", 1)
+        text = text.replace('\n@attribute on {0,1}\n@attribute "sea"', '\n@attribute "sea"')
+        text = text[: text.index("@data")] + "@data\n1,1.5,red,1,NO\n0,-2,green,0,YES\n"
+    found = read_mulan(write(text))
+    assert found.label_names == labels
+    assert found.Y.shape[1] == abs(count)
+
+
+@pytest.mark.parametrize("count", ["", "-C 0", "-C 9", "-C -9"])
+def test_a_relation_that_counts_wrongly_is_named(write, count):
+    with pytest.raises(DataFileError, match="-C"):
+        read_mulan(write(DENSE.replace("two words", f"toy: {count}")))
+
+
 def test_packed_files(write, tmp_path):
     path = tmp_path / "a.arff.gz"
     path.write_bytes(gzip.compress(DENSE.encode()))

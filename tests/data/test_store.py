@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 
+from mercer._state.container import read_file, write_file
 from mercer.data import Graphs, Partitions, Sequences, Store, StoreError, Template
 from mercer.data.bags import Bags
 from mercer.data.features import FeatureIndex, as_sequences
@@ -175,6 +176,73 @@ def test_a_damaged_manifest_is_refused(store):
         _write_manifest(store.path, {**store._manifest, **change})
         with pytest.raises(StoreError, match="manifest"):
             Store(store.path)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"settings": {"template": 3}},
+        {"settings": {"template": "no pattern"}},
+        {"settings": {"columns": "abc"}},
+        *(
+            {"pieces": [{"file": name, "bytes": 1, "checksum": "", "examples": 1}]}
+            for name in ("..", "a\0b", "x" * 5000)
+        ),
+    ],
+)
+def test_a_manifest_that_nobody_wrote_is_refused_although_its_checksum_is_right(store, change):
+    _write_manifest(store.path, {**store._manifest, **change})
+    with pytest.raises(StoreError, match="manifest"):
+        Store(store.path)
+
+
+def rewritten(store, change):
+    """The store with another first piece, under the right checksums."""
+    entry = store.pieces[0]
+    piece = read_file(store.path / entry["file"])
+    meta, arrays = change(piece.meta, dict(piece.arrays))
+    checksum = write_file(store.path / entry["file"], "store piece", meta, arrays)
+    size = os.path.getsize(store.path / entry["file"])
+    pieces = [{**entry, "checksum": checksum, "bytes": size}, *store.pieces[1:]]
+    _write_manifest(store.path, {**store._manifest, "pieces": pieces})
+    return Store(store.path)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"y.labels": np.array([7], np.int32)},
+        {"y.labels": np.zeros((5, 1), np.int32)},
+        {"y.offsets": np.array([0, 2**62])},
+        {"y.allowed": np.ones(5, np.uint8)},
+        {"y.unsaid": np.ones(2, bool)},
+        {"X.indptr": None},
+    ],
+    ids=str,
+)
+def test_pieces_that_no_writer_wrote_are_refused_although_their_checksum_is_right(store, changed):
+    def change(meta, arrays):
+        both = {**arrays, **changed}
+        return meta, {name: array for name, array in both.items() if array is not None}
+
+    with pytest.raises(StoreError, match=r"piece 0 .* does not hold what its manifest says"):
+        rewritten(store, change)[0]
+
+
+@pytest.mark.parametrize("part", ["n_rows", "names", "members", "alone", "offsets", "bag_weight", "row_weight"])
+@pytest.mark.parametrize("value", [3, -1, "x", None])
+def test_bags_that_nobody_made_are_refused(tmp_path, part, value):
+    store = Store(tmp_path / "bags")
+    store.append(np.eye(4), Bags([0, 0, 1, 1], [0.5, 1.0]))
+    with pytest.raises(StoreError, match=r"piece 0 .* does not hold what its manifest says"):
+        rewritten(store, lambda meta, arrays: ({**meta, "y": {**meta["y"], part: value}}, arrays))[0]
+
+
+def test_a_piece_with_another_number_of_examples_is_refused(store):
+    pieces = [{**store.pieces[0], "examples": 7}, *store.pieces[1:]]
+    _write_manifest(store.path, {**store._manifest, "pieces": pieces})
+    with pytest.raises(StoreError, match="X has 2 examples, not 7"):
+        Store(store.path)[0]
 
 
 def test_a_manifest_that_is_no_file_is_refused_and_not_waited_for(store):

@@ -22,7 +22,7 @@ HEADING = "## Which estimators"
 FIRST: dict[str, Case] = {}
 for _case in CASES:
     FIRST.setdefault(_case.cls.__name__, _case)
-HOW = {"sums": ("●", "●"), "first": ("●", "●"), "stream": ("●", "averages")}
+HOW = {"sums": ("●", "●"), "first": ("●", "●"), "stream": ("●", "averages"), "bags": ("whole bags", "whole bags")}
 
 
 def reason(case: Case) -> str | None:
@@ -49,10 +49,21 @@ def table() -> str:
 
 def in_parts(case: Case) -> Partitions:
     data = case.data(0)
+    if case.make()._parts_how == "bags":
+        return bags_in_parts(data.args[0], data.kwargs["bags"])
     X, y = data.args[0], data.args[1] if len(data.args) > 1 else None
     if X is None:  # trees have their words
         X = [tree.leaves() for tree in y]
     return Partitions.split(X, y, n=2)
+
+
+def bags_in_parts(X: np.ndarray, bags: Any) -> Partitions:
+    """The first half of the bags, and the others."""
+    parts = []
+    for chosen in np.array_split(np.arange(len(bags)), 2):
+        part, rows = bags.select(chosen)
+        parts.append((X[rows], part))
+    return Partitions(parts)
 
 
 @pytest.mark.parametrize("name", WORK)

@@ -9,11 +9,13 @@ from fuzz.engine import Target
 from fuzz.model_files import ModelFiles
 from fuzz.readers import Readers
 from fuzz.requests import Requests
+from fuzz.stores import Stores
 
 TARGETS: dict[str, Callable[[str | None], Target]] = {
     "core": CoreCalls,
     "models": ModelFiles,
     "readers": Readers,
     "requests": Requests,
+    "stores": Stores,
 }
-SHARES = {"core": 5, "models": 3, "readers": 2, "requests": 2}  # of time and cases
+SHARES = {"core": 5, "models": 3, "readers": 2, "requests": 2, "stores": 1}  # of time and cases

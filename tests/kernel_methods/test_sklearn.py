@@ -52,10 +52,6 @@ EXPECTED = {
         "check_class_weight_classifiers": "a perceptron takes steps at mistakes alone, whatever their weight",
     },
     KernelNuSVC: {"check_class_weight_classifiers": "weights that differ by 10⁵ make every nu infeasible"},
-    KernelOneClass: {
-        "check_sample_weight_equivalence_on_dense_data": "equal only up to the tolerance of the solver",
-        "check_sample_weight_equivalence_on_sparse_data": "equal only up to the tolerance of the solver",
-    },
 }
 ESTIMATORS = [
     KernelSVC(tol=1e-8),
@@ -63,7 +59,7 @@ ESTIMATORS = [
     KernelSVC(Linear() + 1.0, tol=1e-8),
     KernelNuSVC(nu=0.2, tol=1e-8, max_iter=20_000),
     KernelSVR(tol=1e-8),
-    KernelOneClass(),
+    KernelOneClass(tol=1e-10),
     KernelRidge(),
     KernelRidge("precomputed"),
     KernelPCA(),

@@ -70,3 +70,31 @@ def test_log_odds_of_independent_labels_vanish_as_rows_grow():
         Q, _ = LogOddsOutput().matrix(rng.random((n, 5)) < 0.3)
         sizes.append(np.abs(Q - np.diag(np.diag(Q))).max())
     assert sizes[1] < 0.15 < sizes[0]
+
+
+@pytest.mark.parametrize("code", CODES)
+@pytest.mark.parametrize(("degree", "coef0"), [(1, 2.0), (2, 0.0), (2, 1.0), (3, 0.5)])
+def test_a_polynomial_is_of_what_two_sets_share_without_what_all_of_them_share(degree, coef0, code):
+    rng = np.random.default_rng(0)
+    Y = sp.csr_matrix((rng.random((30, 5)) < 0.4).astype(float))
+    weights = rng.random(30)
+    kernel = PolynomialOutput(degree, coef0, code=code).for_labels(Y, weights)
+    V = {"centred": Y - weights @ Y / weights.sum(), "signs": 2 * Y.toarray() - 1, "indicator": Y.toarray()}[code]
+    V = np.asarray(V) / np.maximum(np.linalg.norm(V, axis=1, keepdims=True), 1e-300)
+    expected = (V @ V.T + coef0) ** degree - coef0**degree
+    if code == "centred" and degree > 1:
+        share = weights / weights.sum()
+        expected = expected - expected @ share[:, None] - share @ expected + share @ expected @ share
+    lengths = np.sqrt(np.maximum(np.diag(expected), 1e-300))
+    expected = expected / lengths[:, None] / lengths
+    assert np.allclose(kernel(Y), expected)
+    assert np.allclose(kernel.gram(Y), expected)
+    assert np.allclose(kernel(Y[:7], Y[5:]), expected[:7, 5:])
+    assert kernel.is_linear == (degree == 1)
+    assert np.linalg.eigvalsh(expected)[0] > -1e-9
+
+
+@pytest.mark.parametrize("coef0", [-1.0, 1e7])
+def test_a_constant_out_of_range_is_named(coef0):
+    with pytest.raises(ValueError, match="coef0"):
+        PolynomialOutput(2, coef0).for_labels(sp.csr_matrix(np.eye(3)))

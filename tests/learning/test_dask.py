@@ -10,6 +10,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import numpy as np
@@ -173,6 +174,79 @@ def test_a_store_maps_and_the_hashed_learner(cluster, parts, reference, tmp_path
     assert [one.shape for one in found] == [(3, 2), (2, 2)]
 
 
+def tasks(cluster):
+    """Keys of what workers have computed, by the log of transitions of the scheduler."""
+    return {key for key, *rest in cluster.scheduler.scheduler.transition_log if rest[1] == "memory"}
+
+
+def test_kernels_shards_and_bags_on_workers(cluster, tmp_path):
+    import dask.array as da
+    from dask import bag
+
+    from mercer.kernels import Gaussian, Gram, Spectrum
+    from mercer.proportions import Bags, MeanMap
+    from mercer.retrieval import HammingIndex, ShardedIndex
+
+    random = np.random.default_rng(0)
+    X, kernel = random.normal(size=(20, 3)), Gaussian(1.0)
+    lazy = da.from_array(X, (7, 2))
+    matrix = kernel(lazy)
+    assert isinstance(matrix, da.Array)
+    assert matrix.chunks == ((7, 7, 6), (7, 7, 6))
+    np.testing.assert_allclose(matrix.compute(), kernel(X), rtol=1e-12)
+    np.testing.assert_allclose(kernel(lazy, da.from_array(X[:5], (3, 3))).compute(), kernel(X, X[:5]), rtol=1e-12)
+    np.testing.assert_allclose(Gram(kernel).fit(X[:5]).transform(lazy).compute(), kernel(X, X[:5]), rtol=1e-12)
+    words = ["ab", "abc", "bcd", "xyz"] * 2
+    spectra = Spectrum(2)(bag.from_sequence(words, npartitions=3), dtype=np.float32)
+    assert spectra.dtype == np.float32
+    np.testing.assert_allclose(spectra.compute(), Spectrum(2)(words))
+    codes = random.integers(0, 256, (40, 2), dtype=np.uint8)
+    HammingIndex(codes[25:]).save(tmp_path / "shard")
+    for shards in (
+        [HammingIndex(codes[:25]), tmp_path / "shard"],
+        [dask.delayed(HammingIndex)(codes[:25]), dask.delayed(HammingIndex)(codes[25:])],
+    ):
+        found = ShardedIndex(shards, on_workers=True).search(codes[:4], k=5)
+        for one, other in zip(found, HammingIndex(codes).search(codes[:4], k=5), strict=True):
+            np.testing.assert_array_equal(one, other)
+    parts = [(X[:8], Bags([0] * 4 + [1] * 4, [0.2, 0.7])), (X[8:], Bags([2] * 6 + [3] * 6, [0.5, 0.9]))]
+    model = MeanMap().fit([dask.delayed(part) for part in parts])
+    np.testing.assert_array_equal(model.coef_, MeanMap().fit(Partitions(parts)).coef_)
+
+
+def test_maps_before_a_linear_machine_and_searches_over_parameters(cluster):
+    """What stands for a kernel machine on a cluster, and joblib's backend for many small fits."""
+    import dask.array as da
+    import joblib
+    from sklearn.model_selection import GridSearchCV
+    from sklearn.pipeline import make_pipeline
+
+    from mercer.kernel_methods import KernelSVC
+    from mercer.maps import FourierFeatures
+    from mercer.proportions import BagCV, MeanMap, make_bags
+
+    X = np.random.default_rng(0).normal(size=(120, 2))
+    y = np.where((X**2).sum(axis=1) > 1.4, "out", "in")
+    lazy, labels = da.from_array(X, (40, 2)), da.from_array(y, 40)
+    model = make_pipeline(FourierFeatures(60, random_state=0), LinearClassifier("log")).fit(lazy, labels)
+    assert model.score(lazy, labels) > 0.9
+    assert model.predict(lazy).compute().tolist() == model.predict(X).tolist()
+    with pytest.raises(TypeError, match="map them first"):
+        KernelSVC().fit(lazy, labels)
+    sentences_, tags = sentences(12)
+    bags = make_bags(y, 8, random_state=0)
+    found = []
+    for config in ({"backend": "dask"}, {"n_jobs": 1}):
+        before = tasks(cluster)
+        with joblib.parallel_config(**config):
+            grid = GridSearchCV(Tagger(max_iter=5), {"C": [0.1, 10.0]}, cv=2).fit(sentences_, tags)
+            search = BagCV(MeanMap(), {"alpha": [0.001, 0.1]}, cv=2, random_state=0).fit(X, bags=bags)
+        found.append((grid.cv_results_["mean_test_score"].tolist(), search.cv_results_["mean_test_score"].tolist()))
+        calls = [key for key in tasks(cluster) - before if "batch" in str(key)]
+        assert len(calls) >= 2 or "backend" not in config
+    assert found[0] == found[1]
+
+
 def test_delayed_parts_hold_all_of_it(cluster, parts, reference):
     delayed = [dask.delayed(tuple(part)) for part in parts]
     model = tagger().fit(delayed)
@@ -243,6 +317,76 @@ def test_a_killed_client_goes_on_from_its_checkpoint(cluster, parts, reference, 
         with pytest.raises(SystemExit):
             tagger().fit(*first, checkpoint=Killed(path, every=0))
         np.testing.assert_array_equal(tagger().fit(*second, checkpoint=path).coef_, reference.coef_)
+
+
+KILLED_CLIENT = """
+import os, signal, sys
+from dask import delayed
+from distributed import Client
+from mercer.data import Store
+from mercer.learning.checkpoint import Checkpoint
+from mercer.tagging import Tagger
+
+class Killed(Checkpoint):
+    def write(self, state, arrays):
+        super().write(state, arrays)
+        if state["solver"]["iterations"] == 3:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+address, folder, path = sys.argv[1:]
+client = Client(address)
+Tagger(max_iter=12).fit(Store(folder).distributed(), checkpoint=Killed(path, every=0))
+"""
+
+
+def test_a_client_that_is_killed_outright_is_resumed_by_another(cluster, parts, reference, tmp_path):
+    store = Store(tmp_path / "s")
+    for part in parts:
+        store.append(*part)
+    client = popen(KILLED_CLIENT, cluster.scheduler.scheduler_address, str(store.path), str(tmp_path / "checkpoint"))
+    client.communicate()
+    assert client.returncode == -signal.SIGKILL
+    found = tagger().fit(store.distributed(), checkpoint=tmp_path / "checkpoint")
+    np.testing.assert_array_equal(found.coef_, reference.coef_)
+
+
+def test_ctrl_c_on_the_client_keeps_the_best_weights_and_the_cluster(cluster, parts, reference, monkeypatch):
+    from mercer.learning import _dask
+
+    X, y = bags(parts)
+    before, asked, ask_all = shared_files(), [0], _dask.OnWorkers._ask_all
+
+    def pressed(self, *args):
+        asked[0] += 1
+        if asked[0] == 6:
+            threading.Timer(0.0, os.kill, (os.getpid(), signal.SIGINT)).start()
+            time.sleep(0.5)
+        return ask_all(self, *args)
+
+    monkeypatch.setattr(_dask.OnWorkers, "_ask_all", pressed)
+    found = tagger().fit(X, y)
+    assert found.interrupted_
+    assert asked[0] == 6
+    assert np.isfinite(found.coef_).all()
+    assert shared_files() <= before
+    monkeypatch.undo()
+    np.testing.assert_array_equal(tagger().fit(X, y).coef_, reference.coef_)
+
+
+def test_the_command_trains_on_a_cluster(cluster, tmp_path, capsys):
+    import mercer
+    from mercer.cli import main
+
+    words = [["the", "dog", "barks"], ["a", "dog"], ["the", "cat", "sleeps"]]
+    lines = ["\n".join(f"{w} {w[-1].upper()}" for w in one) + "\n\n" for one in words * 4]
+    (tmp_path / "t.conll").write_text("".join(lines))
+    folder, model = str(tmp_path / "t.store"), tmp_path / "m.mercer"
+    assert main(["convert", str(tmp_path / "t.conll"), folder, "-q"]) == 0
+    address = cluster.scheduler.scheduler_address
+    assert main(["train", "tagger", "--store", folder, "--cluster", address, "--model", str(model), "-q"]) == 0
+    assert mercer.load(model).predict([[("the",), ("cat",)]]) == [["E", "T"]]
+    assert main(["train", "tagger", "--store", folder, "--cluster", "tcp://127.0.0.1:1", "--model", str(model)]) == 2
+    assert "no Dask scheduler answers" in capsys.readouterr().err
 
 
 def test_bad_input_is_named(cluster, parts, monkeypatch):

@@ -260,6 +260,8 @@ def test_rows_without_labels_and_a_single_label():
         (np.ones((3, 2)), [["a"], [1], []], "all strings or all integers"),
         (np.ones((3, 2)), [[], [], []], "no label"),
         (np.ones((3, 2)), np.zeros((3, 0)), "no label"),
+        (np.ones((0, 2)), np.zeros((0, 2)), "X is empty"),
+        (np.ones((0, 2)), [], "X is empty"),
         (np.array([[1.0, np.nan]] * 3), np.eye(3, dtype=int), "NaN"),
         (np.ones((3, 2)), "abc", "label sets"),
         (np.ones((3, 2)), np.ones(3), "dimensions"),

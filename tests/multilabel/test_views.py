@@ -170,6 +170,14 @@ def test_wrong_views_are_named(change, message):
         KernelHomogeneityAnalysis(2).fit(*change(*task()))
 
 
+def test_more_labels_than_rows_take_as_many_components_as_there_are():
+    X = np.random.default_rng(0).normal(size=(12, 3))
+    Y = (X @ np.random.default_rng(1).normal(size=(3, 40)) > 0).astype(int)
+    assert KernelHomogeneityAnalysis().fit(X, Y).eigenvalues_.shape == (10,)
+    with pytest.raises(ValueError, match="three rows or more, got 2"):
+        KernelHomogeneityAnalysis().fit(X[:2], Y[:2])
+
+
 def test_a_view_that_is_missing_or_of_other_width_at_prediction_is_named():
     views, Y = task()
     model = KernelHomogeneityAnalysis(2).fit(views, Y)

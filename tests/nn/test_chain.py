@@ -463,6 +463,7 @@ def test_bad_inputs_are_named():
         (lambda: crf(emissions, wrong, LENGTHS), "tag 7 of sequence 1 at position 0"),
         (lambda: crf(emissions, tags.double(), LENGTHS), "integers"),
         (lambda: crf(emissions, tags[:2], LENGTHS), "batch, time"),
+        (lambda: crf(emissions, tags[:, :2]), "batch, time"),
         (lambda: crf(emissions.to("meta"), tags, LENGTHS), "meta"),
         (lambda: crf(emissions[:, :0], tags[:, :0]), "no position"),
     ):

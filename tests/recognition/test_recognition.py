@@ -53,6 +53,17 @@ def test_residuals_are_those_of_the_definition(faces, solver):
         assert label == model.classes_[np.argmin(expected)]
 
 
+@pytest.mark.parametrize("factor", [1e-200, 1e6, 1e200])
+def test_units_of_queries_change_nothing(factor):
+    rng = np.random.default_rng(0)
+    atoms, names = rng.normal(size=(24, 8)), np.repeat(["a", "b", "c"], 8)
+    X = rng.normal(size=(5, 8))
+    for model in (SparseRepresentationClassifier(), SparseRepresentationClassifier(occlusion=True), CodeClassifier()):
+        model.fit(atoms, names)
+        np.testing.assert_allclose(model.decision_function(factor * X), model.decision_function(X), rtol=1e-6)
+        assert model.predict(factor * X).tolist() == model.predict(X).tolist()
+
+
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_hashed_faces_are_recognised(faces, solver):
     A, names, X, truth = faces

@@ -55,6 +55,52 @@ def test_a_replaced_file_takes_the_place_of_the_model(file: Path, tmp_path: Path
         assert set(new.answers.model.predict(POINTS)) == {"left", "right"}  # mapped still
 
 
+@pytest.mark.parametrize("mapped", [False, True])
+def test_a_start_while_files_are_replaced_takes_the_last_one(
+    file: Path, monkeypatch: pytest.MonkeyPatch, mapped: bool
+) -> None:
+    from mercer.serve import store as module
+
+    replaced, load = [], module.load
+
+    def slow(path: str, **options: Any) -> Any:
+        model = load(path, **options)
+        if len(replaced) < 3:
+            replaced.append(path)
+            mercer.save(classifier("left", f"right{len(replaced)}"), file)
+        return model
+
+    monkeypatch.setattr(module, "load", slow)
+    snapshots = Snapshots.create([str(file)]) if mapped else None
+    store = Store({"m": str(file)}, snapshots=snapshots)
+    store.load_all()
+    assert set(store.get("m").answers.model.predict(POINTS)) == {"left", "right3"}
+    if snapshots is not None:
+        snapshots.remove()
+    monkeypatch.setattr(module, "load", lambda path, **options: (replaced.clear(), slow(path, **options))[1])
+    with pytest.raises(mercer.ModelFileError, match="changed each of 20 times"):
+        Store({"m": str(file)}).load_all()
+
+
+def test_a_copy_that_another_process_removes_is_made_again(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from mercer.serve import store as module
+
+    snapshots, removed, load = Snapshots.create([str(file)]), [], module.load
+
+    def late(path: str, **options: Any) -> Any:
+        if not removed:
+            removed.append(path)
+            Path(path).unlink()
+        return load(path, **options)
+
+    monkeypatch.setattr(module, "load", late)
+    store = Store({"m": str(file)}, snapshots=snapshots)
+    store.load_all()
+    assert removed
+    assert store.ready
+    snapshots.remove()
+
+
 def test_files_that_cannot_be_served_change_nothing(file: Path, tmp_path: Path) -> None:
     store = Store({"m": str(file)})
     store.load_all()

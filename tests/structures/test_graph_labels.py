@@ -159,14 +159,30 @@ def test_backward_is_the_adjoint_of_scores(kind, edge_weights, sparse):
     assert np.isclose(out @ w, (mu.nodes * theta.nodes).sum() + (mu.edges * theta.edges).sum())
 
 
-def test_difference_is_that_of_features(kind):
-    X = make_inputs(kind, types=2)
-    structure = structure_for(X, 3)
+@pytest.mark.parametrize("edge_weights", EDGE_WEIGHTS)
+def test_difference_is_that_of_features(kind, edge_weights):
+    X = make_inputs(kind, types=2, sparse=edge_weights == "directed")
+    structure = structure_for(X, 3, edge_weights=edge_weights)
     y, z = make_outputs(X, 3, 1), make_outputs(X, 3, 2)
     rows = structure.difference(X, y, z)
-    w = np.random.default_rng(0).normal(size=structure.n_weights)
-    theta = structure.scores(w, X)
-    np.testing.assert_allclose(rows @ w, structure.score(theta, y) - structure.score(theta, z), atol=1e-10)
+    for i in range(len(X)):
+        mu = structure.zeros(structure.scores(np.zeros(structure.n_weights), X[i : i + 1]))
+        structure.add_output(mu, y[i : i + 1], np.ones(1))
+        structure.add_output(mu, z[i : i + 1], -np.ones(1))
+        out = np.zeros(structure.n_weights)
+        structure.backward(X[i : i + 1], mu, out)
+        np.testing.assert_allclose(rows[[i]].toarray()[0], out, atol=1e-12)
+    assert structure.difference(X, y, y).nnz == 0
+
+
+def test_memory_of_differences_follows_what_differs():
+    """A pair of labels of thousands of features: rows that are dense would take gigabytes."""
+    n, d = 2000, 50_000
+    nodes = csr_array((np.ones(2 * n), np.arange(2 * n) % d, np.arange(2 * n + 1)), shape=(2 * n, d))
+    X = GraphInputs(nodes, np.arange(0, 2 * n + 1, 2), np.arange(2 * n).reshape(n, 2))
+    y, z = (TagSequences(np.tile(np.array(pair, np.int32), n), X.offsets) for pair in ([0, 1], [0, 2]))
+    rows = GraphLabels(3, d, edge_weights="potts").difference(X, y, z)
+    assert rows.nnz == 2 * n
 
 
 def test_slices_of_graphs_give_what_the_whole_gives():
@@ -210,6 +226,21 @@ def test_gradient_of_the_approximate_log_loss_equals_finite_differences(inferenc
     structure = structure_for(X, 2, inference=inference)
     risk = Risk(structure, LOSSES["log"](), X, make_outputs(X, 2))
     check_gradient(risk, structure, atol=2e-3)
+
+
+def test_slopes_know_which_weights_counted_when_their_scores_were_made():
+    X = make_inputs("cycles")
+    structure = structure_for(X, 2, edge_weights="attractive")
+    edges = structure.slices["edges"]
+    w = np.ones(structure.n_weights)
+    above = structure.scores(w, X)
+    w[edges] = -1.0
+    below = structure.scores(w, X)  # between the scores of the others and their slope
+    for theta, counts in ((above, True), (below, False), (structure.scaled(above, 2.0), True)):
+        for mu in (structure.marginals(theta), structure.pseudo_likelihood(theta, make_outputs(X, 2))[1]):
+            out = np.zeros(structure.n_weights)
+            structure.backward(X, mu, out)
+            assert out[edges].any() == counts
 
 
 def test_an_attractive_weight_below_zero_counts_as_zero():

@@ -410,7 +410,8 @@ def warn_of_idle(table: np.ndarray) -> None:
         j = int(np.flatnonzero(idle)[0])
         count = f" (and {int(idle.sum()) - 1} more)" if idle.sum() > 1 else ""
         warnings.warn(
-            f"attribute {j}{count} has the same sign for all classes in training: its score is constant",
+            f"attribute {j}{count} has the same sign for all classes in training: its score is constant;"
+            " a table of degrees must be centred",
             UserWarning,
             stacklevel=5,
         )

@@ -1,7 +1,7 @@
 """Classes without a training row: known only by their similarity to other classes, or by a table of attributes.
 
     designed     f(x) predicts attributes A that were designed for the known classes; new ones have A' = S'A
-    attributes   the same with a given table, whose rows for the new classes are A'
+    attributes   the same with a given table, whose rows for the new classes are A'; without one, A = 2I − 1
     eszsl        scores x V s_k,   V = (XᵀX + γI)⁻¹ Xᵀ Y S (SᵀS + λI)⁻¹,   rows s_k of a table S  [RomeraParedes2015]
     dap          Π_m p(a_m^k | x) / p(a_m^k),   calibrated machines for the attributes of a binary table [Lampert2009]
 
@@ -12,12 +12,14 @@ classes prefer these. It is chosen on known classes that play new ones.
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
+from scipy.optimize import nnls
 from scipy.special import log_expit
 from sklearn.base import ClassifierMixin
 
@@ -32,10 +34,11 @@ from mercer.learning.weighted_machines import LOSSES, fit_machines
 __all__ = ["ZeroShotClassifier", "attribute_similarity"]
 
 METHODS = ("designed", "attributes", "eszsl", "dap")
+_SIMILAR = 5  # known classes that a person names for a new one
 
 
-def attribute_similarity(new: Any, known: Any, n_similar: int = 5) -> np.ndarray:
-    """Return the similarity of new classes to the most similar known ones, by their attributes.
+def attribute_similarity(new: Any, known: Any, n_similar: int | None = None, *, ridge: float = 0.3) -> np.ndarray:
+    """Return the similarity of new classes to known ones, by their attributes.
 
     Parameters
     ----------
@@ -43,22 +46,36 @@ def attribute_similarity(new: Any, known: Any, n_similar: int = 5) -> np.ndarray
         Attributes of new classes.
     known : array of shape (n_known, n_attributes)
         Attributes of known classes.
-    n_similar : int, default=5
-        Known classes that are similar to a new one; the others get 0.
+    n_similar : int, optional
+        None: the weights s ≥ 0 of known classes whose attributes together resemble those of the new class most, by
+        nonnegative ridge regression. A number: the cosines of so many known classes, the most similar ones.
+    ridge : float, default=0.3
+        Penalty of s² in the regression, in units of the mean squared length of the attributes of a known class. Larger
+        values spread the similarity over more classes.
 
     Returns
     -------
     ndarray of shape (n_new, n_known)
-        Cosines of the attributes, less their means over the known classes and in units of their spread; none is
-        negative.
+        Similarities; none is negative. Attributes are taken less their means over the known classes and in units of
+        their spread.
+
+    References
+    ----------
+    .. [RomeraParedes2015] B. Romera-Paredes and P. H. S. Torr. An embarrassingly simple approach to zero-shot learning.
+       ICML, 2015.
 
     Examples
     --------
     >>> from mercer.attributes import attribute_similarity
-    >>> attribute_similarity([[1.0, 0.9]], [[1.0, 1.0], [1.0, 0.0], [0.0, 0.0]], n_similar=1).round(2)
+    >>> known = [[1.0, 1.0], [1.0, 0.0], [0.0, 0.0]]
+    >>> attribute_similarity([[1.0, 0.4]], known).round(2)
+    array([[0.28, 0.34, 0.  ]])
+    >>> attribute_similarity([[1.0, 0.9]], known, n_similar=1).round(2)
     array([[1., 0., 0.]])
     """
-    n_similar = check_count("n_similar", n_similar)
+    if n_similar is not None:
+        n_similar = check_count("n_similar", n_similar)
+    check_positive("ridge", ridge)
     known = check_table("known", known, len(known))
     new = check_table("new", new, len(new))
     if known.shape[1] != new.shape[1]:
@@ -66,15 +83,28 @@ def attribute_similarity(new: Any, known: Any, n_similar: int = 5) -> np.ndarray
     spread = known.std(axis=0)
     spread[spread == 0] = 1.0
     mean = known.mean(axis=0)
-    units = [(table - mean) / spread for table in (new, known)]
-    a, b = (rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-300) for rows in units)
-    cosines = a @ b.T
-    order = np.argsort(-cosines, axis=1, kind="stable")[:, :n_similar]
-    similarity = np.zeros_like(cosines)
-    np.put_along_axis(similarity, order, np.maximum(np.take_along_axis(cosines, order, 1), 0.0), axis=1)
+    a, b = ((table - mean) / spread for table in (new, known))
+    lengths = np.maximum(np.linalg.norm(b, axis=1), 1e-300)
+    cosines = (a / np.maximum(np.linalg.norm(a, axis=1, keepdims=True), 1e-300)) @ (b / lengths[:, None]).T
+    if n_similar is None:
+        similarity = _combinations(a, b, ridge * float((lengths**2).mean()))
+    else:
+        order = np.argsort(-cosines, axis=1, kind="stable")[:, :n_similar]
+        similarity = np.zeros_like(cosines)
+        np.put_along_axis(similarity, order, np.maximum(np.take_along_axis(cosines, order, 1), 0.0), axis=1)
     nothing = ~similarity.any(axis=1)
-    similarity[nothing, order[nothing, 0]] = 1.0
+    if nothing.any():
+        first = int(np.flatnonzero(nothing)[0])
+        message = f"the attributes of new class {first} resemble those of no known class: the nearest one stands for it"
+        warnings.warn(message, UserWarning, stacklevel=2)
+        similarity[nothing, cosines[nothing].argmax(axis=1)] = 1.0
     return similarity
+
+
+def _combinations(new: np.ndarray, known: np.ndarray, penalty: float) -> np.ndarray:
+    """Weights s ≥ 0 with the least ‖a − s K‖² + penalty ‖s‖² for each row a."""
+    rows = np.vstack([known.T, np.sqrt(penalty) * np.eye(len(known))])
+    return np.array([nnls(rows, np.r_[a, np.zeros(len(known))])[0] for a in new])
 
 
 @dataclass
@@ -84,7 +114,7 @@ class _Side:
     similarity: np.ndarray | None
     known: np.ndarray | None
     new: np.ndarray | None
-    n_similar: int
+    n_similar: int | None
 
     def similarities(self) -> np.ndarray:
         if self.similarity is not None:
@@ -105,7 +135,7 @@ class _Side:
         if self.known is not None:
             return _Side(None, self.known[kept], self.known[out], self.n_similar)
         similarity = proximity[np.ix_(out, kept)]
-        nearest = np.sort(similarity, axis=1)[:, -min(self.n_similar, len(kept)), None]
+        nearest = np.sort(similarity, axis=1)[:, -min(self.n_similar or _SIMILAR, len(kept)), None]
         similarity = np.where(similarity >= nearest, similarity, 0.0)
         similarity[~similarity.any(axis=1)] = 1.0
         return _Side(similarity, None, None, self.n_similar)
@@ -145,8 +175,9 @@ class ZeroShotClassifier(ClassifierMixin, Encoder):
         Loss of the classifiers.
     decode : {"cosine", "euclidean", "hamming"}, default="cosine"
         How scores and descriptions are compared.
-    n_similar : int, default=5
-        Known classes that are similar to a new one, where similarities are taken from a table.
+    n_similar : int, optional
+        Known classes that are similar to a new one, where similarities are taken from a table. None: those whose
+        attributes together resemble its own most, see `attribute_similarity`.
     lam, eta, sparsify : float
         See `design_attributes`.
     n_neighbors : int, default=10
@@ -227,7 +258,7 @@ class ZeroShotClassifier(ClassifierMixin, Encoder):
         table_penalty: float = 1.0,
         loss: str = "squared-hinge",
         decode: str = "cosine",
-        n_similar: int = 5,
+        n_similar: int | None = None,
         lam: float = 3.0,
         eta: float = 15.0,
         sparsify: float = 0.1,
@@ -335,7 +366,8 @@ class ZeroShotClassifier(ClassifierMixin, Encoder):
             else:
                 values = check_table("attributes", table, len(classes) + len(novel))
                 known_table, new_table = values[: len(classes)][order], values[len(classes) :]
-        return novel, _Side(similarity, known_table, new_table, check_count("n_similar", self.n_similar))
+        n_similar = None if self.n_similar is None else check_count("n_similar", self.n_similar)
+        return novel, _Side(similarity, known_table, new_table, n_similar)
 
     @staticmethod
     def _check_names(novel: np.ndarray, classes: np.ndarray) -> None:
@@ -371,6 +403,8 @@ class ZeroShotClassifier(ClassifierMixin, Encoder):
         known, new = side.tables(n_known)
         if self.method == "dap":
             return self._fit_dap(X, labels, *_binary(known, new), weights)
+        if side.known is None:  # "is class k" and its opposite
+            known, new = 2.0 * known - 1.0, 2.0 * new - 1.0
         both = signed(np.vstack([known, new]))
         known, new = both[:n_known], both[n_known:]
         warn_of_idle(known)

@@ -26,7 +26,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from mercer import _core
 from mercer._estimator import Estimator
-from mercer._explain import ScoreModel, ScoreRows
+from mercer._explain import ScoreModel, ScoreRows, chosen_labels, votes_of_pairs
 from mercer._linalg import asymmetry, low_rank_factor
 from mercer._progress import say
 from mercer._state.saved import Fields, Flag, Floats, History, Ints, LabelValues, Number, Objects, Saved
@@ -434,13 +434,7 @@ class RelativeMarginSVC(Saved, ClassifierMixin, ScoreModel, Estimator):
             return outputs[:, 0]
         if self.multiclass == "one-vs-rest":
             return outputs
-        votes, sums = np.zeros((len(outputs), n_classes)), np.zeros((len(outputs), n_classes))
-        for f, (first, second) in zip(outputs.T, combinations(range(n_classes), 2), strict=True):
-            votes[:, first] += f <= 0
-            votes[:, second] += f > 0
-            sums[:, first] -= f
-            sums[:, second] += f
-        return votes + sums / (3 * (np.abs(sums) + 1))
+        return votes_of_pairs(outputs, n_classes)
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the label of each row.
@@ -453,8 +447,7 @@ class RelativeMarginSVC(Saved, ClassifierMixin, ScoreModel, Estimator):
         -------
         labels : array of shape (n_samples,)
         """
-        values = self.decision_function(X)
-        return self.classes_[(values > 0).astype(int) if values.ndim == 1 else values.argmax(axis=1)]
+        return chosen_labels(self.decision_function(X), self.classes_)
 
     @property
     def coef_(self) -> np.ndarray:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _MOST_LABELS = 40  # of a list on a page
 _MOST_TOGETHER = 24  # of a table of pairs
+_UNITS = 30  # ratio of the spreads of two columns that deserves a warning
 _EXACT = 4000  # rows up to which kernel matrices are decomposed
 
 
@@ -77,7 +78,8 @@ def train_multilabel(
     """Train a model of label sets: any number of labels for each row.
 
     A csv file has a header and a column of label sets (sea;sky), all other columns are numbers; an svmlight line
-    begins with its labels (sea,sky 1:0.5 7:2); an ARFF file comes with Mulan's XML file. Columns of different units
+    begins with its labels (sea,sky 1:0.5 7:2); an ARFF file comes with Mulan's XML file, or says by
+    -C how many labels it has (MEKA). Columns of different units
     should be standardised first.
 
     [bold]Examples[/bold]
@@ -92,6 +94,8 @@ def train_multilabel(
     name = method.value
     if name == "auto":
         name = "views" if table.X.shape[0] <= _EXACT else "hashed"
+    if name != "hashed":
+        _warn_of_units(table)
     settings = {} if name == "hashed" else {"measure": measure.value}
     estimator = getattr(multilabel, _CLASSES[name])(**settings)
     estimator.fit(table.X, table.label_sets())
@@ -105,6 +109,24 @@ def train_multilabel(
             ("model", f"{model} ({_CLASSES[name]})"),
         ]
     )
+
+
+def _warn_of_units(table: Any) -> None:
+    """Columns that spread far more than others alone decide which rows are near to each other."""
+    import scipy.sparse as sp
+
+    if sp.issparse(table.X):
+        return
+    spreads = table.X.std(axis=0)
+    varied = spreads[spreads > 0]
+    if len(varied) and varied.max() > _UNITS * varied.min():
+        names = table.feature_names
+        widest, least = (names[i] for i in (int(spreads.argmax()), int((spreads == varied.min()).argmax())))
+        terminal.complain(
+            "warning",
+            f"the column {widest!r} spreads by {varied.max():.3g}, {least!r} by {varied.min():.3g}: distances of rows"
+            " follow the wide columns; standardise all of them, here and where the model predicts",
+        )
 
 
 def is_multilabel(model: Any) -> bool:

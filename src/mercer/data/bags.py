@@ -8,7 +8,7 @@ memberships of bag k are ``members[offsets[k]:offsets[k + 1]]``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
@@ -111,6 +111,56 @@ class Bags(Displayed):
             self.bag_weight = self._weights(bag_weight)
 
     # ------------------------------------------------------------------ making
+
+    @classmethod
+    def joined(cls, parts: Sequence[Bags | None]) -> Bags:
+        """Return the bags of several parts as one, rows after rows and bags after bags.
+
+        Parameters
+        ----------
+        parts : sequence of Bags, None where a part has no rows
+            With the same classes, and bounds or none in all of them. Bags are whole: no name is in two parts.
+
+        Returns
+        -------
+        Bags
+            Its bags have the order of the parts, not that of their names.
+
+        Examples
+        --------
+        >>> from mercer.proportions import Bags
+        >>> both = Bags.joined([Bags(["n", "n"], {"n": 0.5}), Bags(["a"], {"a": 1.0})])
+        >>> both.names.tolist(), both.offsets.tolist(), both.members.tolist()
+        (['n', 'a'], [0, 2, 3], [0, 1, 2])
+        """
+        numbers = [i for i, part in enumerate(parts) if part is not None]
+        filled = [part for part in parts if part is not None]
+        if not filled:
+            raise ValueError("all parts are empty")
+        first, places = filled[0], dict[Any, int]()
+        for i, part in zip(numbers, filled, strict=True):
+            for name in part.names.tolist():
+                if name in places:
+                    raise ValueError(f"bag {name!r} is in parts {places[name]} and {i}: keep bags whole")
+                places[name] = i
+            if (part.lower is None) != (first.lower is None):
+                raise ValueError(f"parts {numbers[0]} and {i} differ: one of them has no proportions")
+            names = [] if part.classes is None else part.classes.tolist()
+            columns = [0 if one.lower is None else one.lower.shape[1] for one in (first, part)]
+            if names != ([] if first.classes is None else first.classes.tolist()) or columns[0] != columns[1]:
+                raise ValueError(f"parts {numbers[0]} and {i} have other classes")
+        made = object.__new__(cls)
+        rows = np.concatenate([[0], np.cumsum([part.n_rows for part in filled])])
+        ends = np.concatenate([[0], np.cumsum([len(part.members) for part in filled])])
+        made.names = np.array(list(places), dtype=np.result_type(*[part.names.dtype for part in filled]))
+        made.offsets = np.concatenate([[0], *(part.offsets[1:] + end for part, end in zip(filled, ends, strict=False))])
+        made.members = np.concatenate([part.members + row for part, row in zip(filled, rows, strict=False)])
+        made.alone = np.concatenate([part.alone + row for part, row in zip(filled, rows, strict=False)])
+        made.classes, made.n_rows = first.classes, int(rows[-1])
+        for name in ("lower", "upper", "bag_weight", "row_weight"):
+            value = getattr(first, name)
+            setattr(made, name, None if value is None else np.concatenate([getattr(part, name) for part in filled]))
+        return made
 
     @classmethod
     def from_frame(
@@ -627,6 +677,8 @@ def _drawn(groups: Any, n: int, count: int, size: int, rng: Any) -> list[np.ndar
 
 def plain_values(bags: Any, name: str = "bags") -> np.ndarray:
     """An array of names; text as Python strings where some are missing."""
+    if isinstance(bags, Bags):
+        raise ValueError(f"{name} must be one value for each row, got Bags: pass them as bags=")
     if isinstance(bags, (str, bytes)) or not any(hasattr(bags, kind) for kind in ("__len__", "__iter__", "__array__")):
         raise ValueError(f"{name} must be one value for each row, got {type(bags).__name__}")
     if not hasattr(bags, "__array__"):

@@ -44,6 +44,11 @@ class TagSequences:
         partial = None if self.partial else False
         return TagSequences(self.labels[rows], offsets, allowed, partial)
 
+    def where(self, chosen: np.ndarray, other: TagSequences) -> TagSequences:
+        """Return these where chosen, one bool for each sequence, else the others; all labels are known."""
+        labels = np.where(np.repeat(chosen, np.diff(self.offsets)), self.labels, other.labels)
+        return TagSequences(labels, self.offsets, partial=False)
+
 
 class LabelLists(Sequence[list[Any]]):
     """Label sequences as a list of lists to its reader, as numbers inside: what a store holds.

@@ -15,6 +15,7 @@ import hashlib
 import json
 import operator
 import os
+import re
 import secrets
 import stat
 from collections.abc import Callable, Iterable, Iterator
@@ -42,6 +43,7 @@ __all__ = ["Store", "StoreError"]
 FORMAT_VERSION = 1
 _KIND = "store piece"
 _MANIFEST = "manifest.json"
+_PIECE_NAME = re.compile(r"[0-9]{5,}-[0-9a-f]{8}\.piece")
 KINDS = ("sequences", "rows", "texts", "graphs", "bags", "items")
 
 
@@ -253,9 +255,9 @@ class Store:
         if kind != self.kind:
             raise StoreError(f"{self.path}: the store holds {self.kind}, these are {kind}")
         for name, before in self._manifest["settings"].items():
-            if settings[name] != before:
+            if settings.get(name, ...) != before:
                 raise StoreError(
-                    f"{self.path}: {name} of the store: {_short(before)}; of these: {_short(settings[name])}"
+                    f"{self.path}: {name} of the store: {_short(before)}; of these: {_short(settings.get(name))}"
                 )
 
     def _remove_strays(self) -> None:
@@ -275,8 +277,10 @@ class Store:
             self._mapped[i] = self._map(i)
         file, places = self._mapped[i], self._places.setdefault(i, {})
         try:
-            return _decoded(self.kind or "", file.meta, file.arrays, places)
-        except (KeyError, TypeError, ValueError, IndexError) as error:
+            part = _decoded(self.kind or "", file.meta, file.arrays, places)
+            _check_lengths(part, self.pieces[i]["examples"])
+            return part
+        except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
             self._fail(i, f"does not hold what its manifest says ({error})", error)
 
     def __iter__(self) -> Iterator[Partition]:
@@ -414,12 +418,19 @@ def _check_manifest(manifest: dict[str, Any]) -> None:
         raise ValueError(f"its kind is {_short(manifest['kind'])}")
     if not isinstance(manifest["settings"], dict) or not isinstance(manifest["pieces"], list):
         raise ValueError("settings must be a mapping and pieces a list")
+    template, columns = (manifest["settings"].get(name) for name in ("template", "columns"))
+    if template is not None:
+        if not isinstance(template, str):
+            raise ValueError(f"its template is {_short(template)}")
+        Template.parse(template)
+    if columns is not None and not (isinstance(columns, list) and all(isinstance(name, str) for name in columns)):
+        raise ValueError(f"its columns are {_short(columns)}")
     for piece in manifest["pieces"]:
-        if os.path.basename(piece["file"]) != piece["file"]:
-            raise ValueError(f"the piece {piece['file']!r} is outside of the folder")
+        if not _PIECE_NAME.fullmatch(piece["file"]):
+            raise ValueError(f"{_short(piece['file'])} is no name of a piece in the folder")
         counts = piece["bytes"], piece["examples"]
         if not all(type(count) is int and count >= 0 for count in counts) or not isinstance(piece["checksum"], str):
-            raise ValueError(f"the entry of {piece['file']!r} needs its bytes, examples and checksum")
+            raise ValueError(f"the entry of {piece['file']} needs its bytes, examples and checksum")
 
 
 def _is_ours(name: str) -> bool:
@@ -544,12 +555,26 @@ def _decoded(kind: str, meta: dict[str, Any], arrays: dict[str, np.ndarray], pla
     if form == "bags":
         y = _read_bags(meta["y"], source)
     elif form == "labels":
-        tags = TagSequences(arrays["y.labels"], arrays["y.offsets"], arrays.get("y.allowed"))
-        y = LabelLists(tags, source.value(meta["y"]), arrays.get("y.unsaid"))
+        y = _read_labels(source.value(meta["y"]), arrays)
     elif form == "values":
         y = source.value(meta["y"])
     weights = None if meta["sample_weight"] is None else arrays[meta["sample_weight"]]
     return Partition(X, y, weights)
+
+
+def _check_lengths(part: Partition, n: int) -> None:
+    """Raise ValueError where a piece has another number of examples than its entry in the manifest."""
+    found = part.X.shape[0] if hasattr(part.X, "shape") else len(part.X)
+    for name, count in (("X", found), ("y", None if part.y is None else getattr(part.y, "n_rows", len(part.y)))):
+        if count not in (None, n):
+            raise ValueError(f"{name} has {count} examples, not {n}")
+    if part.sample_weight is not None:
+        _check_array("sample_weight", part.sample_weight, "f", (n,))
+
+
+def _check_array(name: str, array: Any, kinds: str, shape: tuple[int, ...]) -> None:
+    if not isinstance(array, np.ndarray) or array.dtype.kind not in kinds or array.shape != shape:
+        raise ValueError(f"{name} is no array of the shape {shape}")
 
 
 _CSR = ("indptr", "indices", "values")
@@ -604,7 +629,8 @@ def _read_sequences(meta: dict[str, Any], arrays: dict[str, np.ndarray], places:
         return Rows(indptr=indptr, indices=indices, values=values, n_columns=width, dtype=meta["dtype"])
 
     nodes, edges = (rows(part, width) for part, width in zip("XE", meta["widths"], strict=True))
-    assert nodes is not None
+    if nodes is None:
+        raise ValueError("there are no features")
     if "X.names" in arrays:
         names = arrays["X.names"], arrays["X.name_offsets"]
         edge_names = (arrays["E.names"], arrays["E.name_offsets"]) if "E.names" in arrays else None
@@ -658,6 +684,20 @@ def _write_labels(y: LabelLists, out: Writer) -> Any:
     return out.node(list(y.classes), "classes")
 
 
+def _read_labels(classes: Any, arrays: dict[str, np.ndarray]) -> LabelLists:
+    labels, allowed, unsaid = (arrays.get(f"y.{part}") for part in ("labels", "allowed", "unsaid"))
+    if labels is None or not isinstance(classes, list):
+        raise ValueError("there are no labels")
+    offsets = check_offsets("y.offsets", arrays["y.offsets"], labels.size)
+    _check_array("y.labels", labels, "i", (int(offsets[-1]),))
+    if labels.size and not -1 <= labels.min() <= labels.max() < len(classes):
+        raise ValueError("a label has no name")
+    if allowed is not None:
+        _check_array("y.allowed", allowed, "u", (len(labels), len(classes)))
+        _check_array("y.unsaid", unsaid, "b", labels.shape)
+    return LabelLists(TagSequences(labels, offsets, allowed), classes, unsaid)
+
+
 _BAGS = ("names", "offsets", "members", "alone", "lower", "upper", "classes", "bag_weight", "row_weight", "n_rows")
 
 
@@ -669,7 +709,38 @@ def _read_bags(meta: dict[str, Any], source: Reader) -> Bags:
     bags = object.__new__(Bags)
     for part in _BAGS:
         setattr(bags, part, source.value(meta[part]))
-    bags.offsets = check_offsets("offsets", bags.offsets, len(bags.members))
-    if len(bags.members) and not 0 <= bags.members.min() <= bags.members.max() < bags.n_rows:
-        raise ValueError("a bag has a row that is not there")
+    _check_bags(bags)
     return bags
+
+
+def _check_bags(bags: Bags) -> None:
+    """Raise ValueError for what `Bags` would not have made."""
+    if type(bags.n_rows) is not int or bags.n_rows < 0:
+        raise ValueError("the number of rows is no count")
+    for name in ("members", "alone"):
+        rows = getattr(bags, name)
+        _check_array(name, rows, "i", (np.size(rows),))
+        if rows.size and not 0 <= rows.min() <= rows.max() < bags.n_rows:
+            raise ValueError("a bag has a row that is not there")
+    bags.offsets = check_offsets("offsets", bags.offsets, len(bags.members))
+    n_bags = len(bags.offsets) - 1
+    if not n_bags or not (np.diff(bags.offsets) > 0).all():
+        raise ValueError("a bag is empty")
+    _check_array("names", bags.names, "biufUSO", (n_bags,))
+    for name, length in (("bag_weight", n_bags), ("row_weight", len(bags.members))):
+        weight = getattr(bags, name)
+        _check_array(name, weight, "f", (length,))
+        if not (weight >= 0).all() or not np.isfinite(weight).all():
+            raise ValueError(f"{name} must hold finite numbers of at least 0")
+    if (bags.lower is None) != (bags.upper is None):
+        raise ValueError("shares need a lower and an upper bound")
+    if bags.lower is None or bags.upper is None:
+        return
+    if bags.classes is None:
+        raise ValueError("shares need the names of their classes")
+    for name in ("lower", "upper"):
+        _check_array(name, getattr(bags, name), "f", (n_bags, len(bags.classes)))
+    _check_array("classes", bags.classes, "biufUSO", (len(bags.classes),))
+    rounding = 1e-6
+    if not ((bags.lower >= 0) & (bags.lower <= bags.upper + rounding) & (bags.upper <= 1 + rounding)).all():
+        raise ValueError("shares must lie between 0 and 1")

@@ -20,7 +20,7 @@ from mercer.inference.limits import Limits
 from mercer.inference.markov import MarkovNetwork
 from mercer.inference.messages import appearance_probabilities
 from mercer.inference.registry import METHODS, Inference, Method, choose, infer, register, run_method
-from mercer.inference.relaxation import relaxed_marginals
+from mercer.inference.relaxation import LPSolution, lp_inference, relaxed_marginals
 from mercer.inference.result import ErrorEstimate, FactorMarginals, InferenceResult, LogPartition, Marginals, Outcome
 from mercer.inference.sampling import metropolis_hastings
 from mercer.inference.transitions import (
@@ -57,6 +57,7 @@ __all__ = [
     "Inference",
     "InferenceResult",
     "JunctionTree",
+    "LPSolution",
     "LatentTree",
     "Limits",
     "LogPartition",
@@ -78,6 +79,7 @@ __all__ = [
     "has_running_intersection",
     "infer",
     "is_submodular",
+    "lp_inference",
     "marginal_bounds",
     "max_marginals",
     "maximum_spanning_tree",

@@ -19,7 +19,7 @@ from scipy.optimize import linprog
 from sklearn.base import ClassifierMixin
 from sklearn.utils import check_array
 
-from mercer._explain import ScoreModel, ScoreRows
+from mercer._explain import ScoreModel, ScoreRows, chosen_labels
 from mercer._state.saved import Fields, Floats, LabelValues, Optional, outputs
 from mercer._validation import check_choice, check_sparse
 from mercer.kernel_methods.base import KernelMethod, check_limit, class_codes, weights_of
@@ -225,8 +225,7 @@ class LinearProgramSVC(ClassifierMixin, KernelMethod):
         -------
         labels : array of shape (n_objects,)
         """
-        values = self.decision_function(X)
-        return self.classes_[(values > 0).astype(int) if values.ndim == 1 else values.argmax(axis=1)]
+        return chosen_labels(self.decision_function(X), self.classes_)
 
     def _check_state(self) -> None:
         super()._check_state()

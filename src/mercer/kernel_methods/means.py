@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import ClassifierMixin
 
+from mercer._explain import chosen_labels
 from mercer._state.saved import Fields, Floats, LabelValues, outputs
 from mercer.kernel_methods.base import KernelMethod, class_codes, weights_of
 from mercer.kernel_methods.collections import count, taken
@@ -123,8 +124,7 @@ class KernelMeanClassifier(ClassifierMixin, KernelMethod):
         -------
         labels : array of shape (n_objects,)
         """
-        values = self.decision_function(X)
-        return self.classes_[(values > 0).astype(int) if values.ndim == 1 else values.argmax(axis=1)]
+        return chosen_labels(self.decision_function(X), self.classes_)
 
     def as_function(self) -> Any:
         """Return c₊ − c₋, or the list of the class means, as `mercer.kernels.RKHSFunction`."""

@@ -17,7 +17,7 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils import check_random_state
 
-from mercer._explain import ScoreRows
+from mercer._explain import ScoreRows, chosen_labels
 from mercer._state.saved import Count, Fields, Flag, Floats, Ints, LabelValues, Optional
 from mercer._validation import check_choice, check_count, check_positive
 from mercer.kernel_methods.base import KernelMethod, class_codes, weights_of
@@ -384,7 +384,7 @@ class OnlineKernelClassifier(ClassifierMixin, KernelMethod):
         values = self.decision_function(X)
         if self._novelty:
             return np.where(values >= 0, 1, -1)
-        return self.classes_[(values > 0).astype(int) if values.ndim == 1 else values.argmax(axis=1)]
+        return chosen_labels(values, self.classes_)
 
     def as_function(self) -> Any:
         """Return f as a `mercer.kernels.RKHSFunction`; with more than two classes a list."""

@@ -25,7 +25,7 @@ from scipy.optimize import linprog
 from sklearn.base import ClassifierMixin, OutlierMixin, RegressorMixin
 
 from mercer import _core
-from mercer._explain import ScoreRows
+from mercer._explain import ScoreRows, chosen_labels, votes_of_pairs
 from mercer._state.saved import Count, Fields, Floats, Ints, LabelValues, Number
 from mercer._validation import check_choice, check_count, check_positive
 from mercer.exceptions import ConvergenceWarning
@@ -198,13 +198,7 @@ class _Pairs(ClassifierMixin, KernelMethod):
         k = len(self.classes_)
         if k == 2:
             return outputs[:, 0]
-        votes, sums = np.zeros((len(outputs), k)), np.zeros((len(outputs), k))
-        for f, (first, second) in zip(outputs.T, combinations(range(k), 2), strict=True):
-            votes[:, first] += f <= 0
-            votes[:, second] += f > 0
-            sums[:, first] -= f
-            sums[:, second] += f
-        return votes + sums / (3 * (np.abs(sums) + 1))
+        return votes_of_pairs(outputs, k)
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the label of every object.
@@ -217,8 +211,7 @@ class _Pairs(ClassifierMixin, KernelMethod):
         -------
         labels : array of shape (n_objects,)
         """
-        values = self.decision_function(X)
-        return self.classes_[(values > 0).astype(int) if values.ndim == 1 else values.argmax(axis=1)]
+        return chosen_labels(self.decision_function(X), self.classes_)
 
     def as_function(self) -> Any:
         """Return the expansion Σ_j coef_j k(·, x_j), without the offset, as a `mercer.kernels.RKHSFunction`.

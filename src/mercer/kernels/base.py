@@ -7,6 +7,7 @@ the matrix of two such collections is (`Kernel._gram`); blocks, symmetry, progre
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import os
 from collections.abc import Iterator
@@ -21,7 +22,7 @@ from sklearn.base import BaseEstimator
 from mercer import _core
 from mercer._progress import Pace, say
 from mercer._state.values import Codec, Reader, Writer, register
-from mercer._validation import thread_count
+from mercer._validation import is_partitioned, thread_count
 
 __all__ = ["Kernel", "Work", "check_kernel", "check_memory", "mirrored", "require_positive_definite"]
 
@@ -114,7 +115,7 @@ class Kernel(BaseEstimator):
         Parameters
         ----------
         X, Z : collections of objects
-            What the kernel takes: rows of an array, strings, trees, graphs, …
+            What the kernel takes: rows of an array, strings, trees, graphs, …; both may be in partitions.
         dtype : {np.float64, np.float32}, default=np.float64
             Of the matrix.
         n_jobs : int, optional
@@ -124,13 +125,20 @@ class Kernel(BaseEstimator):
 
         Returns
         -------
-        ndarray of shape (len(X), len(Z))
+        ndarray of shape (len(X), len(Z)); for Dask collections a Dask array with a block for each pair of partitions
         """
         work = self._work(dtype, n_jobs)
+        if is_partitioned(X) or is_partitioned(Z):
+            return self._by_blocks(X, None if Z is X else Z, work)
         A = self._prepared("X", X)
         if Z is None or Z is X:
             return self._whole(A, None, work, verbose)
         return self._whole(A, self._prepared("Z", Z), work, verbose)
+
+    def _by_blocks(self, X: Any, Z: Any, work: Work) -> Any:
+        """The matrix of objects in partitions; what knows of them lives above this layer."""
+        found: Any = importlib.import_module("mercer.learning.partitioned")
+        return found.gram_matrix(self, X, Z, work.dtype)
 
     def diag(self, X: Any, *, dtype: Any = np.float64, n_jobs: int | None = None) -> np.ndarray:
         """Return the values k(x, x), without the rest of the matrix."""

@@ -7,11 +7,14 @@ A label set is a vector y of 0 and 1, and its code v is one of
     "indicator"    y
 
     linear         K(y, y') = v'Ω v                    Ω the identity unless given
-    polynomial     K(y, y') = (v'v + c)^d
+    polynomial     K(y, y') = (v'v + c)^d − c^d
     log odds       K(y, y') = v'Q v,   Q_rs = log P(r, s) P(r̄, s̄) / (P(r, s̄) P(r̄, s))  [Xiong2015b]
 
-each divided so that K(y, y) = 1. Q needs counts that are not 0 and is not positive semi-definite: counts are raised
-by ``smoothing``, on the diagonal too, and negative eigenvalues are cut off (or Q'Q is taken).
+each divided so that K(y, y) = 1, of v of unit length. The constant c^d, which [Xiong2015b] has, is left out: all sets
+share it, and a machine without an offset fits the mean label set by it. For the same reason the centred polynomial
+kernel is centred again in its own space, K(y, y') − E K(y, z) − E K(z, y') + E K(z, z') over label sets z of training.
+Q needs counts that are not 0 and is not positive semi-definite: counts are raised by ``smoothing``, on the diagonal
+too, and negative eigenvalues are cut off (or Q'Q is taken).
 """
 
 from __future__ import annotations
@@ -23,13 +26,14 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 
-from mercer._state.saved import Saved
+from mercer._state.saved import Csr, Fields, Floats, Optional, Saved, Transient
 from mercer._state.values import Codec, Reader, Writer, register
 from mercer._validation import check_choice, check_count, check_not_negative, check_positive
 
 __all__ = ["LabelSetKernel", "LinearOutput", "LogOddsOutput", "OutputKernel", "PolynomialOutput"]
 
 _FEW = 64  # labels up to which dense products are the faster ones
+_LARGEST = 1e6  # coef0
 CODES = ("centred", "signs", "indicator")
 
 
@@ -45,7 +49,20 @@ class LabelSetKernel(Saved):
         P with Ω = P P'.
     degree : int, default=1
     coef0 : float, default=0.0
+
+    Attributes
+    ----------
+    sets_ : sparse matrix of shape (n_sets, n_labels)
+        The different label sets of training, where the kernel is centred on them.
+    set_shares_ : array of shape (n_sets,)
+        Their shares in training.
     """
+
+    saved = Fields(
+        sets_=Optional(Csr(None, "shares")),
+        set_shares_=Optional(Floats("sets_", low=0.0, high=1.0)),
+        _reference=Transient(),
+    )
 
     def __init__(
         self, code: str, shares: np.ndarray, factor: np.ndarray | None = None, degree: int = 1, coef0: float = 0.0
@@ -55,11 +72,21 @@ class LabelSetKernel(Saved):
         self.factor = factor
         self.degree = degree
         self.coef0 = coef0
+        self._reference: tuple[np.ndarray, np.ndarray, float] | None = None
+
+    def centred_on(self, Y: sp.csr_matrix, weights: np.ndarray | None = None) -> LabelSetKernel:
+        """Take the mean of these label sets in the space of the kernel for its origin."""
+        packed = np.packbits(Y.toarray() > 0, axis=1)
+        _, first, kind = np.unique(packed, axis=0, return_index=True, return_inverse=True)
+        self.sets_ = sp.csr_matrix(Y)[first]
+        counts = np.bincount(kind.ravel(), weights, minlength=len(first))
+        self.set_shares_, self._reference = counts / counts.sum(), None
+        return self
 
     @property
     def is_linear(self) -> bool:
         """Whether a score is linear in the labels, so that each label has a score of its own."""
-        return self.degree == 1 and self.coef0 == 0.0
+        return self.degree == 1
 
     def features(self, Y: Any) -> np.ndarray:
         """Rows of unit length whose inner products are the linear part of the kernel; 0 where the code is 0."""
@@ -74,13 +101,33 @@ class LabelSetKernel(Saved):
 
     def of_features(self, U: np.ndarray, V: np.ndarray) -> np.ndarray:
         """Kernel values of rows of `features`."""
-        return self._powered(U @ V.T)
+        K = self._powered(U @ V.T)
+        return K if getattr(self, "sets_", None) is None else self._centred(K, U, V)
+
+    def _centred(self, K: np.ndarray, U: np.ndarray, V: np.ndarray) -> np.ndarray:
+        """Kernel values of rows of `features`, from those that are not centred."""
+        if self._reference is None:
+            R = self.features(self.sets_)
+            means = self._powered(R @ R.T) @ self.set_shares_
+            self._reference = R, means, float(self.set_shares_ @ means)
+        R, _, grand = self._reference
+        rows = self._powered(U @ R.T) @ self.set_shares_
+        columns = rows if V is U else self._powered(V @ R.T) @ self.set_shares_
+        K -= rows[:, None].astype(K.dtype, copy=False)
+        K -= (columns - grand).astype(K.dtype, copy=False)
+        for W, means, axis in ((U, rows, 0), (V, columns, 1)):
+            squares = self._powered(np.einsum("ij,ij->i", W, W)) - 2.0 * means + grand
+            scale = _reciprocal(np.sqrt(np.maximum(squares, 0.0))).astype(K.dtype, copy=False)
+            K *= scale[:, None] if axis == 0 else scale
+        return K
 
     def _powered(self, K: np.ndarray) -> np.ndarray:
         if not self.is_linear:
+            constant = self.coef0**self.degree
             K += self.coef0
             K **= self.degree
-            K /= (1.0 + self.coef0) ** self.degree
+            K -= constant
+            K /= (1.0 + self.coef0) ** self.degree - constant
         return K
 
     def gram(self, Y: sp.csr_matrix, dtype: Any = np.float64) -> np.ndarray:
@@ -101,7 +148,11 @@ class LabelSetKernel(Saved):
         scale = _reciprocal(np.sqrt(np.maximum(np.diag(K), 0.0)))
         K *= scale[:, None]
         K *= scale
-        return self._powered(K.astype(dtype, copy=False))
+        K = self._powered(K.astype(dtype, copy=False))
+        if getattr(self, "sets_", None) is None:
+            return K
+        V = self.features(Y)
+        return self._centred(K, V, V)
 
     def expand(self, K: np.ndarray, alpha: np.ndarray, Y: sp.csr_matrix) -> np.ndarray:
         """K diag(alpha) V, with V the `features` of Y, by sparse products where they are fewer."""
@@ -131,7 +182,12 @@ class LabelSetKernel(Saved):
     def _check_state(self) -> None:
         check_choice("code", self.code, CODES)
         check_count("degree", self.degree)
-        check_not_negative("coef0", self.coef0)
+        _check_constant(self.coef0)
+        sets, set_shares = getattr(self, "sets_", None), getattr(self, "set_shares_", None)
+        if (sets is None) != (set_shares is None) or (sets is None) == (self.code == "centred" and self.degree > 1):
+            raise ValueError("the label sets of training are there for centred polynomial kernels, and for no others")
+        if sets is not None and not np.isin(sets.data, (0.0, 1.0)).all():
+            raise ValueError("sets_ must hold 0 and 1")
         shares, factor = self.shares, self.factor
         if not isinstance(shares, np.ndarray) or shares.ndim != 1 or shares.dtype != np.float64:
             raise ValueError("shares must be a vector of numbers")
@@ -143,6 +199,11 @@ class LabelSetKernel(Saved):
             raise ValueError("factor must be a matrix of numbers")
         if len(factor) != len(shares) or not factor.shape[1] or not np.isfinite(factor).all():
             raise ValueError(f"factor must have {len(shares)} rows of finite numbers")
+
+
+def _check_constant(coef0: Any) -> None:
+    if check_not_negative("coef0", coef0) > _LARGEST:
+        raise ValueError(f"coef0 must be at most {_LARGEST:g}, got {coef0!r}: the power would be rounded off")
 
 
 def _reciprocal(lengths: np.ndarray) -> np.ndarray:
@@ -211,13 +272,14 @@ class LinearOutput(OutputKernel):
 
 
 class PolynomialOutput(OutputKernel):
-    """Compare label sets by the groups of up to ``degree`` labels that they share.
+    """Compare label sets by the groups of one to ``degree`` labels that they share.
 
     Parameters
     ----------
     degree : int, default=2
     coef0 : float, default=1.0
-        c, at least 0.
+        c, at least 0: larger values give small groups more weight. The constant c^d, which all sets share, is left
+        out.
     code : {"centred", "signs", "indicator"}, default="centred"
 
     Examples
@@ -239,8 +301,9 @@ class PolynomialOutput(OutputKernel):
         """Return the kernel with what it takes from training labels, of rows that may have weights."""
         check_choice("code", self.code, CODES)
         check_count("degree", self.degree)
-        check_not_negative("coef0", self.coef0)
-        return LabelSetKernel(self.code, _shares(Y, weights), None, int(self.degree), float(self.coef0))
+        _check_constant(self.coef0)
+        kernel = LabelSetKernel(self.code, _shares(Y, weights), None, int(self.degree), float(self.coef0))
+        return kernel.centred_on(sp.csr_matrix(Y), weights) if self.code == "centred" and self.degree > 1 else kernel
 
 
 class LogOddsOutput(OutputKernel):

@@ -22,6 +22,7 @@ from mercer._state.saved import Count, Fields, Flag, Floats, Nested, Number, Tex
 from mercer._validation import check_choice, hyphenated, thread_count
 from mercer.data.labels import LabelIndex, TagSequences
 from mercer.exceptions import ApproximateInferenceWarning
+from mercer.inference.batched import INFERENCE
 from mercer.labeling.baselines import Piecewise, PseudoLikelihood
 from mercer.learning.checkpoint import Checkpoint
 from mercer.learning.estimator import Run, StructuredEstimator
@@ -33,7 +34,6 @@ from mercer.learning.strength import check_strength, resolve_strength
 from mercer.structures.costs import Cost, resolve_cost
 from mercer.structures.graph_inputs import GraphInputs
 from mercer.structures.graph_labels import EDGE_WEIGHTS, GraphLabels, GraphScores
-from mercer.structures.graph_search import INFERENCE
 
 __all__ = ["ApproximateInferenceWarning", "GraphLabeler"]
 

@@ -18,7 +18,7 @@ import secrets
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -37,9 +37,11 @@ from mercer.learning.partitioned import (
     check_alone,
     different,
     environment,
+    gram_block,
     grown,
     joined,
     local_risk,
+    n_examples,
     part_score,
     surveyed,
 )
@@ -52,7 +54,7 @@ try:
 except ImportError as _error:  # pragma: no cover - an environment without Dask
     raise ImportError("Dask is needed for this: pip install mercer[dask]") from _error
 
-__all__ = ["ClusterError", "OnWorkers", "connect", "lazily", "scores"]
+__all__ = ["ClusterError", "OnWorkers", "computed", "connect", "gram_matrix", "lazily", "scores"]
 
 _RETRIES = 8  # evaluations that failed for want of workers, one after the other, before giving up
 _LOOK = 1.0  # seconds between two looks at who works
@@ -602,6 +604,43 @@ def lazily(
         sample = _as_series(X._meta_nonempty, **more)
         return X.map_partitions(_as_series, meta=sample.iloc[:0], **more)
     return X.map_partitions(_answers, **more)
+
+
+def gram_matrix(kernel: Any, X: Any, Z: Any, dtype: Any) -> Any:
+    """Return a Dask array with a block for each pair of partitions; sizes of partitions are asked for, nothing else."""
+    import dask.array as da
+
+    once, columns = delayed(kernel), None
+    rows = delayed_parts(X, None, None)
+    sizes = [delayed(_size)(part) for part in rows]
+    if Z is not None:
+        columns = delayed_parts(Z, None, None)
+        sizes += [delayed(_size)(part) for part in columns]
+    found = dask.compute(*sizes)
+    heights, widths = found[: len(rows)], found[: len(rows)] if columns is None else found[len(rows) :]
+    make = delayed(_gram_block, pure=True)
+
+    def block(i: int, j: int) -> Any:
+        if columns is None and j < i:
+            return block(j, i).T
+        made = make(once, rows[i], None if columns is None and i == j else (columns or rows)[j], np.dtype(dtype).str)
+        return da.from_delayed(made, (heights[i], widths[j]), dtype)
+
+    return da.block([[block(i, j) for j in range(len(widths))] for i in range(len(heights))])
+
+
+def _size(part: Partition) -> int:
+    return n_examples(part.X)
+
+
+def _gram_block(kernel: Any, a: Partition, b: Partition | None, dtype: str) -> np.ndarray:
+    return gram_block(kernel, a, a if b is None else b, np.dtype(dtype))
+
+
+def computed(function: Callable[..., Any], items: Iterable[Any], *arguments: Any) -> list[Any]:
+    """See :func:`mercer.learning.partitioned.computed_on_workers`."""
+    once = [delayed(argument) for argument in arguments]
+    return list(dask.compute(*[delayed(function)(item, *once) for item in items]))
 
 
 def scores(model: Any, X: Any, y: Any) -> list[tuple[float, float]]:

@@ -36,7 +36,7 @@ from mercer.learning.training import one_pass, train
 from mercer.structures.base import check_random_seed
 from mercer.structures.costs import Cost, resolve_cost
 
-__all__ = ["RiskEstimator", "StructuredEstimator"]
+__all__ = ["NeighbouringLabels", "RiskEstimator", "StructuredEstimator"]
 
 _PLAIN = (str, int, float, bool, type(None))
 
@@ -600,3 +600,29 @@ def _plain(value: Any) -> Any:
     if isinstance(value, np.ndarray) and not value.dtype.hasobject:
         return value.shape, fingerprint(None, [value])
     return value.to_json() if hasattr(value, "to_json") else type(value).__name__
+
+
+class NeighbouringLabels:
+    """Weights of labels that follow each other, of estimators whose structure has them."""
+
+    structure_: Any
+    coef_: Any
+    _check_is_fitted: Any
+
+    @property
+    def transitions_(self) -> np.ndarray:
+        """Weights of neighbouring labels, rows from, columns to; −inf where forbidden."""
+        self._check_is_fitted()
+        return np.asarray(self.structure_.shared_scores(self.coef_)[0])
+
+    @property
+    def start_(self) -> np.ndarray:
+        """Weights of the first label."""
+        self._check_is_fitted()
+        return np.asarray(self.structure_.shared_scores(self.coef_)[1])
+
+    @property
+    def end_(self) -> np.ndarray:
+        """Weights of the last label."""
+        self._check_is_fitted()
+        return np.asarray(self.structure_.shared_scores(self.coef_)[2])

@@ -29,7 +29,7 @@ from sklearn.exceptions import NotFittedError
 
 from mercer import _core
 from mercer._progress import say
-from mercer._validation import is_dask
+from mercer._validation import is_dask, is_partitioned
 from mercer.data.labels import TagSequences
 from mercer.data.partitions import Partition, Partitions
 from mercer.data.sequences import Rows, Sequences
@@ -45,7 +45,18 @@ from mercer.learning.solvers.averaged import _MistakeDriven
 from mercer.learning.solvers.sgd import SGD, warm_up
 from mercer.learning.strength import mean_square
 
-__all__ = ["PartitionedRisk", "Place", "Rounds", "TreeSum", "place_of"]
+__all__ = [
+    "PartitionedRisk",
+    "Place",
+    "Rounds",
+    "RowsInParts",
+    "TreeSum",
+    "computed_on_workers",
+    "gram_matrix",
+    "n_examples",
+    "out_of_memory",
+    "place_of",
+]
 
 _T = TypeVar("_T")
 
@@ -775,6 +786,123 @@ def check_alone(X: Any, y: Any = None, sample_weight: Any = None) -> None:
     """Refuse outputs beside examples that hold their own."""
     if isinstance(X, (Store, StoreOnWorkers, Partitions)) and (y is not None or sample_weight is not None):
         raise TypeError(f"a {type(X).__name__} holds y and sample_weight itself: give it alone")
+
+
+# ------------------------------------------------------------------------------------------------ matrices of parts
+
+
+class RowsInParts:
+    """A matrix whose rows are in parts, for algorithms that do nothing but multiply by it.
+
+    ``X @ w`` has the products of the parts one below the other; ``X.T @ v`` is the sum of theirs, and ``A @ X`` with a
+    sparse matrix A as well, always in the order of :class:`TreeSum`.
+
+    Parameters
+    ----------
+    place : Place
+    rows : callable (part, number) → matrix
+        What the rows of a part are, computed where the part is; pickled for a cluster.
+    sizes : list of int
+        Rows of each part.
+    width : int
+        Columns.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.data import Partitions
+    >>> from mercer.learning.partitioned import RowsInParts, place_of
+    >>> X = np.arange(6.0).reshape(3, 2)
+    >>> rows = RowsInParts(place_of(Partitions([(X[:1],), (X[1:],)]), None, None), lambda part, i: part.X, [1, 2], 2)
+    >>> rows @ np.ones(2), rows.T @ np.ones(3)
+    (array([1., 5., 9.]), array([6., 9.]))
+    """
+
+    ndim = 2
+
+    def __init__(self, place: Place, rows: Callable[..., Any], sizes: Sequence[int], width: int) -> None:
+        self.place, self.rows = place, rows
+        self.starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        self.shape = (int(self.starts[-1]), width)
+
+    def __matmul__(self, w: np.ndarray) -> np.ndarray:
+        return np.concatenate(self.place.each(_times, self.rows, np.asarray(w)))
+
+    def __rmatmul__(self, A: Any) -> np.ndarray:
+        return self._summed(csr_array(A).tocsc())
+
+    @property
+    def T(self) -> _Transposed:
+        """The transposed matrix, which multiplies a vector with a number for each row."""
+        return _Transposed(self)
+
+    def _summed(self, left: Any) -> np.ndarray:
+        """Σ_p left[:, rows of p] @ X_p."""
+        tree = TreeSum(self.place.n_parts, add_arrays)
+        for i, part in enumerate(self.place.each(_from_left, self.rows, left, self.starts)):
+            tree.put(0, i, part)
+        return np.asarray(tree.result())
+
+
+class _Transposed:
+    def __init__(self, rows: RowsInParts) -> None:
+        self.rows = rows
+
+    def __matmul__(self, v: np.ndarray) -> np.ndarray:
+        return self.rows._summed(np.asarray(v))
+
+
+def _times(part: Partition, number: int, rows: Callable[..., Any], w: np.ndarray) -> np.ndarray:
+    return np.asarray(rows(part, number) @ w)
+
+
+def _from_left(part: Partition, number: int, rows: Callable[..., Any], left: Any, starts: np.ndarray) -> np.ndarray:
+    own = slice(int(starts[number]), int(starts[number + 1]))
+    X = rows(part, number)
+    product = left[:, own] @ X if left.ndim == 2 else X.T @ left[own]
+    return np.asarray(product.toarray() if hasattr(product, "toarray") else product)
+
+
+def gram_matrix(kernel: Any, X: Any, Z: Any, dtype: Any) -> Any:
+    """The matrix of a kernel over objects in parts, block by block: a Dask array for Dask collections.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    X, Z : Store, Partitions or Dask collection of objects
+        Without Z the matrix of X with itself, whose blocks below the diagonal are those above it.
+    dtype : np.float64 or np.float32
+    """
+    for name, given in (("X", X), ("Z", Z)):
+        if given is not None and not is_partitioned(given):
+            raise TypeError(f"{name} must be in partitions as the other objects are, got {type(given).__name__}")
+    if any(is_dask(one) or isinstance(one, StoreOnWorkers) for one in (X, Z)):
+        import mercer.learning._dask as _dask
+
+        return _dask.gram_matrix(kernel, X, Z, dtype)
+    rows, columns = list(X), None if Z is None else list(Z)
+    blocks = [
+        [gram_block(kernel, a, b, dtype) for b in (rows[i:] if columns is None else columns)]
+        for i, a in enumerate(rows)
+    ]
+    if columns is None:
+        blocks = [[blocks[j][i - j].T for j in range(i)] + blocks[i] for i in range(len(rows))]
+    return np.block(blocks)
+
+
+def computed_on_workers(function: Callable[..., _T], items: Iterable[Any], *arguments: Any) -> list[_T]:
+    """Return ``function(item, *arguments)`` for every item, on the workers; items may be delayed or futures."""
+    import mercer.learning._dask as _dask
+
+    return _dask.computed(function, items, *arguments)
+
+
+def gram_block(kernel: Any, a: Partition, b: Partition, dtype: Any) -> np.ndarray:
+    """The kernel of the objects of one part with those of another."""
+    n, m = n_examples(a.X), n_examples(b.X)
+    if not n or not m:
+        return np.zeros((n, m), dtype)
+    return np.asarray(kernel(a.X, None if a is b else b.X, dtype=dtype))
 
 
 def _concatenated(parts: list[Any]) -> Any:

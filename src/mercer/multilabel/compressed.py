@@ -203,14 +203,6 @@ class CompressedLabels(LabelSetClassifier, Saved, Estimator):
             raise ValueError(f"codes must be finite, with {len(self.intercept_)} columns, got shape {codes.shape}")
         return self._decoded(codes)
 
-    def _probabilities(self, X: Any) -> np.ndarray:
-        scores = self.decision_function(X)
-        return self.decisions_.probabilities(scores)
-
-    def _predicted(self, X: Any) -> sp.csr_matrix:
-        P = self._probabilities(X)
-        return self.decisions_.label_sets(P)
-
     def _check_state(self) -> None:
         self._check_parameters()
         T, d = len(self.classes_), self.projection_.n_components

@@ -60,13 +60,16 @@ class LabelSetClassifier(ClassifierMixin):
 
     classes_: np.ndarray
     label_form_: str
+    decisions_: Any
+    decision_function: Any
     measure: str
 
     def _probabilities(self, X: Any) -> np.ndarray:
-        raise NotImplementedError
+        probabilities: np.ndarray = self.decisions_.probabilities(self.decision_function(X))
+        return probabilities
 
     def _predicted(self, X: Any) -> sp.csr_matrix:
-        raise NotImplementedError
+        return self.decisions_.label_sets(self._probabilities(X))
 
     def predict(self, X: Any, n_labels: int | None = None) -> Any:
         """Return the label sets of rows, in the form that the training labels came in.
@@ -456,18 +459,13 @@ class JointSVM(LabelSetClassifier, KernelMethod):
             raise ValueError("labels are compared by kernel values, and kernel='precomputed' has no kernel")
         return self._expanded(self.support_objects_, coef)
 
-    def _probabilities(self, X: Any) -> np.ndarray:
-        scores = self.decision_function(X)
-        return self.decisions_.probabilities(scores)
-
     def _predicted(self, X: Any) -> sp.csr_matrix:
         self._check_fitted()
         decode = self._decoding(self.output_, len(self.classes_))
         if decode == "enumerate":
             raw = self._expanded(X, self._coef)
             return self._sets_of[raw.argmax(axis=1)]
-        P = self._probabilities(X)
-        return self.decisions_.label_sets(P)
+        return super()._predicted(X)
 
     def _check_state(self) -> None:
         super()._check_state()

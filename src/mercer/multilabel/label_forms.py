@@ -41,6 +41,8 @@ def fit_labels(Y: Any, n: int | None = None, used: np.ndarray | None = None) -> 
         classes = np.arange(matrix.shape[1]) if names is None else np.array([str(name) for name in names])
     if n is not None and matrix.shape[0] != n:
         raise ValueError(f"X has {n} rows and Y {matrix.shape[0]}: they must be of one length")
+    if n == 0:
+        raise ValueError("X is empty: there is nothing to learn from")
     if matrix.shape[1] == 0:
         raise ValueError("Y has no label: at least one row must have one, or the matrix a column")
     return matrix, classes, form

@@ -166,14 +166,6 @@ class NeighborLabels(LabelSetClassifier, Saved, Estimator):
         Y = Y - Y.mean(axis=0)
         return np.asarray(Y.T @ Y)
 
-    def _probabilities(self, X: Any) -> np.ndarray:
-        scores = self.decision_function(X)
-        return self.decisions_.probabilities(scores)
-
-    def _predicted(self, X: Any) -> sp.csr_matrix:
-        P = self._probabilities(X)
-        return self.decisions_.label_sets(P)
-
     def _check_state(self) -> None:
         self._check_parameters()
         rows = self.rows_

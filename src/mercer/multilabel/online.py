@@ -432,14 +432,6 @@ class OnlineJointSVM(LabelSetClassifier, KernelMethod):
     def _depends_on_units(self) -> bool:
         return self.kernel is None
 
-    def _probabilities(self, X: Any) -> np.ndarray:
-        scores = self.decision_function(X)
-        return self.decisions_.probabilities(scores)
-
-    def _predicted(self, X: Any) -> sp.csr_matrix:
-        P = self._probabilities(X)
-        return self.decisions_.label_sets(P)
-
     def _check_state(self) -> None:
         self._check_parameters()
         T = len(self.classes_)

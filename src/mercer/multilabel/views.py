@@ -119,7 +119,7 @@ class KernelHomogeneityAnalysis(
     Parameters
     ----------
     n_components : int or float, default=1.0
-        Dimensions of the latent space, or their share of the number of labels.
+        Dimensions of the latent space, or their share of the number of labels (n_rows − 2 at most).
     lam : float, default=0.1
         λ, how much latent values are to be predictable from the views.
     ridge : float, default=0.1
@@ -311,7 +311,11 @@ class KernelHomogeneityAnalysis(
         return kernels
 
     def _dimensions(self, n: int, T: int) -> int:
-        p = math.ceil(self.n_components * T) if isinstance(self.n_components, float) else self.n_components
+        if n < 3:
+            raise ValueError(f"there must be three rows or more, got {n}")
+        if isinstance(self.n_components, float):
+            return min(math.ceil(self.n_components * T), n - 2)
+        p = self.n_components
         if p > n - 2:
             raise ValueError(f"n_components is {p}: {n} rows take {n - 2} at most")
         return int(p)
@@ -468,14 +472,6 @@ class KernelHomogeneityAnalysis(
     def _label_products(self) -> np.ndarray:
         check_is_fitted(self, "views_")
         return np.asarray(self.label_map_.T @ self.label_map_)
-
-    def _probabilities(self, X: Any) -> np.ndarray:
-        scores = self.decision_function(X)
-        return self.decisions_.probabilities(scores)
-
-    def _predicted(self, X: Any) -> sp.csr_matrix:
-        P = self._probabilities(X)
-        return self.decisions_.label_sets(P)
 
     def _check_state(self) -> None:
         self._check_parameters()

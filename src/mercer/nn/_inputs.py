@@ -106,6 +106,7 @@ def as_tags(tags: Any, emissions: Tensor) -> Tensor:
 def as_numbers(given: Any, emissions: Tensor, name: str) -> Tensor:
     """Return outputs (batch, time) of a tensor, packed or nested, on the device of the emissions."""
     batch, time = emissions.shape[:2]
+    padded = isinstance(given, PackedSequence) or (isinstance(given, Tensor) and given.is_nested)
     if isinstance(given, PackedSequence):
         given = pad_packed_sequence(given, batch_first=True, padding_value=UNKNOWN)[0]
     elif isinstance(given, Tensor) and given.is_nested:
@@ -114,7 +115,7 @@ def as_numbers(given: Any, emissions: Tensor, name: str) -> Tensor:
         raise TypeError(f"{name} must be a tensor or lists, got {type(given).__name__}")
     if given.is_floating_point() or given.is_complex() or given.dtype == torch.bool:
         raise ValueError(f"{name} must be integers, got {given.dtype}")
-    if given.dim() == 2 and given.shape[0] == batch and given.shape[1] < time:
+    if padded and given.dim() == 2 and given.shape[0] == batch and given.shape[1] < time:
         given = torch.nn.functional.pad(given, (0, time - given.shape[1]), value=UNKNOWN)
     if given.shape != emissions.shape[:2]:
         raise ValueError(f"{name} must be of shape (batch, time) = {(batch, time)}, got {tuple(given.shape)}")

@@ -8,6 +8,7 @@ rows without a bag come last.
 
 from __future__ import annotations
 
+import copy
 import warnings
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -25,9 +26,10 @@ from mercer._linalg import pivoted_cholesky_of
 from mercer._state.saved import Fields, Floats, Ints, LabelValues, Number, Optional, outputs
 from mercer._validation import check_sparse, thread_count
 from mercer.data.bags import Bags, missing_values, plain_values
-from mercer.exceptions import IllPosedWarning
+from mercer.exceptions import IllPosedWarning, PartError
 from mercer.kernel_methods.base import KernelMethod, one_object
 from mercer.kernel_methods.collections import count
+from mercer.learning.partitioned import RowsInParts, n_examples, out_of_memory
 from mercer.proportions.selection import constant_shares, majority_shares, proportion_risk, warn_if_no_better
 
 __all__ = ["IllPosedWarning", "Problem", "ProportionEstimator", "Solution", "Space", "warn_of_one_class"]
@@ -224,6 +226,42 @@ class Solution:
     info: dict[str, Any] = field(default_factory=dict)
 
 
+class _RowsOfBags:
+    """The instances of a part, bag by bag, as rows of features."""
+
+    def __init__(self, model: Any, width: int) -> None:
+        self.model, self.width = model, width
+
+    def __call__(self, part: Any, number: int) -> Any:
+        if n_examples(part.X) == 0:
+            return np.zeros((0, self.width))
+        return self.model._inputs(part.X, reset=False)[part.y.members]
+
+
+def _look_at_bags(part: Any, number: int, model: Any) -> dict[str, Any] | None:
+    """What must be known of a part before its rows are multiplied; None where it is empty."""
+    if n_examples(part.X) == 0:
+        return None
+    try:
+        if not isinstance(part.y, Bags):
+            raise TypeError(f"y must be Bags with proportions, got {type(part.y).__name__}")
+        model = copy.copy(model)
+        F = model._inputs(part.X, reset=True)
+        bags = model._bags(count(part.X), None, part.y, None, None)
+        if len(bags.alone):
+            raise ValueError(f"row {bags.alone[0]} is in no bag: leave it out, or put it into one")
+    except (TypeError, ValueError) as error:
+        raise PartError(number, str(error)) from error
+    except MemoryError as error:
+        raise out_of_memory(number) from error
+    columns = getattr(model, "feature_names_in_", None)
+    return {
+        "bags": bags, "width": int(F.shape[1]), "map": getattr(model, "map_", None),
+        "columns": None if columns is None else columns.tolist(),
+        "n_features_in": getattr(model, "n_features_in_", int(F.shape[1])),
+    }  # fmt: skip
+
+
 class ProportionEstimator(ClassifierMixin, KernelMethod):
     """A classifier that learns from the shares of classes in bags. Subclasses define `_check_parameters` and
     `_solve`.
@@ -283,7 +321,11 @@ class ProportionEstimator(ClassifierMixin, KernelMethod):
         self
         """
         X, made, codes, rows = self._prepared(X, y, bags, proportions, bag_weight)
-        space, random = self._space(X, rows), check_random_state(self.random_state)
+        return self._solved(X, made, codes, rows, self._space(X, rows))
+
+    def _solved(self, X: Any, made: Bags | None, codes: np.ndarray, rows: np.ndarray, space: Space) -> Any:
+        """Learn from instances in their space; X is needed with a kernel alone."""
+        random = check_random_state(self.random_state)
         which = [1] if len(self.classes_) == 2 else range(len(self.classes_))
         problems = [replace(self._problem(made, codes, c), rows=rows, positive=c) for c in which]
         solutions = [self._solve(space, problem, random) for problem in problems]
@@ -467,6 +509,50 @@ class ProportionEstimator(ClassifierMixin, KernelMethod):
         for key in solutions[0].info:
             values = [solution.info[key] for solution in solutions]
             setattr(self, f"{key}_", values[0] if len(values) == 1 else values)
+
+    # ------------------------------------------------------------------ bags in parts
+
+    def _reason_against_parts(self) -> str | None:
+        if self._parts_how != "bags":
+            return self._parts_reason
+        if self.kernel is not None:
+            return "a kernel compares the rows of all bags: take a map of its features, or no kernel"
+        if self.map is not None and getattr(self.map, "_parts_how", "no") != "first":
+            return f"its map, {type(self.map).__name__}, learns from all rows at once"
+        return None
+
+    def _fit_parts(self, place: Any, **more: Any) -> Any:
+        """Learn from rows in parts, each with `Bags` of its own as y: what is learnt needs products with rows only."""
+        if any(value is not None for value in more.values()):
+            raise TypeError("each partition holds its own bags: y of a partition must be Bags with proportions")
+        self._check_parameters()
+        thread_count(self.n_jobs)
+        for name in ("n_features_in_", "feature_names_in_", "map_"):
+            self.__dict__.pop(name, None)
+        looked = place.each(_look_at_bags, clone(self))
+        filled = [i for i, one in enumerate(looked) if one is not None]
+        if not filled:
+            raise ValueError("nothing to learn from: all partitions are empty")
+        first = looked[filled[0]]
+        for i in filled:
+            if looked[i]["width"] != first["width"]:
+                message = f"{looked[i]['width']} features, where partition {filled[0]} has {first['width']}"
+                raise PartError(i, message)
+            if looked[i]["columns"] != first["columns"]:
+                raise PartError(i, f"other columns than partition {filled[0]}")
+        try:
+            made = Bags.joined([None if one is None else one["bags"] for one in looked])
+        except ValueError as error:
+            raise ValueError(str(error).replace("parts", "partitions", 1)) from None
+        if self.map is not None:
+            self.map_ = first["map"]
+        self.n_features_in_ = first["n_features_in"]
+        if first["columns"] is not None:
+            self.feature_names_in_ = np.array(first["columns"], dtype=object)
+        codes = self._label_codes(None, made.n_rows, made)[made.members]
+        sizes = [0 if one is None else len(one["bags"].members) for one in looked]
+        rows = RowsInParts(place, _RowsOfBags(copy.copy(self), first["width"]), sizes, first["width"])
+        return self._solved(None, made, codes, np.arange(len(codes)), Space(features=rows))
 
     # ------------------------------------------------------------------ prediction
 

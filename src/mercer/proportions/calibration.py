@@ -91,6 +91,7 @@ class InverseCalibration(ProportionEstimator):
     True
     """
 
+    _parts_how = "bags"
     saved = ProportionEstimator.saved | Fields(duality_gap_=Objects(), n_iter_=Objects())
 
     def __init__(

@@ -121,6 +121,7 @@ class MeanMap(ProportionEstimator):
     True
     """
 
+    _parts_how = "bags"
     saved = ProportionEstimator.saved | Fields(
         class_means_=Optional(Objects()), gradient_norm_=Objects(), n_iter_=Objects()
     )

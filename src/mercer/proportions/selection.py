@@ -200,7 +200,8 @@ class BagCV(MetaEstimatorMixin, ClassifierMixin, Estimator):
     refit : bool, default=True
         Fit the best combination to all bags, for prediction.
     n_jobs : int or None
-        Fits at a time. The result does not depend on it.
+        Fits at a time. The result does not depend on it. None: 1, or what ``joblib.parallel_config`` says, which may
+        name a cluster.
     random_state : int, RandomState or None
         Of the folds. Where it is given, an estimator whose ``random_state`` is None gets a seed from it for each fold,
         the same for all combinations.
@@ -280,7 +281,8 @@ class BagCV(MetaEstimatorMixin, ClassifierMixin, Estimator):
         """
         if not callable(self.scoring):
             check_choice("scoring", self.scoring, LOSSES)
-        candidates, jobs = list(ParameterGrid(self.param_grid)), thread_count(self.n_jobs)
+        candidates = list(ParameterGrid(self.param_grid))
+        thread_count(self.n_jobs)
         if not candidates:
             raise ValueError("param_grid holds no combination of parameters")
         X = check_sparse("X", X).tocsr() if sp.issparse(X) else X
@@ -298,7 +300,7 @@ class BagCV(MetaEstimatorMixin, ClassifierMixin, Estimator):
         if self.verbose:
             say(f"BagCV: {len(candidates)} combinations, {len(splits)} folds of {len(made)} bags")
         tasks = [(params, split, fold_seeds[f]) for params in candidates for f, split in enumerate(splits)]
-        figures = self._run(X, y, made, tasks, jobs)
+        figures = self._run(X, y, made, tasks)
         self._keep_results(candidates, splits, made, np.array(figures).reshape(len(candidates), len(splits), 3))
         self._compare_with_constants(splits, made)
         if self.refit:
@@ -341,8 +343,8 @@ class BagCV(MetaEstimatorMixin, ClassifierMixin, Estimator):
             model.set_params(random_state=seed)
         return model
 
-    def _run(self, X: Any, y: Any, bags: Bags, tasks: list[Any], jobs: int) -> list[tuple[float, float, float]]:
-        judged = each(partial(self._watched, X, y, bags), tasks, jobs, processes=True)
+    def _run(self, X: Any, y: Any, bags: Bags, tasks: list[Any]) -> list[tuple[float, float, float]]:
+        judged = each(partial(self._watched, X, y, bags), tasks, self.n_jobs, processes=True)
         for category, message in dict.fromkeys(warning for _, told in judged for warning in told):
             warnings.warn(message, category, stacklevel=3)
         return [judged_figures for judged_figures, _ in judged]

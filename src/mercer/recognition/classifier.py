@@ -33,6 +33,13 @@ __all__ = ["CodeClassifier", "SparseRepresentationClassifier"]
 HINT_ROWS, HINT_CONCENTRATION = 100, 0.3
 
 
+def _rescaled(rows: np.ndarray, codes: sp.csr_matrix) -> tuple[np.ndarray, sp.csr_matrix]:
+    """Rows and their codes divided by a power of two each, so that squares of large numbers do not overflow."""
+    exponents = np.frexp(np.abs(rows).max(axis=1, initial=0.0))[1]
+    data = np.ldexp(codes.data, -np.repeat(exponents, np.diff(codes.indptr)))
+    return np.ldexp(rows, -exponents[:, None]), sp.csr_matrix((data, codes.indices, codes.indptr), codes.shape)
+
+
 class _Gallery(Coding, Saved, ClassifierMixin, Estimator):
     """Training rows, projected, as the atoms of codes."""
 
@@ -326,6 +333,7 @@ class SparseRepresentationClassifier(_Gallery):
 
     def _class_residuals(self, queries: np.ndarray, codes: sp.csr_matrix) -> np.ndarray:
         n = len(self.atoms_)
+        queries, codes = _rescaled(queries, codes)
         norms = np.linalg.norm(queries, axis=1)
         norms[norms == 0] = 1.0
         parts = codes[:, :n].tocsc()
@@ -522,9 +530,9 @@ class CodeClassifier(_Gallery):
 
     def _unit_codes(self, rows: np.ndarray, barred: np.ndarray | None = None) -> sp.csr_matrix:
         """Codes of rows and atoms of unit length: sizes of pixels do not matter to the classifier."""
+        rows, codes = _rescaled(rows, self._code(rows, barred).codes)
         norms = np.linalg.norm(rows, axis=1)
         norms[norms == 0] = 1.0
-        codes = self._code(rows, barred).codes
         return sp.csr_matrix(sp.diags(1 / norms) @ codes @ sp.diags(np.linalg.norm(self.atoms_, axis=1)))
 
     def _scaled(self, features: sp.csr_matrix) -> Any:

@@ -14,6 +14,8 @@ from mercer.data.clouds import check_points
 __all__ = ["Cloud", "check_pair", "estimate_normals", "umeyama"]
 
 _core_registration = _core.registration
+LARGEST = 1e60
+"""Of a coordinate: fourth powers, summed over all points, are finite."""
 
 
 class Cloud:
@@ -192,6 +194,10 @@ def check_pair(source: Any, target: Any, weights: Any = None) -> tuple[np.ndarra
     for name, cloud in (("source", x), ("target", y)):
         if len(cloud) < d + 1:
             raise ValueError(f"{name} must have at least {d + 1} points in {d} dimensions, got {len(cloud)}")
+        if (largest := np.abs(cloud).max()) > LARGEST:
+            raise ValueError(
+                f"{name} has a coordinate of size {largest:.3g}; use a unit in which all are below {LARGEST:g}"
+            )
         centred = cloud - cloud.mean(axis=0)
         spread = np.sqrt(np.maximum(np.linalg.eigvalsh(centred.T @ centred)[::-1], 0))
         size = max(spread[0], np.abs(cloud).max() * 1e-9)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer._validation import check_choice, check_flag, thread_count
+from mercer._validation import check_choice, check_count, check_flag, thread_count
 from mercer.data.clouds import PointCloud
 from mercer.exceptions import UncertainPoseWarning
 from mercer.registration._evidence import MARGIN, Judge
@@ -99,6 +99,7 @@ def register(
     if method == "matching" and (a.dimension > 3 or scale):
         raise ValueError("method='matching' needs clouds in 2 or 3 dimensions and scale=False")
     check_flag("scale", scale)
+    check_count("effort", effort)
     if check_flag("reflection", reflection) and start is not None:
         raise ValueError(
             "reflection=True searches for a pose, and start gives one: give a start with a reflection in it"

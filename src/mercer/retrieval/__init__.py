@@ -9,7 +9,8 @@ O(d) memory and O(d log d) time, so codes of tens of thousands of bits are cheap
 - `CirculantEmbedding`: codes by circulants, random or learned;
 - `BilinearEmbedding`, `SignProjection`: codes by two small matrices, by a full matrix: comparators;
 - `IterativeQuantization`, `SpectralHashing`, `ShiftInvariantHashing`: baselines of the literature;
-- `HammingIndex`: k nearest codes, codes within a radius; ids, removal, filters, files.
+- `HammingIndex`: k nearest codes, codes within a radius; ids, removal, filters, files; `ShardedIndex` merges several,
+  also on a cluster.
 """
 
 from typing import TYPE_CHECKING
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from mercer.retrieval.index import HammingIndex
     from mercer.retrieval.projections import BilinearEmbedding, SignProjection
     from mercer.retrieval.quantization import IterativeQuantization, ShiftInvariantHashing, SpectralHashing
+    from mercer.retrieval.shards import ShardedIndex
 
 __all__ = [
     "BilinearEmbedding",
@@ -38,6 +40,7 @@ __all__ = [
     "HammingIndex",
     "IndexFileError",
     "IterativeQuantization",
+    "ShardedIndex",
     "ShiftInvariantHashing",
     "SignProjection",
     "SpectralHashing",

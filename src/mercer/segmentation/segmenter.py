@@ -40,7 +40,7 @@ from mercer.data.segments import (
 from mercer.data.sequences import Sequences
 from mercer.data.templates import Template
 from mercer.learning.checkpoint import Checkpoint
-from mercer.learning.estimator import Run, StructuredEstimator
+from mercer.learning.estimator import NeighbouringLabels, Run, StructuredEstimator
 from mercer.learning.losses import LOSSES, Loss, RelativeMargin, resolve_loss
 from mercer.learning.penalties import Penalty
 from mercer.learning.risk import Risk
@@ -64,7 +64,7 @@ _OFFSETS = 20  # tried on either side of 0, the nearer the denser
 _PARTS = ("sum", "mean", "variance", "boundary", "span")  # of features, for one label each
 
 
-class Segmenter(StructuredEstimator):
+class Segmenter(NeighbouringLabels, StructuredEstimator):
     """Split sequences into labelled segments.
 
     Parameters
@@ -713,24 +713,6 @@ default="table"
         return self
 
     # ------------------------------------------------------------------ looking inside
-
-    @property
-    def transitions_(self) -> np.ndarray:
-        """Weights of neighbouring labels, rows from, columns to; −inf where forbidden."""
-        self._check_is_fitted()
-        return self.structure_.shared_scores(self.coef_)[0]
-
-    @property
-    def start_(self) -> np.ndarray:
-        """Weights of the first label."""
-        self._check_is_fitted()
-        return self.structure_.shared_scores(self.coef_)[1]
-
-    @property
-    def end_(self) -> np.ndarray:
-        """Weights of the last label."""
-        self._check_is_fitted()
-        return self.structure_.shared_scores(self.coef_)[2]
 
     @property
     def lengths_(self) -> np.ndarray:

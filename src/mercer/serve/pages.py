@@ -219,7 +219,7 @@ def _graph(answers: Answerer, instances: list[Any], fields: dict[str, Any], body
     for i, labels in enumerate(fields["predictions"][:10]):
         marginals = fields["probabilities"][i] if "probabilities" in fields else None
         drawn = plot_graph_labelling(instances[i]["edges"], labels, marginals=marginals)
-        made.append(Html(f'<div class="scroll">{drawn}</div>'))
+        made.append(Html(f'<div class="scroll whole">{drawn}</div>'))
     return made
 
 
@@ -234,9 +234,9 @@ def _registered(answers: Answerer, instances: list[Any], fields: dict[str, Any],
     ]
     return [
         Html("<h3>Before</h3>"),
-        Html(f'<div class="scroll">{plot_clouds(source, target)}</div>'),
+        Html(f'<div class="scroll whole">{plot_clouds(source, target)}</div>'),
         Html("<h3>After</h3>"),
-        Html(f'<div class="scroll">{plot_clouds(np.asarray(fields["moved"], float), target)}</div>'),
+        Html(f'<div class="scroll whole">{plot_clouds(np.asarray(fields["moved"], float), target)}</div>'),
         table(facts, ["", ""]),
     ]
 

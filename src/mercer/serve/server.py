@@ -160,7 +160,7 @@ def guarded(options: Options, metrics: Metrics, full: Callable[[bytes], str | No
         open: int = 0
         sweeper: asyncio.TimerHandle | None = None
 
-        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        def connection_made(self, transport: asyncio.Transport) -> None:
             self.in_head, self.in_body, self.refused = True, False, 0
             self.overloaded: str | None = None
             self.head_bytes = 0
@@ -521,7 +521,9 @@ def _worker() -> int:
         return 2
 
     def until_alone() -> None:
-        sys.stdin.buffer.read()  # ends when the parent does
+        with contextlib.suppress(OSError):
+            while os.read(0, 4096):  # ends when the parent does; sys.stdin would be locked at the end of this process
+                pass
         os.kill(os.getpid(), signal.SIGTERM)
 
     threading.Thread(target=until_alone, name="mercer-parent", daemon=True).start()

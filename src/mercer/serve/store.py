@@ -66,6 +66,9 @@ def check_name(name: str) -> None:
         raise ValueError(f"{name!r} cannot be the name of a model: letters, digits, '-', '_' and '.' can, up to 100")
 
 
+_ATTEMPTS = 20  # to load a file that others replace again and again
+
+
 class Snapshots:
     """Copies of model files that nobody changes, for processes that map them.
 
@@ -171,7 +174,7 @@ class Store:
         """Load every file; raises for the first that cannot be served."""
         for entry in self.entries.values():
             if entry.path is not None:
-                new = entry.current = self._loaded(entry, stamp_of(entry.path))
+                new = entry.current = self._loaded_as_it_is(entry)
                 self.report("loaded", model=entry.name, version=new.version, kind=new.answers.kind)
 
     @property
@@ -188,11 +191,29 @@ class Store:
             raise RequestError(503, f"the model {name!r} is being loaded", headers=[(b"retry-after", b"1")])
         return entry.current
 
+    def _loaded_as_it_is(self, entry: Entry) -> Loaded:
+        """The model of a file that may be replaced meanwhile: a worker that starts must not end for that."""
+        assert entry.path is not None
+        for _ in range(_ATTEMPTS):
+            stamp = stamp_of(entry.path)
+            try:
+                return self._loaded(entry, stamp)
+            except (OSError, ModelFileError):
+                if stamp_of(entry.path) == stamp:
+                    raise
+        raise ModelFileError(f"{entry.path} changed each of {_ATTEMPTS} times while it was read")
+
     def _loaded(self, entry: Entry, stamp: str) -> Loaded:
         assert entry.path is not None
-        path = entry.path if self.snapshots is None else str(self.snapshots.of(entry.name, entry.path, stamp))
-        version = checksum_of(path)[:12]
-        model = load(path, max_bytes=self.max_bytes, mapped=self.snapshots is not None)
+        for attempt in range(_ATTEMPTS):
+            path = entry.path if self.snapshots is None else str(self.snapshots.of(entry.name, entry.path, stamp))
+            try:
+                version = checksum_of(path)[:12]
+                model = load(path, max_bytes=self.max_bytes, mapped=self.snapshots is not None)
+                break
+            except FileNotFoundError:  # a worker that still had an earlier state of the file removed the copy
+                if self.snapshots is None or attempt + 1 == _ATTEMPTS:
+                    raise
         if stamp_of(entry.path) != stamp:
             raise ModelFileError(f"{entry.path} changed while it was read")
         try:

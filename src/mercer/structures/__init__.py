@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from mercer.structures.joint import Joint
     from mercer.structures.label_sets import LabelSetMarginals, LabelSets, LabelSetScores, dependent_pairs
     from mercer.structures.labels import Labels
-    from mercer.structures.relaxation import LPSolution, lp_inference
     from mercer.structures.segment_parts import SegmentMarginals, SegmentScores, length_basis
     from mercer.structures.segments import Segments
 
@@ -45,7 +44,6 @@ __all__ = [
     "GraphScores",
     "Hamming",
     "Joint",
-    "LPSolution",
     "LabelSetMarginals",
     "LabelSetScores",
     "LabelSets",
@@ -61,7 +59,6 @@ __all__ = [
     "ZeroOne",
     "dependent_pairs",
     "length_basis",
-    "lp_inference",
     "resolve_cost",
 ]
 __getattr__, __dir__ = on_demand(__name__)

@@ -452,8 +452,7 @@ class Chain(Saved, Structure):
 
     def select(self, chosen: np.ndarray, y: TagSequences, z: TagSequences) -> TagSequences:
         """Return y where chosen, else z."""
-        labels = np.where(np.repeat(chosen, np.diff(y.offsets)), y.labels, z.labels)
-        return TagSequences(labels, y.offsets, partial=False)
+        return y.where(chosen, z)
 
     def most_violating(
         self, theta: ChainScores, y: TagSequences, cost: Cost | None = None, scale: float | np.ndarray = 1.0

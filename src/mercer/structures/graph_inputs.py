@@ -1,113 +1,23 @@
-"""Inputs of graph labelling: many graphs as one stack of nodes and one of edges, and what inference keeps of them.
+"""Inputs of graph labelling: many graphs as one stack of nodes and one of edges.
 
 Graph i holds the nodes ``offsets[i] .. offsets[i + 1]`` and the edges ``edge_offsets[i] .. edge_offsets[i + 1]`` of the
-stack; edges name nodes of the stack. A slice of graphs is a view. What depends on the edges alone (compiled factor
-graphs, trees of cliques, weights of spanning forests) is made once for each slice and kept, as training asks about the
-same slices again and again with other weights.
+stack; edges name nodes of the stack. A slice of graphs is a view. What inference keeps of the edges is in
+:mod:`mercer.inference.batched`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array, issparse, vstack
 
-from mercer import _core
 from mercer._validation import check_offsets, check_sparse, decreases
 from mercer.data.graphs import Graph, Graphs
-from mercer.inference.graph import CompiledGraph, FactorGraph
-from mercer.inference.messages import appearance_probabilities
+from mercer.inference.batched import BatchRoot, GraphBatch
 
 __all__ = ["GraphInputs"]
-
-
-class GraphShape:
-    """The edges of a slice of graphs with the same labels for all nodes, ready for inference."""
-
-    def __init__(
-        self, n_labels: int, offsets: np.ndarray, edges: np.ndarray, edge_offsets: np.ndarray, root: _Shapes, first: int
-    ) -> None:
-        self.n_labels, self.root, self.first = n_labels, root, first
-        self.offsets, self.edge_offsets = offsets - offsets[0], edge_offsets - edge_offsets[0]
-        self.edges = edges - offsets[0]
-
-    def __len__(self) -> int:
-        return len(self.offsets) - 1
-
-    @property
-    def n_nodes(self) -> int:
-        """Nodes of all graphs."""
-        return int(self.offsets[-1])
-
-    @cached_property
-    def compiled(self) -> CompiledGraph:
-        """All graphs as one factor graph without potentials."""
-        n, L, m = self.n_nodes, self.n_labels, len(self.edges)
-        if not m:
-            return FactorGraph(np.full(n, L, np.int32)).compiled
-        return FactorGraph(np.full(n, L, np.int32), edges=self.edges, pairwise=np.zeros((m, L, L)), log=True).compiled
-
-    @cached_property
-    def forest_weights(self) -> np.ndarray:
-        """ρ of tree-reweighted messages: fixed, so that their bound is one convex function of the weights."""
-        return appearance_probabilities(self.compiled, random_state=0)
-
-    @cached_property
-    def graph_of_node(self) -> np.ndarray:
-        """Number of the graph of each node."""
-        return np.repeat(np.arange(len(self)), np.diff(self.offsets))
-
-    @cached_property
-    def graph_of_edge(self) -> np.ndarray:
-        """Number of the graph of each edge."""
-        return np.repeat(np.arange(len(self)), np.diff(self.edge_offsets))
-
-    def part(self, i: int) -> GraphShape:
-        """One of the graphs."""
-        return self if len(self) == 1 else self.root.shape(self.n_labels, self.first + i, self.first + i + 1)
-
-    def clique_tree(self, limit: float) -> Any | None:
-        """The tree of cliques of a single graph, or None if its tables have more entries than the limit."""
-        tree = self.__dict__.get("_tree")
-        if tree is None:
-            tree = self.__dict__["_tree"] = _core.inference.CliqueTree(self.compiled.core, "auto", float(limit), True)
-        return tree if tree.fits and tree.size <= limit else None
-
-
-class _Shapes:
-    """The shapes of all slices that were asked for, and what was chosen for the whole."""
-
-    def __init__(self, offsets: np.ndarray, edges: np.ndarray, edge_offsets: np.ndarray) -> None:
-        self.offsets, self.edges, self.edge_offsets = offsets, edges, edge_offsets
-        self.plans: dict[Any, Any] = {}
-        self._made: dict[tuple[int, int, int], GraphShape] = {}
-        self._alone: _Shapes | None = None
-
-    def shape(self, n_labels: int, start: int, stop: int) -> GraphShape:
-        """The shape of the graphs from ``start`` to ``stop`` − 1."""
-        key = (n_labels, start, stop)
-        if key not in self._made:
-            edges = self.edges[self.edge_offsets[start] : self.edge_offsets[stop]]
-            self._made[key] = GraphShape(
-                n_labels, self.offsets[start : stop + 1], edges, self.edge_offsets[start : stop + 1], self, start
-            )
-        return self._made[key]
-
-    @property
-    def alone(self) -> _Shapes:
-        """The same nodes without edges."""
-        if self._alone is None:
-            self._alone = _Shapes(self.offsets, np.zeros((0, 2), np.int64), np.zeros_like(self.offsets))
-        return self._alone
-
-    def __deepcopy__(self, memo: Any) -> _Shapes:
-        return self  # what is kept here does not change
-
-    def __reduce__(self) -> Any:
-        return _Shapes, (self.offsets, self.edges, self.edge_offsets)
 
 
 class GraphInputs:
@@ -168,7 +78,7 @@ class GraphInputs:
             np.ones((len(pairs), 1)) if edge_features is None else _edge_features(edge_features, len(pairs))
         )
         self.edge_types = None if edge_types is None else _types(edge_types, len(pairs))
-        self._shapes, self._first = _Shapes(self.offsets, self.edges, self.edge_offsets), 0
+        self._shapes, self._first = BatchRoot(self.offsets, self.edges, self.edge_offsets), 0
 
     @classmethod
     def from_list(cls, graphs: Any) -> GraphInputs:
@@ -267,10 +177,10 @@ class GraphInputs:
         """One more than the highest edge type."""
         return 1 if self.edge_types is None or not len(self.edge_types) else int(self.edge_types.max()) + 1
 
-    def shape(self, n_labels: int, edges: bool = True) -> GraphShape:
+    def shape(self, n_labels: int, edges: bool = True) -> GraphBatch:
         """Return the edges of these graphs (or none of them), ready for inference with so many labels."""
         root = self._shapes if edges else self._shapes.alone
-        return root.shape(n_labels, self._first, self._first + len(self))
+        return root.batch(n_labels, self._first, self._first + len(self))
 
     def with_features(self, nodes: Any, edge_features: Any = None) -> GraphInputs:
         """Return the same graphs with other features; what inference keeps of the edges is shared."""

@@ -23,10 +23,11 @@ from mercer._state.limits import reserve
 from mercer._state.saved import Saved
 from mercer._validation import check_choice, check_count, hyphenated
 from mercer.data.labels import TagSequences
-from mercer.structures import graph_search as search
+from mercer.inference import batched
+from mercer.inference.batched import GraphBatch
 from mercer.structures.base import Structure, check_random_seed
 from mercer.structures.costs import Cost, Hamming, ZeroOne
-from mercer.structures.graph_inputs import GraphInputs, GraphShape
+from mercer.structures.graph_inputs import GraphInputs
 from mercer.structures.online import online_by_verbs
 
 __all__ = ["EDGE_WEIGHTS", "GraphLabels", "GraphMarginals", "GraphScores"]
@@ -52,8 +53,10 @@ class GraphScores:
     """(nodes × labels)"""
     edges: np.ndarray
     """(edges × labels × labels)"""
-    shape: GraphShape
+    shape: GraphBatch
     """Which graph has which nodes and edges."""
+    below: np.ndarray | None = None
+    """Weights of "attractive" edges that are below 0 and count as 0: (types × edge features × kinds of pairs)."""
 
     def __len__(self) -> int:
         return len(self.shape)
@@ -84,8 +87,10 @@ class GraphMarginals:
     """(edges × labels × labels)"""
     log_partition: np.ndarray
     """log Z of each graph: exact, a bound or an estimate."""
-    shape: GraphShape
+    shape: GraphBatch
     """Which graph has which nodes and edges."""
+    below: np.ndarray | None = None
+    """The weights that do not count, of the θ that these belong to."""
 
     def subtract(self, other: GraphMarginals) -> None:
         """Compute ``self -= other``."""
@@ -103,7 +108,8 @@ class GraphMarginals:
         self.edges *= of_node[self.shape.edges[:, 0]][:, None, None]
 
     def __deepcopy__(self, memo: Any) -> GraphMarginals:
-        return GraphMarginals(self.nodes.copy(), self.edges.copy(), self.log_partition.copy(), self.shape)
+        nodes, edges, log_z = self.nodes.copy(), self.edges.copy(), self.log_partition.copy()
+        return GraphMarginals(nodes, edges, log_z, self.shape, self.below)
 
 
 class GraphLabels(Saved, Structure):
@@ -165,11 +171,10 @@ class GraphLabels(Saved, Structure):
         self.n_edge_features = check_count("n_edge_features", n_edge_features, 0)
         self.n_types = check_count("n_types", n_types)
         self.edge_weights = check_choice("edge_weights", edge_weights, EDGE_WEIGHTS)
-        self.inference = check_choice("inference", hyphenated(inference), search.INFERENCE)
+        self.inference = check_choice("inference", hyphenated(inference), batched.INFERENCE)
         self.threads = threads
         self.unconverged, self.residual = 0, 0.0
-        self._memory: dict[GraphShape, np.ndarray] | None = None
-        self._below: np.ndarray | None = None
+        self._memory: dict[GraphBatch, np.ndarray] | None = None
         self._kinds = _kinds(self.n_labels, edge_weights)  # pairs of labels × kinds, 0 or 1
         nodes = self.n_features * self.n_labels
         self.n_weights = nodes + self.n_types * self.n_edge_features * self._kinds.shape[1]
@@ -226,34 +231,51 @@ class GraphLabels(Saved, Structure):
             signed = self._signed(edge_weights)
             for t, rows in self._types(X):
                 edges[rows] = (X.edge_features[rows] @ signed[t]) @ self._kinds.T
-        self._below = edge_weights < 0 if self.edge_weights == "attractive" else None
-        return GraphScores(nodes, edges.reshape(-1, L, L), shape)
+        below = edge_weights < 0 if self.edge_weights == "attractive" else None
+        return GraphScores(nodes, edges.reshape(-1, L, L), shape, below)
 
     def backward(self, X: GraphInputs, mu: GraphMarginals, out: np.ndarray) -> None:
-        """Compute ``out += Φᵀ μ``; for "attractive" edges 0 where the weight was below 0 when scores were made last."""
+        """Compute ``out += Φᵀ μ``; 0 for weights that did not count in the θ of μ."""
         self._check_inputs(X)
-        self._accumulate(X, mu, out, self._below)
-
-    def _accumulate(self, X: GraphInputs, mu: GraphMarginals, out: np.ndarray, below: np.ndarray | None) -> None:
         nodes, edges = self.split(out)
         nodes += X.nodes.T @ mu.nodes
         if len(mu.edges):
             flat = mu.edges.reshape(len(X.edges), -1) @ self._kinds
             for t, rows in self._types(X):
                 slope = X.edge_features[rows].T @ flat[rows]
-                edges[t] += slope if below is None else np.where(below[t], 0.0, slope)
+                edges[t] += slope if mu.below is None else np.where(mu.below[t], 0.0, slope)
 
     def difference(self, X: GraphInputs, y: TagSequences, z: TagSequences) -> csr_array:
-        """Return Φ(x, y) − Φ(x, z) of each graph."""
-        rows = []
-        for i in range(len(X)):
-            mu = self._zeros(X[i : i + 1].shape(self.n_labels, self.has_edges))
-            out = np.zeros(self.n_weights)
-            self.add_output(mu, y[i : i + 1], np.ones(1))
-            self.add_output(mu, z[i : i + 1], -np.ones(1))
-            self._accumulate(X[i : i + 1], mu, out, None)
-            rows.append(out)
-        return csr_array(np.array(rows).reshape(len(X), self.n_weights))
+        """Return Φ(x, y) − Φ(x, z) of each graph, from the nodes and edges where y and z differ."""
+        self._check_inputs(X)
+        shape, L = X.shape(self.n_labels, self.has_edges), self.n_labels
+        rows, columns, values = [], [], []
+
+        def take(graphs: np.ndarray, features: Any, first: np.ndarray, step: int, sign: int) -> None:
+            features = csr_array(features)
+            row = np.repeat(np.arange(len(graphs)), np.diff(features.indptr))
+            rows.append(graphs[row])
+            columns.append(first[row] + step * features.indices.astype(np.int64))
+            values.append(sign * features.data)
+
+        at = np.flatnonzero(y.labels != z.labels)
+        for labels, sign in ((y.labels, 1), (z.labels, -1)):
+            take(shape.graph_of_node[at], X.nodes[at], labels[at].astype(np.int64), L, sign)
+        if len(shape.edges) and self.has_edges:
+            u, v = shape.edges.T
+            of_y, of_z = (labels[u].astype(np.int64) * L + labels[v] for labels in (y.labels, z.labels))
+            kinds = self._kinds.shape[1]
+            kind = np.where(self._kinds.any(axis=1), self._kinds.argmax(axis=1), -1)  # of each pair of labels
+            types = np.zeros(len(u), np.int64) if self.n_types == 1 else X.edge_types
+            begin = self.slices["edges"].start + types * (self.n_edge_features * kinds)
+            for pairs, sign in ((of_y, 1), (of_z, -1)):
+                at = np.flatnonzero((of_y != of_z) & (kind[pairs] >= 0))
+                take(shape.graph_of_edge[at], X.edge_features[at], begin[at] + kind[pairs[at]], kinds, sign)
+        there = np.concatenate(rows), np.concatenate(columns)
+        summed = csr_array((np.concatenate(values), there), shape=(len(X), self.n_weights))
+        summed.sum_duplicates()
+        summed.eliminate_zeros()
+        return summed
 
     def batches(self, X: GraphInputs, positions: int) -> Iterator[slice]:
         """Return runs of graphs with about ``positions`` nodes together."""
@@ -290,7 +312,7 @@ class GraphLabels(Saved, Structure):
 
     # ------------------------------------------------------------------ how verbs are answered
 
-    def plan(self, theta: GraphScores | GraphInputs) -> search.Plan:
+    def plan(self, theta: GraphScores | GraphInputs) -> batched.Plan:
         """Return the methods of inference for these graphs: ``sums``, ``maxima``, exactness and ``reason``.
 
         One plan serves all slices of one `GraphInputs`.
@@ -301,9 +323,9 @@ class GraphLabels(Saved, Structure):
             root = theta.shape.root
         key = (self.n_labels, self.inference, self.edge_weights)
         if key not in root.plans:
-            whole = root.shape(self.n_labels, 0, len(root.offsets) - 1)
+            whole = root.batch(self.n_labels, 0, len(root.offsets) - 1)
             inference = self.inference if self.has_edges else "auto"
-            root.plans[key] = search.make_plan(whole, inference, self.edge_weights == "attractive")
+            root.plans[key] = batched.make_plan(whole, inference, self.edge_weights == "attractive")
         return root.plans[key]
 
     @contextlib.contextmanager
@@ -328,7 +350,7 @@ class GraphLabels(Saved, Structure):
 
     def argmin(self, theta: GraphScores) -> tuple[np.ndarray, np.ndarray]:
         """Return the worst allowed labelling found of each graph and its score."""
-        negated = GraphScores(_negated(theta.nodes), _negated(theta.edges), theta.shape)
+        negated = replace(theta, nodes=_negated(theta.nodes), edges=_negated(theta.edges))
         labels = self._best(negated, True)
         return labels, self._score(theta, labels)
 
@@ -336,7 +358,7 @@ class GraphLabels(Saved, Structure):
         plan = self.plan(theta)
         if not len(theta.nodes):
             return np.zeros(0, np.int32)
-        return np.asarray(search.maxima(theta.shape, plan, theta.nodes, theta.edges, self.threads, worst), np.int32)
+        return np.asarray(batched.maxima(theta.shape, plan, theta.nodes, theta.edges, self.threads, worst), np.int32)
 
     def k_best(self, theta: GraphScores, k: int) -> tuple[np.ndarray, np.ndarray]:
         """Return labels of shape (k, nodes), −1 where there are fewer, and scores (graphs, k).
@@ -347,7 +369,7 @@ class GraphLabels(Saved, Structure):
         check_count("k", k)
         plan = self.plan(theta)
         if plan.exact_sums:
-            labels, there = search.clique_best(theta.shape, plan, theta.nodes, theta.edges, k, self.threads)
+            labels, there = batched.best_of_cliques(theta.shape, plan, theta.nodes, theta.edges, k, self.threads)
             safe = np.maximum(labels, 0)
             scores = np.stack([self._score(theta, row) for row in safe], axis=1)
             return labels, np.where(there, scores, -np.inf)
@@ -390,24 +412,24 @@ class GraphLabels(Saved, Structure):
         """Return the probabilities of the labels of nodes and of pairs of neighbours."""
         plan, shape = self.plan(theta), theta.shape
         if not len(theta.nodes):
-            return self._zeros(shape)
-        nodes, edges, log_z, change = search.sums(shape, plan, theta.nodes, theta.edges, self.threads, self._memory)
+            return self.zeros(theta)
+        nodes, edges, log_z, change = batched.sums(shape, plan, theta.nodes, theta.edges, self.threads, self._memory)
         self.unconverged += change > 0
         self.residual = max(self.residual, change)
-        return GraphMarginals(nodes, edges, log_z, shape)
+        return GraphMarginals(nodes, edges, log_z, shape, theta.below)
 
     def sample(self, theta: GraphScores, size: int, random_state: Any = None) -> np.ndarray:
         """Return labels of shape (size, nodes); by Gibbs sampling where inference is not exact."""
         plan = self.plan(theta)
-        return search.samples(theta.shape, plan, theta.nodes, theta.edges, size, check_random_seed(random_state))
+        return batched.samples(theta.shape, plan, theta.nodes, theta.edges, size, check_random_seed(random_state))
 
     def entropy(self, theta: GraphScores) -> np.ndarray:
         """Return log Z − E[score] of each graph."""
         mu = self.marginals(theta)
-        expected = search.per_graph(
+        expected = batched.per_graph(
             theta.shape,
-            search._expected(mu.nodes, theta.nodes).sum(axis=1),
-            search._expected(mu.edges, theta.edges).sum(axis=(1, 2)),
+            batched.expected(mu.nodes, theta.nodes).sum(axis=1),
+            batched.expected(mu.edges, theta.edges).sum(axis=(1, 2)),
         )
         return mu.log_partition - expected
 
@@ -421,7 +443,7 @@ class GraphLabels(Saved, Structure):
 
     def _score(self, theta: GraphScores, labels: np.ndarray) -> np.ndarray:
         u, v = theta.shape.edges.T
-        return search.per_graph(
+        return batched.per_graph(
             theta.shape,
             theta.nodes[np.arange(len(labels)), labels],
             theta.edges[np.arange(len(u)), labels[u], labels[v]],
@@ -449,12 +471,8 @@ class GraphLabels(Saved, Structure):
 
     def zeros(self, theta: GraphScores) -> GraphMarginals:
         """Return μ = 0."""
-        return self._zeros(theta.shape)
-
-    def _zeros(self, shape: GraphShape) -> GraphMarginals:
-        L = self.n_labels
         return GraphMarginals(
-            np.zeros((shape.n_nodes, L)), np.zeros((len(shape.edges), L, L)), np.zeros(len(shape)), shape
+            np.zeros(theta.nodes.shape), np.zeros(theta.edges.shape), np.zeros(len(theta)), theta.shape, theta.below
         )
 
     def add_output(self, mu: GraphMarginals, y: TagSequences, weights: np.ndarray) -> None:
@@ -466,7 +484,7 @@ class GraphLabels(Saved, Structure):
 
     def scaled(self, theta: GraphScores, factor: float) -> GraphScores:
         """Return factor · θ."""
-        return GraphScores(factor * theta.nodes, factor * theta.edges, theta.shape)
+        return replace(theta, nodes=factor * theta.nodes, edges=factor * theta.edges)
 
     def augment(
         self, theta: GraphScores, y: TagSequences, cost: Cost | None = None, scale: float | np.ndarray = 1.0
@@ -488,8 +506,7 @@ class GraphLabels(Saved, Structure):
 
     def select(self, chosen: np.ndarray, y: TagSequences, z: TagSequences) -> TagSequences:
         """Return y where chosen, else z."""
-        labels = np.where(np.repeat(chosen, np.diff(y.offsets)), y.labels, z.labels)
-        return TagSequences(labels, y.offsets, partial=False)
+        return y.where(chosen, z)
 
     def most_violating(
         self, theta: GraphScores, y: TagSequences, cost: Cost | None = None, scale: float | np.ndarray = 1.0
@@ -569,12 +586,12 @@ class GraphLabels(Saved, Structure):
         counted[u[~known[v]]] = False
         counted[v[~known[u]]] = False
         value, slope = _log_losses(self._conditional(theta, labels), labels, counted)
-        mu = self._zeros(shape)
+        mu = self.zeros(theta)
         mu.nodes += slope
         index = np.arange(len(u))
         mu.edges[index, :, labels[v]] += slope[u]
         mu.edges[index, labels[u], :] += slope[v]
-        mu.log_partition = search.per_graph(shape, value, np.zeros(len(u)))
+        mu.log_partition = batched.per_graph(shape, value, np.zeros(len(u)))
         return mu.log_partition.copy(), mu
 
     def piecewise(self, theta: GraphScores, y: TagSequences) -> tuple[np.ndarray, GraphMarginals]:
@@ -586,8 +603,9 @@ class GraphLabels(Saved, Structure):
         pairs = labels[u].astype(np.int64) * L + labels[v]
         both = known[u] & known[v]
         edge, edge_slope = _log_losses(theta.edges.reshape(len(u), L * L), pairs, both)
-        log_z = search.per_graph(shape, node, edge)
-        return log_z, GraphMarginals(node_slope, edge_slope.reshape(theta.edges.shape), log_z.copy(), shape)
+        log_z = batched.per_graph(shape, node, edge)
+        edge_slope = edge_slope.reshape(theta.edges.shape)
+        return log_z, GraphMarginals(node_slope, edge_slope, log_z.copy(), shape, theta.below)
 
 
 def _log_losses(scores: np.ndarray, labels: np.ndarray, counted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

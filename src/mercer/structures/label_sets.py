@@ -28,10 +28,10 @@ from scipy.special import expit, logsumexp
 from mercer import _core
 from mercer._validation import check_choice, check_count, hyphenated
 from mercer.data.sequences import Sequences
-from mercer.structures import graph_search as search
+from mercer.inference import batched
+from mercer.inference.batched import BatchRoot, GraphBatch
 from mercer.structures.base import Structure, check_random_seed
 from mercer.structures.costs import Cost, Hamming
-from mercer.structures.graph_inputs import GraphShape, _Shapes
 
 __all__ = ["LabelSetMarginals", "LabelSetScores", "LabelSets", "dependent_pairs"]
 
@@ -39,7 +39,7 @@ MOST_ENUMERATED = 16
 _QUICK = 8  # labels up to which that is faster than messages on a tree
 _CELLS = 1 << 22  # scores of sets that are held at a time
 _PARTS = 1 << 18  # labels and pairs of examples that are one graph
-INFERENCE = tuple(name for name in search.INFERENCE if name not in ("cuts", "expansion", "swap"))
+INFERENCE = tuple(name for name in batched.INFERENCE if name not in ("cuts", "expansion", "swap"))
 
 
 class LabelSetScores:
@@ -126,8 +126,8 @@ class LabelSets(Structure):
         """Begin with how sets are searched, and nothing that is made when it is asked for."""
         self.inference = inference
         self._every: tuple[np.ndarray, np.ndarray] | None = None
-        self._shapes: dict[int, GraphShape] = {}
-        self._plan: search.Plan | None = None
+        self._shapes: dict[int, GraphBatch] = {}
+        self._plan: batched.Plan | None = None
         self.unconverged, self.residual = 0, 0.0
 
     # ------------------------------------------------------------------ between weights and part scores
@@ -188,25 +188,25 @@ class LabelSets(Structure):
 
     # ------------------------------------------------------------------ labels as nodes of graphs
 
-    def plan(self) -> search.Plan:
+    def plan(self) -> batched.Plan:
         """Return the method of inference if pairs have weights, whether it is exact, and why it was chosen."""
         if self._enumerates:
-            return search.Plan("enumeration", "enumeration", True, True, f"2^{self.n_labels} sets are looked at")
+            return batched.Plan("enumeration", "enumeration", True, True, f"2^{self.n_labels} sets are looked at")
         if self._plan is None:
-            self._plan = search.make_plan(self._shape(1), self.inference, False)
+            self._plan = batched.make_plan(self._shape(1), self.inference, False)
         return self._plan
 
-    def _shape(self, n: int) -> GraphShape:
+    def _shape(self, n: int) -> GraphBatch:
         """The graphs of n examples: all the same."""
         if n not in self._shapes:
             if len(self._shapes) > 8:
                 self._shapes.clear()
             T, P = self.n_labels, len(self.pairs)
             edges = (self.pairs + T * np.arange(n)[:, None, None]).reshape(-1, 2)
-            self._shapes[n] = _Shapes(T * np.arange(n + 1), edges, P * np.arange(n + 1)).shape(2, 0, n)
+            self._shapes[n] = BatchRoot(T * np.arange(n + 1), edges, P * np.arange(n + 1)).batch(2, 0, n)
         return self._shapes[n]
 
-    def _graphs(self, theta: LabelSetScores, plan: search.Plan | None = None) -> Any:
+    def _graphs(self, theta: LabelSetScores, plan: batched.Plan | None = None) -> Any:
         """Slices of examples, their graphs, and the scores of nodes and edges. Of cliques one example at a time."""
         T, P = self.n_labels, len(self.pairs)
         plan = self.plan() if plan is None else plan
@@ -225,14 +225,14 @@ class LabelSets(Structure):
         if plan.maxima != "tree" and (theta.pairs >= 0).all():
             plan = replace(plan, sums="trw", maxima="cuts")  # all pairs attract
         for part, shape, nodes, edges in self._graphs(theta, plan):
-            states = search.maxima(shape, plan, nodes, edges, self.threads)
+            states = batched.maxima(shape, plan, nodes, edges, self.threads)
             y[part] = states.reshape(-1, self.n_labels)
         return y
 
     def _sums_found(self, theta: LabelSetScores) -> LabelSetMarginals:
         mu = self.zeros(theta)
         for part, shape, nodes, edges in self._graphs(theta):
-            labels, pairs, log_z, change = search.sums(shape, self.plan(), nodes, edges, self.threads)
+            labels, pairs, log_z, change = batched.sums(shape, self.plan(), nodes, edges, self.threads)
             mu.labels[part] = labels[:, 1].reshape(-1, self.n_labels)
             mu.pairs[part] = pairs[:, 1, 1].reshape(-1, len(self.pairs))
             mu.log_partition[part] = log_z + theta.constant[part]
@@ -249,7 +249,7 @@ class LabelSets(Structure):
             for i in range(n):
                 one = LabelSetScores(theta.labels[i : i + 1], pairs, theta.constant[i : i + 1])
                 _, shape, nodes, edges = next(iter(exact._graphs(one)))
-                labels, there = search.clique_best(shape, exact.plan(), nodes, edges, k, 1)
+                labels, there = batched.best_of_cliques(shape, exact.plan(), nodes, edges, k, 1)
                 y[:, i] = labels
                 for place in np.flatnonzero(there[0]):
                     value[i, place] = exact.score(one, labels[place][None])[0]
@@ -354,7 +354,7 @@ class LabelSets(Structure):
         for i in range(len(theta)):
             one = LabelSetScores(theta.labels[i : i + 1], theta.pairs, theta.constant[i : i + 1])
             _, shape, nodes, edges = next(iter(self._graphs(one)))
-            y[:, i] = search.samples(shape, plan, nodes, edges, size, int(random.integers(2**31)))
+            y[:, i] = batched.samples(shape, plan, nodes, edges, size, int(random.integers(2**31)))
         return y
 
     def entropy(self, theta: LabelSetScores) -> np.ndarray:

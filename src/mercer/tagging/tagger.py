@@ -24,7 +24,7 @@ from mercer.data.labels import LabelIndex, TagSequences
 from mercer.data.sequences import Sequences
 from mercer.data.templates import Template
 from mercer.learning.checkpoint import Checkpoint
-from mercer.learning.estimator import Run, StructuredEstimator
+from mercer.learning.estimator import NeighbouringLabels, Run, StructuredEstimator
 from mercer.learning.losses import Loss
 from mercer.learning.risk import Risk
 from mercer.learning.solvers import Solver
@@ -37,7 +37,7 @@ from mercer.structures.costs import Cost, resolve_cost
 _DECODED = 64  # times as many positions: decoding keeps no scores; Python looks for Ctrl-C between calls
 
 
-class Tagger(StructuredEstimator):
+class Tagger(NeighbouringLabels, StructuredEstimator):
     """Label the positions of sequences.
 
     Parameters
@@ -557,24 +557,6 @@ class Tagger(StructuredEstimator):
         return super().score(X, y)
 
     # ------------------------------------------------------------------ looking inside
-
-    @property
-    def transitions_(self) -> np.ndarray:
-        """Transition weights, rows from, columns to; −inf where forbidden."""
-        self._check_is_fitted()
-        return self.structure_.shared_scores(self.coef_)[0]
-
-    @property
-    def start_(self) -> np.ndarray:
-        """Weights of the first label."""
-        self._check_is_fitted()
-        return self.structure_.shared_scores(self.coef_)[1]
-
-    @property
-    def end_(self) -> np.ndarray:
-        """Weights of the last label."""
-        self._check_is_fitted()
-        return self.structure_.shared_scores(self.coef_)[2]
 
     def feature_weights(self, label: Any) -> np.ndarray:
         """Return the weight of every feature for a label (0 where the pair has none)."""

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from itertools import combinations
 
 import numpy as np
 
 __all__ = ["grid", "triangle"]
 
+MOST_POINTS = 2_000_000
+
 
 def grid(n_labels: int, resolution: int) -> np.ndarray:
     """Return all distributions with multiples of 1/resolution, one per row."""
     places = resolution + n_labels - 1
+    if n_labels > MOST_POINTS or resolution > MOST_POINTS or math.comb(places, n_labels - 1) > MOST_POINTS:
+        raise ValueError(
+            f"a grid of multiples of 1/{resolution} over {n_labels} labels has more than {MOST_POINTS:,} points: "
+            "take a coarser one or fewer labels"
+        )
     bars = np.array(list(combinations(range(places), n_labels - 1)), dtype=np.int64)
     edges = np.hstack([np.full((len(bars), 1), -1), bars, np.full((len(bars), 1), places)])
     return (np.diff(edges, axis=1) - 1) / resolution

@@ -125,7 +125,8 @@ def hoeffding_constants(width: float) -> tuple[float, float]:
     >>> hoeffding_constants(4.0)
     (2.0, 0.125)
     """
-    return 2.0, 2.0 / check_positive("width", width) ** 2
+    width = check_positive("width", width)
+    return 2.0, 2.0 / width / width
 
 
 def _log_union(m: int, M: int, delta: float, c: float) -> float:

@@ -26,6 +26,7 @@ __all__ = ["ArffAttribute", "ArffTable", "MultilabelTable", "read_arff", "read_m
 
 _NUMERIC = ("numeric", "real", "integer")
 _YES = ("1", "yes", "true", "on", "t", "y")
+_COUNTED = re.compile(r"-C\s+(-?\d{1,9})\b")  # labels, in the name of MEKA's relations
 _NAME = re.compile(r"""@attribute\s+('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^\s{'"][^\s{]*)\s*(.*)""", re.IGNORECASE)
 _TOKEN = re.compile(r"""\s*('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^,'"]*?)\s*(?:,|$)""")
 
@@ -120,9 +121,13 @@ def read_arff(path: FilePath) -> ArffTable:
 
 
 def read_mulan(
-    path: FilePath, labels: FilePath | Iterable[str], *, ignore: Iterable[str] = (), sparse: bool | None = None
+    path: FilePath,
+    labels: FilePath | Iterable[str] | None = None,
+    *,
+    ignore: Iterable[str] = (),
+    sparse: bool | None = None,
 ) -> MultilabelTable:
-    """Read a multi-label data set in Mulan's format: an ARFF file, and the names of its labels.
+    """Read a multi-label data set in Mulan's or MEKA's format: an ARFF file, and the names of its labels.
 
     Nominal features of two values become one column of 0 and 1, those of more values one column each
     (``name=value``).
@@ -131,8 +136,9 @@ def read_mulan(
     ----------
     path : path
         The ARFF file, packed or not.
-    labels : path or list of str
-        Mulan's XML file, or the names of the attributes that are labels.
+    labels : path or list of str, optional
+        Mulan's XML file, or the names of the attributes that are labels. None: the relation says how many attributes
+        are labels, as MEKA has it (``@relation 'name: -C 6'``): the first ones, or the last ones of a negative number.
     ignore : list of str
         Attributes to leave out, such as identifiers of rows.
     sparse : bool, optional
@@ -158,8 +164,10 @@ def read_mulan(
     import scipy.sparse as sp
 
     name = os.fspath(path)
-    names = _label_names(labels) if isinstance(labels, (str, os.PathLike)) else [str(label) for label in labels]
+    names = _label_names(labels) if isinstance(labels, (str, os.PathLike)) else [str(label) for label in labels or ()]
     table = read_arff(path)
+    if labels is None:
+        names = _counted_labels(name, table)
     place = {attribute.name: i for i, attribute in enumerate(table.attributes)}
     for label in names:
         if label not in place:
@@ -181,6 +189,17 @@ def read_mulan(
     Y = sp.hstack([_label_column(name, columns, place[label], table) for label in names], format="csr")
     Y.eliminate_zeros()
     return MultilabelTable(X, Y.astype(np.int64), feature_names, names)
+
+
+def _counted_labels(name: str, table: ArffTable) -> list[str]:
+    """MEKA's labels: so many of the first attributes, or of the last ones where the number is negative."""
+    found = _COUNTED.search(table.relation)
+    if found is None:
+        raise DataFileError(name, 1, "needs a list of labels: give labels, or a relation with -C NUMBER")
+    count, attributes = int(found[1]), [attribute.name for attribute in table.attributes]
+    if not 0 < abs(count) <= len(attributes):
+        raise DataFileError(name, 1, f"-C {count} of the relation does not fit {len(attributes)} attributes")
+    return attributes[:count] if count > 0 else attributes[count:]
 
 
 # ---------------------------------------------------------------------------------------------------- the header

@@ -41,11 +41,12 @@ def read_multilabel(
     Parameters
     ----------
     path : path
-        Mulan's ARFF; a table with a header (csv of any separator, JSON lines, Parquet, Arrow); svmlight:
+        ARFF of Mulan or MEKA; a table with a header (csv of any separator, JSON lines, Parquet, Arrow); svmlight:
         ``a,b 1:0.5 7:2``.
     labels : str or path, optional
         Of ARFF the XML file that names the labels; by default the one next to it with the same name, without
-        ``-train`` or ``-test``. Of a table the column of label sets; by default ``labels``.
+        ``-train`` or ``-test``, or else what the relation says (MEKA's ``-C``). Of a table the column of label sets; by
+        default ``labels``.
     n_features : int, optional
         Number of features of an svmlight file; by default the highest that it has.
 
@@ -117,13 +118,14 @@ def _format_of(source: Source) -> tuple[str, str]:
     return ("csv", _CSV[source.suffix]) if source.suffix in _CSV else ("svmlight", "")
 
 
-def _xml_of(name: str) -> str:
+def _xml_of(name: str) -> str | None:
+    """Mulan's list of labels beside the file; None where there is none, and the file itself must say (MEKA)."""
     stem = name.removesuffix(".gz").removesuffix(".arff")
     short = stem.removesuffix("-sparse").removesuffix("-train").removesuffix("-test")
     for candidate in (f"{stem}.xml", f"{short}.xml"):
         if os.path.isfile(candidate):
             return candidate
-    raise DataFileError(name, 1, f"needs a list of labels: found neither {stem}.xml nor {short}.xml")
+    return None
 
 
 def _table(

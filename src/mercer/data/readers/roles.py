@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
-from mercer.data.readers.sniff import csv_rows, has_header, is_number
+from mercer.data.readers.sniff import are_numbers, csv_rows, has_header
 from mercer.exceptions import DataFileError
 
 __all__ = ["LABEL_NAMES", "MISSING", "ROLES", "Column", "Table", "guess_label", "table_of_csv", "table_of_records"]
@@ -63,19 +63,21 @@ class Column:
     @classmethod
     def of(cls, name: str, cells: Sequence[Any]) -> Column:
         """Look at the cells of a column: texts, or values of JSON."""
-        if any(isinstance(cell, (list, dict)) for cell in cells):
+        if any(issubclass(kind, (list, dict)) for kind in set(map(type, cells))):
             lists = [cell for cell in cells if isinstance(cell, list)]
             role = "list" if len(lists) > len(cells) / 2 else "ignore"
             return cls(name, role, len(lists), len({str(cell) for cell in lists}), 0.0, len(cells) - len(lists))
         texts = [_as_text(cell) for cell in cells]
         values = [cell for cell in texts if cell.lower() not in MISSING]
-        if not all(map(is_number, values)) or set(texts) == {"-", "+"} or len(set(values)) < 2:
+        numeric = are_numbers(values)
+        if not numeric or set(texts) == {"-", "+"} or len(set(values)) < 2:
             values = [cell for cell in texts if cell == "-" or cell.lower() not in MISSING]  # a name among names
-        different, words = len(set(values)), sum(len(cell.split()) for cell in values) / max(1, len(values))
-        order = None
+            numeric = are_numbers(values)
+        different, order = len(set(values)), None
+        words = 1.0 if numeric else sum(len(cell.split()) for cell in values) / max(1, len(values))
         if not values:
             role = "empty"
-        elif all(map(is_number, values)):
+        elif numeric:
             role = "id" if _is_numbering(name, values) else "number"
         else:
             order = _date_order(values)

@@ -16,12 +16,13 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from mercer.data.readers.source import Source
 from mercer.exceptions import DataFileError
 
-__all__ = ["FORMATS", "LAYOUTS", "SUFFIXES", "Sniffed", "csv_rows", "has_header", "is_number", "sniff"]
+__all__ = ["FORMATS", "LAYOUTS", "SUFFIXES", "Sniffed", "are_numbers", "csv_rows", "has_header", "is_number", "sniff"]
 
 FORMATS = ("text", "vw", "svmlight", "csv", "jsonl")
 """What the compiled readers of examples know."""
@@ -36,7 +37,9 @@ SUFFIXES = {
     ".bio": "columns", ".iob": "columns",
 }  # fmt: skip
 
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+_DECIMAL = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
+_NUMBER = re.compile(_DECIMAL, re.ASCII)
+_NUMBERS = re.compile(rf"(?:{_DECIMAL}\0)+", re.ASCII)
 _SVMLIGHT = re.compile(r"\S+(\s+qid:\d+)?(\s+\d+:[^\s:]+)*\s*(#.*)?", re.ASCII)
 _PAIR = re.compile(r"\s\d+:[+-]?[\d.]", re.ASCII)
 _VW = re.compile(r"[^|]*\|(\S*\s|\s*\S+:[+-]?[\d.])", re.ASCII)
@@ -80,6 +83,12 @@ class Sniffed:
 def is_number(cell: str) -> bool:
     """Whether a cell is a decimal number."""
     return _NUMBER.fullmatch(cell) is not None
+
+
+def are_numbers(cells: Sequence[str]) -> bool:
+    """Whether there are cells, and all of them are decimal numbers."""
+    together = "\0".join([*cells, ""])  # a cell with a zero byte is no number
+    return together.count("\0") == len(cells) and _NUMBERS.fullmatch(together) is not None
 
 
 def sniff(source: Source, head: bytes | None = None, whole: bool = True) -> Sniffed:
@@ -201,7 +210,8 @@ def _is_vw(lines: Sequence[str]) -> bool:
         return False
     # Cells between bars: every line has the same number of bars, and no feature has a value.
     bars = {line.count("|") for line in fit}
-    return any(re.search(r"[|\s][^\s|:]+:[+-]?[\d.]", line) for line in fit) or bars == {1} or len(bars) > 1
+    valued = (line for line in fit if ":" in line)
+    return any(re.search(r"[|\s][^\s|:]+:[+-]?[\d.]", line) for line in valued) or bars == {1} or len(bars) > 1
 
 
 def _labelled_text(lines: Sequence[str], named: bool) -> list[Sniffed]:
@@ -265,16 +275,16 @@ def _is_columns(lines: Sequence[str]) -> bool:
 
 def csv_rows(text: str, separator: str, most: int) -> list[list[str]] | None:
     """The first rows, cells stripped; None where quotes make no sense. Lines without a cell are left out."""
-    rows: list[list[str]] = []
+    rows = _raw_rows(text, separator, most)
+    return None if rows is None else [[cell.strip() for cell in row] for row in rows]
+
+
+def _raw_rows(text: str, separator: str, most: int) -> list[list[str]] | None:
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, skipinitialspace=True)
     try:
-        for row in csv.reader(io.StringIO(text, newline=""), delimiter=separator, skipinitialspace=True):
-            if row and (len(row) > 1 or row[0].strip()):
-                rows.append([cell.strip() for cell in row])
-            if len(rows) >= most:
-                break
+        return list(islice((row for row in reader if row and (len(row) > 1 or row[0].strip())), most))
     except csv.Error:
         return None
-    return rows
 
 
 def _tables(lines: Sequence[str], source: Source) -> list[Sniffed]:
@@ -282,9 +292,11 @@ def _tables(lines: Sequence[str], source: Source) -> list[Sniffed]:
     text = "\n".join(lines)
     tables: list[tuple[float, int, str]] = []
     for separator in (*_SEPARATORS, " "):
-        rows = csv_rows(text, separator, _LINES)
+        if separator not in text or (separator == " " and any("  " in line for line in lines)):
+            continue
+        rows = _raw_rows(text, separator, _LINES)
         alone = rows is not None and len(rows) == 1 and source.suffix not in (".csv", ".tsv", ".tab")
-        if not rows or alone or (separator == " " and any("  " in line for line in lines)):
+        if not rows or alone:
             continue
         widths = Counter(map(len, rows))
         width, times = widths.most_common(1)[0]

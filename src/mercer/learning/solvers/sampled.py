@@ -25,7 +25,7 @@ from mercer.learning.penalties import Penalty
 from mercer.learning.risk import Risk
 from mercer.learning.solvers.base import Result, Solver
 from mercer.structures.graph_inputs import GraphInputs
-from mercer.structures.graph_labels import GraphLabels, GraphMarginals
+from mercer.structures.graph_labels import GraphLabels
 
 __all__ = ["SAMPLED", "LabelField", "Sampled", "ascend"]
 
@@ -101,12 +101,9 @@ class LabelField(EnergyModel):
 
     def statistics(self, states: np.ndarray, theta: Any, weights: np.ndarray | None = None) -> np.ndarray:
         """Return the mean over graphs of E[Φ]."""
-        shape, k = self._shape, self._shape.n_labels
         if weights is None:
             weights = np.full((len(states), self.n_groups), 1.0 / len(states))
-        mu = GraphMarginals(
-            np.zeros((shape.n_nodes, k)), np.zeros((len(self._edges), k, k)), np.zeros(self.n_groups), shape
-        )
+        mu = self.structure.zeros(self._scores(theta))
         states, weights = np.ascontiguousarray(states), np.ascontiguousarray(weights)
         _core.fields.label_counts(states, weights, self._edges, self._offsets, self._edge_offsets, mu.nodes, mu.edges)
         out = np.zeros(self.structure.n_weights)

@@ -1,4 +1,9 @@
-"""How the verbs of :class:`~mercer.structures.GraphLabels` are answered: which method of inference, and its runs.
+"""Inference for many graphs at once, with the same states at all nodes: which method, and its runs.
+
+Training asks about the same graphs thousands of times with other potentials. So what depends on the edges alone
+(compiled factor graphs, trees of cliques, weights of spanning forests) is made once for each slice of a batch and kept,
+and the choice of a method (:func:`make_plan`) is one for all potentials, where :func:`~mercer.inference.choose` looks
+at those of one graph. The methods are those of :func:`~mercer.inference.infer`.
 
 All graphs of a batch are one factor graph wherever a method takes them apart again by itself (messages, cuts, moves);
 trees of cliques are walked graph by graph, because log Z of each is wanted.
@@ -16,6 +21,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -24,9 +30,9 @@ from mercer import _core
 from mercer._threads import each
 from mercer.exceptions import TreewidthError
 from mercer.inference.cuts import is_submodular
-from mercer.inference.graph import CompiledGraph
+from mercer.inference.graph import CompiledGraph, FactorGraph
+from mercer.inference.messages import appearance_probabilities
 from mercer.inference.registry import METHODS
-from mercer.structures.graph_inputs import GraphShape
 
 INFERENCE = ("auto", "exact", "bp", "trw", "mean-field", "cuts", "expansion", "swap", "lp", "dual", "icm")
 # Sums and maxima of each; "trw" stands in for sums where a method only maximises.
@@ -40,6 +46,98 @@ AUTO_TOTAL = float(1 << 25)  # of all graphs
 MESSAGE_TOL = 1e-5  # change of messages that counts as settled: far below what moves a step of training
 MESSAGE_SWEEPS, MESSAGE_DAMPING = 300, 0.1
 EXACT_ENTRIES = float(1 << 26)  # of one graph, when "exact" was asked for
+
+
+class GraphBatch:
+    """The nodes and edges of a slice of graphs with the same labels for all nodes, ready for inference."""
+
+    def __init__(
+        self,
+        n_labels: int,
+        offsets: np.ndarray,
+        edges: np.ndarray,
+        edge_offsets: np.ndarray,
+        root: BatchRoot,
+        first: int,
+    ) -> None:
+        self.n_labels, self.root, self.first = n_labels, root, first
+        self.offsets, self.edge_offsets = offsets - offsets[0], edge_offsets - edge_offsets[0]
+        self.edges = edges - offsets[0]
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def n_nodes(self) -> int:
+        """Nodes of all graphs."""
+        return int(self.offsets[-1])
+
+    @cached_property
+    def compiled(self) -> CompiledGraph:
+        """All graphs as one factor graph without potentials."""
+        n, L, m = self.n_nodes, self.n_labels, len(self.edges)
+        if not m:
+            return FactorGraph(np.full(n, L, np.int32)).compiled
+        return FactorGraph(np.full(n, L, np.int32), edges=self.edges, pairwise=np.zeros((m, L, L)), log=True).compiled
+
+    @cached_property
+    def forest_weights(self) -> np.ndarray:
+        """ρ of tree-reweighted messages: fixed, so that their bound is one convex function of the weights."""
+        return appearance_probabilities(self.compiled, random_state=0)
+
+    @cached_property
+    def graph_of_node(self) -> np.ndarray:
+        """Number of the graph of each node."""
+        return np.repeat(np.arange(len(self)), np.diff(self.offsets))
+
+    @cached_property
+    def graph_of_edge(self) -> np.ndarray:
+        """Number of the graph of each edge."""
+        return np.repeat(np.arange(len(self)), np.diff(self.edge_offsets))
+
+    def part(self, i: int) -> GraphBatch:
+        """One of the graphs."""
+        return self if len(self) == 1 else self.root.batch(self.n_labels, self.first + i, self.first + i + 1)
+
+    def clique_tree(self, limit: float) -> Any | None:
+        """The tree of cliques of a single graph, or None if its tables have more entries than the limit."""
+        tree = self.__dict__.get("_tree")
+        if tree is None:
+            tree = self.__dict__["_tree"] = _core.inference.CliqueTree(self.compiled.core, "auto", float(limit), True)
+        return tree if tree.fits and tree.size <= limit else None
+
+
+class BatchRoot:
+    """All graphs, the batches of slices that were asked for, and what was chosen for the whole."""
+
+    def __init__(self, offsets: np.ndarray, edges: np.ndarray, edge_offsets: np.ndarray) -> None:
+        self.offsets, self.edges, self.edge_offsets = offsets, edges, edge_offsets
+        self.plans: dict[Any, Any] = {}
+        self._made: dict[tuple[int, int, int], GraphBatch] = {}
+        self._alone: BatchRoot | None = None
+
+    def batch(self, n_labels: int, start: int, stop: int) -> GraphBatch:
+        """The batch of the graphs from ``start`` to ``stop`` − 1."""
+        key = (n_labels, start, stop)
+        if key not in self._made:
+            edges = self.edges[self.edge_offsets[start] : self.edge_offsets[stop]]
+            self._made[key] = GraphBatch(
+                n_labels, self.offsets[start : stop + 1], edges, self.edge_offsets[start : stop + 1], self, start
+            )
+        return self._made[key]
+
+    @property
+    def alone(self) -> BatchRoot:
+        """The same nodes without edges."""
+        if self._alone is None:
+            self._alone = BatchRoot(self.offsets, np.zeros((0, 2), np.int64), np.zeros_like(self.offsets))
+        return self._alone
+
+    def __deepcopy__(self, memo: Any) -> BatchRoot:
+        return self  # what is kept here does not change
+
+    def __reduce__(self) -> Any:
+        return BatchRoot, (self.offsets, self.edges, self.edge_offsets)
 
 
 @dataclass(frozen=True)
@@ -62,7 +160,7 @@ class Plan:
         )
 
 
-def make_plan(whole: GraphShape, inference: str, attractive: bool) -> Plan:
+def make_plan(whole: GraphBatch, inference: str, attractive: bool) -> Plan:
     """What answers the verbs for these graphs, now and with any weights."""
     L = whole.n_labels
     if inference in _PAIRS:
@@ -87,7 +185,7 @@ def make_plan(whole: GraphShape, inference: str, attractive: bool) -> Plan:
     return Plan("trw", maxima, False, False, "the graphs have cycles and large cliques")
 
 
-def _narrow(whole: GraphShape) -> bool:
+def _narrow(whole: GraphBatch) -> bool:
     total = 0.0
     for i in range(len(whole)):
         tree = whole.part(i).clique_tree(AUTO_ENTRIES)
@@ -99,7 +197,7 @@ def _narrow(whole: GraphShape) -> bool:
     return True
 
 
-def _check_widths(whole: GraphShape) -> None:
+def _check_widths(whole: GraphBatch) -> None:
     for i in range(len(whole)):
         if whole.part(i).clique_tree(EXACT_ENTRIES) is None:
             raise TreewidthError(
@@ -112,21 +210,21 @@ def _check_widths(whole: GraphShape) -> None:
 
 
 def sums(
-    shape: GraphShape,
+    batch: GraphBatch,
     plan: Plan,
     nodes: np.ndarray,
     edges: np.ndarray,
     threads: int,
-    memory: dict[GraphShape, np.ndarray] | None = None,
+    memory: dict[GraphBatch, np.ndarray] | None = None,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
     """μ of nodes and edges, log Z of each graph, and by how much messages still change (0: they have settled).
 
     ``memory`` keeps the messages that a run ended with for the next one on the same graphs to begin with.
     """
     if plan.sums == "junction-tree":
-        return *_clique_sums(shape, plan, nodes, edges, threads), 0.0
+        return *_clique_sums(batch, plan, nodes, edges, threads), 0.0
     rho, change = None, 0.0
-    graph = shape.compiled
+    graph = batch.compiled
     if plan.sums == "mean-field":
         outcome = _quiet("mean-field", graph.with_potentials(nodes.ravel(), edges.ravel()), "marginals")
         mu, joint = outcome.marginals, outcome.factor_beliefs()
@@ -136,44 +234,44 @@ def sums(
         if plan.sums == "tree":
             messages = _core.inference.tree_messages(core, False)
         else:
-            rho = shape.forest_weights if plan.sums == "trw" else None
-            messages = _settled(core, rho, shape, memory)
+            rho = batch.forest_weights if plan.sums == "trw" else None
+            messages = _settled(core, rho, batch, memory)
         _check_possible(messages)
         mu, joint = messages[0], _core.inference.joint_beliefs(core, messages[5], rho)
         change = 0.0 if messages[3] else float(messages[4][-1])
     mu, joint = mu.reshape(nodes.shape), joint.reshape(edges.shape)
-    return mu, joint, free_energy(shape, nodes, edges, mu, joint, rho), change
+    return mu, joint, free_energy(batch, nodes, edges, mu, joint, rho), change
 
 
-def _settled(core: Any, rho: np.ndarray | None, shape: GraphShape, memory: dict[GraphShape, np.ndarray] | None) -> Any:
+def _settled(core: Any, rho: np.ndarray | None, batch: GraphBatch, memory: dict[GraphBatch, np.ndarray] | None) -> Any:
     """Loopy or reweighted messages, from those of the last run if it left some."""
-    start = None if memory is None else memory.get(shape)
+    start = None if memory is None else memory.get(batch)
     messages = _core.inference.loopy_messages(
         core, False, "alternating", MESSAGE_SWEEPS, MESSAGE_TOL, MESSAGE_DAMPING, 0, rho, start
     )
     if memory is not None and messages is not None and np.isfinite(messages[5]).all():
-        memory[shape] = np.minimum(messages[5], 0.0)
+        memory[batch] = np.minimum(messages[5], 0.0)
     return messages
 
 
 def free_energy(
-    shape: GraphShape, nodes: np.ndarray, edges: np.ndarray, mu: np.ndarray, joint: np.ndarray, rho: np.ndarray | None
+    batch: GraphBatch, nodes: np.ndarray, edges: np.ndarray, mu: np.ndarray, joint: np.ndarray, rho: np.ndarray | None
 ) -> np.ndarray:
     """log Z of each graph by its beliefs (see the head of this file)."""
     rho = np.ones(len(edges)) if rho is None else rho
-    covered = np.bincount(shape.edges.ravel(), np.repeat(rho, 2), len(nodes))
-    node = _expected(mu, nodes).sum(axis=1) + (1.0 - covered) * _entropies(mu).sum(axis=1)
-    edge = _expected(joint, edges).sum(axis=(1, 2)) + rho * _entropies(joint).sum(axis=(1, 2))
-    return per_graph(shape, node, edge)
+    covered = np.bincount(batch.edges.ravel(), np.repeat(rho, 2), len(nodes))
+    node = expected(mu, nodes).sum(axis=1) + (1.0 - covered) * _entropies(mu).sum(axis=1)
+    edge = expected(joint, edges).sum(axis=(1, 2)) + rho * _entropies(joint).sum(axis=(1, 2))
+    return per_graph(batch, node, edge)
 
 
-def per_graph(shape: GraphShape, node: np.ndarray, edge: np.ndarray) -> np.ndarray:
+def per_graph(batch: GraphBatch, node: np.ndarray, edge: np.ndarray) -> np.ndarray:
     """Sums of values of nodes and edges, graph by graph."""
-    g = len(shape)
-    return np.bincount(shape.graph_of_node, node, g) + np.bincount(shape.graph_of_edge, edge, g)
+    g = len(batch)
+    return np.bincount(batch.graph_of_node, node, g) + np.bincount(batch.graph_of_edge, edge, g)
 
 
-def _expected(mu: np.ndarray, theta: np.ndarray) -> np.ndarray:
+def expected(mu: np.ndarray, theta: np.ndarray) -> np.ndarray:
     with np.errstate(invalid="ignore"):  # 0 · −inf: a part that never occurs
         return np.where(mu > 0, mu * theta, 0.0)
 
@@ -183,12 +281,12 @@ def _entropies(mu: np.ndarray) -> np.ndarray:
 
 
 def _clique_sums(
-    shape: GraphShape, plan: Plan, nodes: np.ndarray, edges: np.ndarray, threads: int
+    batch: GraphBatch, plan: Plan, nodes: np.ndarray, edges: np.ndarray, threads: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    mu, joint, totals = np.empty_like(nodes), np.empty_like(edges), np.zeros(len(shape))
+    mu, joint, totals = np.empty_like(nodes), np.empty_like(edges), np.zeros(len(batch))
 
     def one(i: int) -> None:
-        core, tree, v, e = _single(shape, plan, nodes, edges, i)
+        core, tree, v, e = _single(batch, plan, nodes, edges, i)
         if core is None:
             return
         beliefs, flat, totals[i] = tree.sum(core)
@@ -197,18 +295,18 @@ def _clique_sums(
         mu[v] = flat.reshape(-1, nodes.shape[1])
         joint[e] = tree.factor_beliefs(beliefs).reshape(-1, *edges.shape[1:])
 
-    each(one, range(len(shape)), threads)
+    each(one, range(len(batch)), threads)
     return mu, joint, totals
 
 
 def _single(
-    shape: GraphShape, plan: Plan, nodes: np.ndarray, edges: np.ndarray, i: int
+    batch: GraphBatch, plan: Plan, nodes: np.ndarray, edges: np.ndarray, i: int
 ) -> tuple[Any, Any, slice, slice]:
     """Potentials and clique tree of one graph, and where its nodes and edges are; None if it has no nodes."""
-    v, e = slice(*shape.offsets[i : i + 2].tolist()), slice(*shape.edge_offsets[i : i + 2].tolist())
+    v, e = slice(*batch.offsets[i : i + 2].tolist()), slice(*batch.edge_offsets[i : i + 2].tolist())
     if v.start == v.stop:
         return None, None, v, e
-    part = shape.part(i)
+    part = batch.part(i)
     tree = part.clique_tree(plan.limit)
     if tree is None:
         raise TreewidthError(
@@ -221,17 +319,17 @@ def _single(
 
 
 def maxima(
-    shape: GraphShape, plan: Plan, nodes: np.ndarray, edges: np.ndarray, threads: int, worst: bool = False
+    batch: GraphBatch, plan: Plan, nodes: np.ndarray, edges: np.ndarray, threads: int, worst: bool = False
 ) -> np.ndarray:
     """The best labels found, of all nodes. ``worst``: scores were negated, so that nothing attracts any more."""
     method = plan.maxima
     if worst and method in ("cuts", "expansion", "swap", "cuts or dual"):
         method = "junction-tree" if plan.sums == "junction-tree" else "dual"
     if method == "junction-tree":
-        return clique_best(shape, plan, nodes, edges, 1, threads)[0][0]
+        return best_of_cliques(batch, plan, nodes, edges, 1, threads)[0][0]
     if method == "lp":
-        return _by_graph(shape, nodes, edges, threads, lambda graph: _quiet("lp", graph, "map").states)
-    graph = shape.compiled.with_potentials(nodes.ravel(), edges.ravel())
+        return _by_graph(batch, nodes, edges, threads, lambda graph: _quiet("lp", graph, "map").states)
+    graph = batch.compiled.with_potentials(nodes.ravel(), edges.ravel())
     if method == "tree":
         messages = _core.inference.tree_messages(graph.core, True)
         _check_possible(messages)
@@ -240,7 +338,7 @@ def maxima(
         method = "cuts" if is_submodular(graph) else "dual"
     options: dict[str, Any] = {}
     if method == "trw":
-        options["appearance"] = shape.forest_weights
+        options["appearance"] = batch.forest_weights
     elif method == "dual":
         options.update(max_iter=200, tol=1e-5)
     if method in ("cuts", "expansion", "swap"):
@@ -266,27 +364,27 @@ def _polished(graph: CompiledGraph, states: np.ndarray) -> np.ndarray:
 
 
 def _by_graph(
-    shape: GraphShape, nodes: np.ndarray, edges: np.ndarray, threads: int, run: Callable[[CompiledGraph], Any]
+    batch: GraphBatch, nodes: np.ndarray, edges: np.ndarray, threads: int, run: Callable[[CompiledGraph], Any]
 ) -> np.ndarray:
     out = np.empty(len(nodes), np.int32)
 
     def one(i: int) -> None:
-        v, e = slice(*shape.offsets[i : i + 2].tolist()), slice(*shape.edge_offsets[i : i + 2].tolist())
+        v, e = slice(*batch.offsets[i : i + 2].tolist()), slice(*batch.edge_offsets[i : i + 2].tolist())
         if v.start < v.stop:
-            out[v] = run(shape.part(i).compiled.with_potentials(nodes[v].ravel(), edges[e].ravel()))
+            out[v] = run(batch.part(i).compiled.with_potentials(nodes[v].ravel(), edges[e].ravel()))
 
-    each(one, range(len(shape)), threads)
+    each(one, range(len(batch)), threads)
     return out
 
 
-def clique_best(
-    shape: GraphShape, plan: Plan, nodes: np.ndarray, edges: np.ndarray, k: int, threads: int
+def best_of_cliques(
+    batch: GraphBatch, plan: Plan, nodes: np.ndarray, edges: np.ndarray, k: int, threads: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """The k best labels of each graph, (k, nodes), −1 where there are fewer, and which there are (graphs, k)."""
-    labels, there = np.full((k, len(nodes)), -1, np.int32), np.zeros((len(shape), k), bool)
+    labels, there = np.full((k, len(nodes)), -1, np.int32), np.zeros((len(batch), k), bool)
 
     def one(i: int) -> None:
-        core, tree, v, _ = _single(shape, plan, nodes, edges, i)
+        core, tree, v, _ = _single(batch, plan, nodes, edges, i)
         if core is None:
             there[i, 0] = True
             return
@@ -295,17 +393,17 @@ def clique_best(
             _check_possible(None)
         labels[: len(states), v], there[i, : len(states)] = states, True
 
-    each(one, range(len(shape)), threads)
+    each(one, range(len(batch)), threads)
     return labels, there
 
 
-def samples(shape: GraphShape, plan: Plan, nodes: np.ndarray, edges: np.ndarray, size: int, seed: int) -> np.ndarray:
+def samples(batch: GraphBatch, plan: Plan, nodes: np.ndarray, edges: np.ndarray, size: int, seed: int) -> np.ndarray:
     """Labels drawn from p(y): exact where cliques are small, else by Gibbs sampling."""
-    seeds = np.random.SeedSequence(seed).generate_state(len(shape) + 1, np.uint64) >> np.uint64(1)
+    seeds = np.random.SeedSequence(seed).generate_state(len(batch) + 1, np.uint64) >> np.uint64(1)
     out = np.empty((size, len(nodes)), np.int32)
     if plan.exact_sums:
-        for i in range(len(shape)):
-            core, tree, v, _ = _single(shape, plan, nodes, edges, i)
+        for i in range(len(batch)):
+            core, tree, v, _ = _single(batch, plan, nodes, edges, i)
             if core is not None:
                 drawn, total = tree.sample(core, size, int(seeds[i]))
                 if np.isneginf(total):
@@ -314,7 +412,7 @@ def samples(shape: GraphShape, plan: Plan, nodes: np.ndarray, edges: np.ndarray,
         return out
     if not len(nodes):
         return out
-    graph = shape.compiled.with_potentials(nodes.ravel(), edges.ravel())
+    graph = batch.compiled.with_potentials(nodes.ravel(), edges.ravel())
     outcome = _quiet(
         "gibbs", graph, "marginals", n_samples=size, burn_in=500, thin=20, n_chains=1, start="unary",
         keep_samples=True, random_state=int(seeds[-1]),

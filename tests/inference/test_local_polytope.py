@@ -5,7 +5,8 @@ from itertools import product
 import numpy as np
 import pytest
 
-from mercer.structures import Chain, ChainScores, lp_inference
+from mercer.inference import lp_inference
+from mercer.structures import Chain, ChainScores
 
 
 def brute_force(nodes, pairs, edges):
