@@ -87,6 +87,8 @@ def test_arguments_are_checked():
     model = fitted(3)
     with pytest.raises(ValueError, match="method"):
         log_partition(model, "guess")
+    with pytest.raises(TypeError, match="RBM or a BoltzmannMachine, got int"):
+        log_partition(3)
     with pytest.raises(ValueError, match="n_chains"):
         log_partition(model, n_chains=1)
     with pytest.raises(ValueError, match="2\\^20"):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -231,6 +233,17 @@ def test_diverging_steps_raise_and_keep_the_last_good_weights():
     with pytest.raises(DivergedError, match="lower learning_rate") as caught:
         RBM(5, "cd", visible="gaussian", learning_rate=50.0, max_iter=50, random_state=0).fit(X)
     assert np.isfinite(caught.value.weights["components_"]).all()
+
+
+@pytest.mark.parametrize("make", [RBM, BoltzmannMachine])
+def test_parameters_beyond_any_use_are_told(make, digits):
+    rows = digits[:100, 16:32]
+    with pytest.warns(ConvergenceWarning, match="probably diverged.*lower learning_rate"):
+        make(learning_rate=1e6, max_iter=3, random_state=0).fit(rows)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        make(max_iter=3, random_state=0).fit(rows)
+        RBM(3, visible="gaussian", max_iter=1, random_state=0).fit(1e5 * rows)
 
 
 def test_momentum_and_decay_change_the_path(digits):

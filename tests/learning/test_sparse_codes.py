@@ -298,3 +298,12 @@ def test_a_step_limit_is_told():
 def test_no_signals_give_no_codes():
     atoms, X = problem()
     assert sparse_codes(X[:0], atoms, n_nonzero=3).codes.shape == (0, 60)
+
+
+def test_codes_that_overflow_are_refused():
+    atoms = np.random.default_rng(0).normal(size=(6, 4))
+    for solver, stop in STOP.items():
+        with pytest.raises(ValueError, match="row 1 overflows"):
+            sparse_codes(np.stack([1e-200 * atoms[0], 1e200 * atoms[1]]), 1e-200 * atoms, solver, **stop)
+        found = sparse_codes(1e100 * atoms[:1], 1e-200 * atoms, solver, **stop)
+        assert np.isfinite(found.codes.data).all()

@@ -29,6 +29,7 @@ __all__ = ["FieldEstimator"]
 
 _CHAINS, _TEMPERATURES = 100, 1000  # of annealing for likelihoods
 _MOST_TEMPERATURES = 32_000
+_LARGEST_WEIGHT = 1000.0  # of binary units: beyond it training has diverged
 _SWEEPS = 200  # of samples from the particles of training
 _LEAST_EPOCHS, _LEAST_STEPS = 20, 3_000  # of a training whose length nobody gave: small data needs more passes
 
@@ -196,9 +197,23 @@ class FieldEstimator(Saved, Estimator):
                 stacklevel=4,
             )
         self._keep(to_numpy(theta) if monitor.best_w is None else monitor.best_w)
+        self._warn_of_large_weights(schedule)
         self.particles_ = to_numpy(chains.particles[0]) if chains.particles else None
         self.history_, self.interrupted_, self.n_iter_ = monitor.history, interrupted, schedule.epoch
         return self
+
+    def _warn_of_large_weights(self, schedule: Schedule) -> None:
+        """Say so where steps have thrown parameters far beyond what makes a unit certain, before they overflow."""
+        if getattr(self, "visible", "binary") == "gaussian":
+            return  # of any size: that of the data
+        largest = float(np.abs(self._theta(np.zeros(0))).max(initial=0.0))
+        if largest > _LARGEST_WEIGHT:
+            warnings.warn(
+                f"training has probably diverged: a parameter has the size {largest:.3g}, where 20 makes a unit"
+                f" certain; lower learning_rate (now {schedule.rate:g})",
+                ConvergenceWarning,
+                stacklevel=5,
+            )
 
     def _partial_fit(self, X: Any) -> Any:
         first = not hasattr(self, "n_iter_")

@@ -150,7 +150,7 @@ def log_partition(
     (0.0, True)
     """
     check_choice("method", method, METHODS)
-    if not hasattr(model, "_field"):
+    if not hasattr(model, "_known_log_z"):
         raise TypeError(f"model must be an RBM or a BoltzmannMachine, got {type(model).__name__}")
     energy, theta, data, particles = model._field(n_jobs)
     seed = model._seed() if random_state is None else check_count("random_state", random_state, 0)

@@ -224,9 +224,14 @@ def _joined(parts: list[Any], signal_norms: np.ndarray, atom_norms: np.ndarray, 
     atoms, values, status = column(1, np.int64), column(2, np.float64), column(7, np.int64)
     indptr = np.concatenate([[0], np.cumsum(np.concatenate([np.diff(part[0]) for part in parts] or [[]]))])
     rows = np.repeat(np.arange(len(signal_norms)), np.diff(indptr).astype(np.int64))
+    with np.errstate(over="ignore"):
+        entries = values * (signal_norms[rows] / atom_norms[atoms])
+    if not np.isfinite(entries).all():
+        row = int(rows[np.flatnonzero(~np.isfinite(entries))[0]])
+        raise ValueError(f"the code of row {row} overflows: it is too long for these atoms; scale rows and atoms alike")
     return SparseCodes(
         codes=sp.csr_matrix(
-            (values * signal_norms[rows] / atom_norms[atoms], atoms, indptr.astype(np.int64)),
+            (entries, atoms, indptr.astype(np.int64)),
             (len(signal_norms), len(atom_norms)),
         ),
         residuals=column(3, np.float64),
