@@ -65,11 +65,13 @@ class LabelSetClassifier(ClassifierMixin):
     measure: str
 
     def _probabilities(self, X: Any) -> np.ndarray:
-        probabilities: np.ndarray = self.decisions_.probabilities(self.decision_function(X))
+        scores = self.decision_function(X)  # a model that is not fitted says so here
+        probabilities: np.ndarray = self.decisions_.probabilities(scores)
         return probabilities
 
     def _predicted(self, X: Any) -> sp.csr_matrix:
-        return self.decisions_.label_sets(self._probabilities(X))
+        probabilities = self._probabilities(X)
+        return self.decisions_.label_sets(probabilities)
 
     def predict(self, X: Any, n_labels: int | None = None) -> Any:
         """Return the label sets of rows, in the form that the training labels came in.
@@ -84,9 +86,8 @@ class LabelSetClassifier(ClassifierMixin):
         -------
         Y : array or sparse matrix of shape (n_rows, n_labels), or list of lists of labels
         """
-        if n_labels is None:
-            return give(self._predicted(X), self.classes_, self.label_form_)
-        return give(top_labels(self._probabilities(X), n_labels), self.classes_, self.label_form_)
+        Y = self._predicted(X) if n_labels is None else top_labels(self._probabilities(X), n_labels)
+        return give(Y, self.classes_, self.label_form_)
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return the probability of each label, calibrated on held-out scores.
