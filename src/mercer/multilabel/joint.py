@@ -65,7 +65,7 @@ class LabelSetClassifier(ClassifierMixin):
     measure: str
 
     def _probabilities(self, X: Any) -> np.ndarray:
-        scores = self.decision_function(X)  # a model that is not fitted says so here
+        scores = self.decision_function(X)  # first: it says so where nothing is fitted
         probabilities: np.ndarray = self.decisions_.probabilities(scores)
         return probabilities
 
@@ -86,8 +86,9 @@ class LabelSetClassifier(ClassifierMixin):
         -------
         Y : array or sparse matrix of shape (n_rows, n_labels), or list of lists of labels
         """
-        Y = self._predicted(X) if n_labels is None else top_labels(self._probabilities(X), n_labels)
-        return give(Y, self.classes_, self.label_form_)
+        if n_labels is None:
+            return give(self._predicted(X), self.classes_, self.label_form_)
+        return give(top_labels(self._probabilities(X), n_labels), self.classes_, self.label_form_)
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return the probability of each label, calibrated on held-out scores.
