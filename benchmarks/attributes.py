@@ -194,14 +194,16 @@ def zero_shot(arguments: argparse.Namespace) -> None:
                     print("| method | " + " | ".join(cells) + " |\n" + "|---" * (len(cells) + 1) + "|")
                 print(f"| {method} | " + " | ".join(texts) + " |", flush=True)
                 record(f"attributes zero-shot {name}", method, unit="%", values=cells)
-    if len(arguments.features) > 1:
-        over_features(standard)
+    over_features(standard)
 
 
 def over_features(standard: dict[str, dict[str, float]]) -> None:
-    """Means and deviations over features on the standard split."""
-    for method, by_name in standard.items():
+    """Means and deviations over the single kinds of features on the standard split."""
+    for method, found in standard.items():
+        by_name = {name: value for name, value in found.items() if name in FEATURES[:3]}
         values = list(by_name.values())
+        if len(values) < 2:
+            continue
         shown = ", ".join(f"{name} {value:.1f}" for name, value in by_name.items())
         print(f"| {method} | {shown} | {np.mean(values):.1f} ± {np.std(values):.1f} |", flush=True)
         mean = {"mean": spread(values, 1), "printed": PRINTED.get(method)}
