@@ -459,16 +459,18 @@ def ranking_scores(model: Any, Z: Any) -> Any:
 
 
 def scores(names: list[str], chosen_methods: list[str] | None) -> None:
-    """All methods on all sets, or those whose names begin as given; what a method cannot do is said."""
+    """All methods on all sets, or those named, or whose names begin as given; what a method cannot do is said."""
     print(
         "| set | method | micro-F1 | macro-F1 | subset | Hamming | ranking loss | fit s |\n|" + "---|" * 8, flush=True
     )
     for name in names:
         with from_data(name):
             X, Y, Z, truth = data(name)
-            for number, (method, (model, grid)) in enumerate(methods(X, *Y.shape).items()):
+            known = methods(X, *Y.shape)
+            begun = tuple(name for name in chosen_methods or () if name not in known)
+            for number, (method, (model, grid)) in enumerate(known.items()):
                 grid = grid[: sized(None, 2 if number == 0 else 1)]
-                if chosen_methods and not method.startswith(tuple(chosen_methods)):
+                if chosen_methods and method not in chosen_methods and not method.startswith(begun):
                     continue
                 dense = method.startswith("KernelHomogeneityAnalysis, blocks")
                 A, B = (X.toarray(), Z.toarray()) if dense and sp.issparse(X) else (X, Z)
@@ -524,7 +526,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tables", nargs="+", choices=TABLES, default=list(TABLES))
     parser.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS))
-    parser.add_argument("--methods", nargs="+", help="of the scores: those whose names begin so; default: all")
+    parser.add_argument("--methods", nargs="+", help="of the scores: by name or its beginning; default: all")
     parser.add_argument("--repeats", type=int, default=3)
     options = parse(parser, sets=["flags"], repeats=1)
     start = time.time()
