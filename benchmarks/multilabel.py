@@ -99,7 +99,7 @@ def joint(names: list[str], repeats: int) -> None:
     def rows() -> Any:
         for name in names:
             X, Y, Z, _ = data(name)
-            gamma, labels = scale(X), varied(Y)
+            gamma, labels, single = scale(X), varied(Y), X.astype(np.float32)
 
             def separate(X: Any = X, Y: np.ndarray = Y, gamma: float = gamma, labels: list[int] = labels) -> list[SVC]:
                 return [SVC(C=1.0, gamma=gamma).fit(X, Y[:, t]) for t in labels]
@@ -109,7 +109,7 @@ def joint(names: list[str], repeats: int) -> None:
                 {
                     "peer": separate,
                     "ours": lambda X=X, Y=Y, gamma=gamma: JointSVM(kernel=Gaussian(gamma)).fit(X, Y),
-                    "matrix": lambda X=X.astype(np.float32), gamma=gamma: Gaussian(gamma)(X),
+                    "matrix": lambda X=single, gamma=gamma: Gaussian(gamma)(X),
                 },
             )
             machines, model = fitted["peer"][1], fitted["ours"][1]
