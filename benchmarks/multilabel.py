@@ -369,7 +369,7 @@ def methods(X: Any, n: int, T: int) -> dict[str, tuple[Any, list[dict[str, Any]]
         all_of[name] = JointSVM(output_kernel=output), grid
     if exact:
         wide = [gamma / 2, gamma, 2 * gamma] if n <= 3000 else [gamma]
-        views = [{"kernels": Gaussian(g), "ridge": r} for g in wide for r in (0.1, 0.3, 1.0)] if n <= 3000 else [{}]
+        views = [{"kernels": Gaussian(g), "alpha": r} for g in wide for r in (0.1, 0.3, 1.0)] if n <= 3000 else [{}]
         all_of["KernelHomogeneityAnalysis"] = KernelHomogeneityAnalysis(), views
         all_of["KernelHomogeneityAnalysis, for sets"] = KernelHomogeneityAnalysis(measure="subset"), views
     else:

@@ -43,7 +43,7 @@ def test_alternating_updates_end_at_the_eigenvectors():
 
 def test_the_eigenvectors_are_those_of_the_matrix_by_hand():
     views, Y = task(60)
-    model = KernelHomogeneityAnalysis(3, lam=0.3, ridge=0.2, kernels=Gaussian(0.1)).fit(views, Y)
+    model = KernelHomogeneityAnalysis(3, C=0.3, alpha=0.2, kernels=Gaussian(0.1)).fit(views, Y)
     n = len(Y)
     H = np.eye(n) - 1 / n
     A = sum(0.3 * K @ np.linalg.inv(K + 0.2 * np.eye(n)) for K in (H @ Gaussian(0.1)(v) @ H for v in views))
@@ -67,7 +67,7 @@ def test_the_eigenvectors_are_those_of_the_matrix_by_hand():
 
 def test_scores_left_out_equal_those_of_a_regression_without_the_row():
     views, _ = task(40)
-    model = KernelHomogeneityAnalysis(2, kernels=Linear(), ridge=0.5)
+    model = KernelHomogeneityAnalysis(2, kernels=Linear(), alpha=0.5)
     part = model._exact(views[0], Linear(), 0)
     X = np.linalg.qr(np.random.default_rng(0).normal(size=(40, 2)))[0]
     X -= X.mean(axis=0)
@@ -194,8 +194,8 @@ def test_a_view_that_is_missing_or_of_other_width_at_prediction_is_named():
     [
         ({"n_components": 1.5}, "share of the labels"),
         ({"n_components": 159}, "158 at most"),
-        ({"lam": 0}, "lam"),
-        ({"ridge": -1}, "ridge"),
+        ({"C": 0}, "C"),
+        ({"alpha": -1}, "alpha"),
         ({"solver": "svd"}, "solver"),
         ({"approx": "rff"}, "approx"),
         ({"kernels": [None]}, "3 views and 1 kernels"),

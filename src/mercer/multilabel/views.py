@@ -125,10 +125,10 @@ class KernelHomogeneityAnalysis(
     ----------
     n_components : int or float, default=1.0
         Dimensions of the latent space, or their share of the number of labels (n_rows − 2 at most).
-    lam : float, default=0.1
-        λ, how much latent values are to be predictable from the views.
-    ridge : float, default=0.1
-        c, smaller values fit training rows more closely.
+    C : float, default=0.1
+        λ of the formula above: how much latent values are to be predictable from the views.
+    alpha : float, default=0.1
+        c of the formula above; smaller values fit training rows more closely.
     kernels : Kernel, "precomputed", None, or a list of these for each view
         None: a Gaussian with the mean distance of two rows as its width.
     solver : {"eig", "als"}, default="eig"
@@ -183,6 +183,7 @@ class KernelHomogeneityAnalysis(
        Research 18, 2017.
     """
 
+    version = 2  # lam and ridge are C and alpha
     saved = Fields(
         classes_=LabelValues(1),
         label_form_=Choice(*FORMS),
@@ -201,8 +202,8 @@ class KernelHomogeneityAnalysis(
     def __init__(
         self,
         n_components: float = 1.0,
-        lam: float = 0.1,
-        ridge: float = 0.1,
+        C: float = 0.1,
+        alpha: float = 0.1,
         kernels: Any = None,
         *,
         solver: str = "eig",
@@ -219,8 +220,8 @@ class KernelHomogeneityAnalysis(
         verbose: int = 0,
     ) -> None:
         self.n_components = n_components
-        self.lam = lam
-        self.ridge = ridge
+        self.C = C
+        self.alpha = alpha
         self.kernels = kernels
         self.solver = solver
         self.approx = approx
@@ -267,7 +268,7 @@ class KernelHomogeneityAnalysis(
         roots = np.ones(n) if weights is None else np.sqrt(weights)
         trivial = roots / np.linalg.norm(roots)
         shares = np.asarray(labels.mean(axis=0) if weights is None else weights @ labels / weights.sum()).ravel()
-        U, strength = _label_part(roots[:, None] * (labels.toarray() - shares), self.ridge)
+        U, strength = _label_part(roots[:, None] * (labels.toarray() - shares), self.alpha)
         pairs = enumerate(zip(views, kernels, strict=True))
         if self.approx == "meka":
             parts: list[Any] = [self._blocked(view, kernel, j) for j, (view, kernel) in pairs]
@@ -278,7 +279,7 @@ class KernelHomogeneityAnalysis(
             V = V.reshape(n, -1)
             out = U @ (strength[:, None] * (U.T @ V))
             for part in parts:
-                out += self.lam * part.smooth(V)
+                out += self.C * part.smooth(V)
             return out
 
         if self.solver == "als":
@@ -318,8 +319,8 @@ class KernelHomogeneityAnalysis(
                 raise ValueError(f"n_components is a share of the labels: between 0 and 1, got {self.n_components!r}")
         else:
             check_count("n_components", self.n_components)
-        check_positive("lam", self.lam)
-        check_positive("ridge", self.ridge)
+        check_positive("C", self.C)
+        check_positive("alpha", self.alpha)
         check_choice("solver", self.solver, ("eig", "als"))
         check_choice("approx", self.approx, (None, "meka"))
         check_choice("decode", self.decode, ("auto", "direct", "seen"))
@@ -359,7 +360,7 @@ class KernelHomogeneityAnalysis(
         if used is not None:
             K = K[np.ix_(used, used)]
         places = np.arange(len(K)) if used is None else used
-        return _ExactPart(view, X, K, self.ridge, places, np.ones(len(K)) if roots is None else roots)
+        return _ExactPart(view, X, K, self.alpha, places, np.ones(len(K)) if roots is None else roots)
 
     def _blocked(self, X: Any, kernel: Any, j: int) -> _BlockPart:
         if isinstance(kernel, str):
@@ -370,7 +371,7 @@ class KernelHomogeneityAnalysis(
             raise ValueError(f"view {j}: {error}") from error
         random = check_random_state(self.random_state)
         used = _mean_width(X, j) if kernel is None else kernel
-        return _BlockPart(BlockKernel(used, X, self.n_blocks, self.rank, random), self.ridge)
+        return _BlockPart(BlockKernel(used, X, self.n_blocks, self.rank, random), self.alpha)
 
     def _by_eigenvectors(self, product: Any, trivial: np.ndarray, p: int) -> tuple[np.ndarray, np.ndarray, int]:
         n = len(trivial)
@@ -389,7 +390,7 @@ class KernelHomogeneityAnalysis(
     ) -> tuple[np.ndarray, np.ndarray, int]:
         """The eigenvectors of B B' from those of B'B, which is as large as the ranks together, whatever the rows."""
         blocks = [part.blocks for part in parts]
-        roots = [np.sqrt(self.lam * part.shrinkage) for part in parts] + [np.sqrt(strength)]
+        roots = [np.sqrt(self.C * part.shrinkage) for part in parts] + [np.sqrt(strength)]
         ends = np.cumsum([0, *(len(root) for root in roots)])
         where = [slice(a, b) for a, b in pairwise(ends.tolist())]
         M = np.zeros((ends[-1], ends[-1]))
@@ -544,10 +545,10 @@ class _ExactPart:
         try:
             factor, _ = cho_factor(K, lower=True, overwrite_a=True, check_finite=False)
         except np.linalg.LinAlgError as error:
-            raise ValueError("a kernel matrix is not positive semi-definite: raise ridge") from error
+            raise ValueError("a kernel matrix is not positive semi-definite: raise alpha") from error
         inverse, info = lapack.dpotri(factor, lower=1, overwrite_c=1)
         if info != 0:
-            raise ValueError("a kernel matrix is singular: raise ridge")
+            raise ValueError("a kernel matrix is singular: raise alpha")
         self.inverse = np.tril(inverse) + np.tril(inverse, -1).T
 
     def smooth(self, V: np.ndarray) -> np.ndarray:

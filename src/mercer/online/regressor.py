@@ -37,8 +37,8 @@ class HashedRegressor(RegressorMixin, HashedLearner):
     solver : {"adagrad", "ftrl", "sgd"}, default="adagrad"
         See :class:`HashedClassifier`. adagrad and ftrl measure their steps in the spread of the targets seen so far
         (but for poisson), so the unit of y does not matter; scores are measured from the first target.
-    l1, l2 : float, default=0.0 and None
-        Penalties of weights, as in :class:`HashedClassifier`. None: 1e-5 for sgd, 0 for the others.
+    penalty, alpha, l1_ratio
+        As in :class:`HashedClassifier`.
     max_iter : int or "auto", default="auto"
         Passes of `fit` over the data. ``"auto"``: as many as visit 100,000 rows of an array or 6,000 documents,
         but at most 16, so that few rows are learnt well and many in one pass; the number is kept as ``n_iter_``.
@@ -106,12 +106,13 @@ class HashedRegressor(RegressorMixin, HashedLearner):
         loss: str = "squared",
         n_bits: int = 22,
         solver: str = "adagrad",
-        l1: float = 0.0,
-        l2: float | None = None,
+        penalty: str | None = "l2",
+        alpha: float | None = None,
         max_iter: int | str = "auto",
         n_jobs: int | None = None,
         random_state: Any = 0,
         *,
+        l1_ratio: float = 0.5,
         quantile: float = 0.5,
         epsilon: float = 1.0,
         hasher: Any = None,
@@ -125,11 +126,12 @@ class HashedRegressor(RegressorMixin, HashedLearner):
         self.loss = loss
         self.n_bits = n_bits
         self.solver = solver
-        self.l1 = l1
-        self.l2 = l2
+        self.penalty = penalty
+        self.alpha = alpha
         self.max_iter = max_iter
         self.n_jobs = n_jobs
         self.random_state = random_state
+        self.l1_ratio = l1_ratio
         self.quantile = quantile
         self.epsilon = epsilon
         self.hasher = hasher
