@@ -218,7 +218,7 @@ def test_label_sets_that_recur_have_scores_of_their_own(tmp_path):
     """Kernel ridge regression of "the set is y", beside the probabilities of labels; equal by hand and from a file."""
     X, Y = exclusive(160)
     kernel, c = Gaussian(0.5), 0.3
-    model = KernelHomogeneityAnalysis(kernels=kernel, ridge=c, measure="subset").fit(X[:120], Y[:120])
+    model = KernelHomogeneityAnalysis(kernels=kernel, alpha=c, measure="subset").fit(X[:120], Y[:120])
     decisions = model.decisions_
     assert decisions.by_sets_
     assert decisions.own_weight_ is not None
