@@ -28,7 +28,7 @@ from mercer._estimator import rollback_on_error
 from mercer._explain import ScoreModel, ScoreRows
 from mercer._state.saved import Fields, Floats, LabelValues, outputs
 from mercer._validation import check_sparse, thread_count
-from mercer.data.sequences import Sequences
+from mercer.data.sequences import Rows, Sequences
 from mercer.learning.checkpoint import Checkpoint
 from mercer.learning.estimator import Run, StructuredEstimator
 from mercer.learning.losses import Hinge, Log, Loss, RelativeMargin, resolve_loss
@@ -332,11 +332,16 @@ class LinearClassifier(ClassifierMixin, ScoreModel, StructuredEstimator):
         return Labels(len(self.classes_), n_columns, threads=thread_count(self.n_jobs))
 
     def _with_constant(self, X: Any) -> Sequences:
-        """X as sequences of one position each, with a column of ones for the intercept."""
-        if self.fit_intercept:
-            ones = np.ones((X.shape[0], 1), X.dtype)
-            X = csr_array(hstack([X, csr_array(ones)], format="csr")) if issparse(X) else np.hstack([X, ones])
-        return Sequences(X, np.arange(X.shape[0] + 1))
+        """X, which is checked, as sequences of one position each, with a column of ones for the intercept."""
+        offsets = np.arange(X.shape[0] + 1)
+        if not self.fit_intercept:
+            return Sequences(X, offsets)
+        if issparse(X):
+            ones = csr_array(np.ones((X.shape[0], 1), X.dtype))
+            return Sequences(csr_array(hstack([X, ones], format="csr")), offsets)
+        wider = np.empty((X.shape[0], X.shape[1] + 1), X.dtype)
+        wider[:, :-1], wider[:, -1] = X, 1.0
+        return Sequences(Rows(dense=wider), offsets)
 
     def _weigh(self, risk: Risk, sample_weight: Any) -> Risk:
         """The risk with the weight of each example, if not all are 1."""
