@@ -15,6 +15,10 @@ block, with the mean of q; with very many, blocks are diagonal. With two labels 
 looked for, at half the penalty.
 
 The last ``penalty.free`` weights (the constants of the labels) have no penalty.
+
+With many more rows than features, the steps begin on a share of the rows, at whose optimum those on all rows go on.
+With more features than dense rows, the penalised weights are W = Xᵀ L⁻ᵀ B for X Xᵀ = L Lᵀ: then X W = L B and ‖W‖ =
+‖B‖, so that the same problem has no more features than rows. Whether its optimum is one is asked of X itself.
 """
 
 from __future__ import annotations
@@ -25,10 +29,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import cho_factor, cho_solve, solve_triangular
 
 from mercer import _core
-from mercer._linalg import conjugate_gradients
+from mercer._linalg import conjugate_gradients, pivoted_cholesky_of
 from mercer.data.sequences import Rows, Sequences
 from mercer.learning.checkpoint import array_of
 from mercer.learning.losses import Log
@@ -41,6 +45,8 @@ from mercer.structures.labels import LabelMarginals, Labels
 _FACTORED = 1024  # features up to which the preconditioner is a Cholesky factor
 _FEWEST, _MOST = 6, 64  # rows that tell enough of Xᵀ diag(q) X, for each feature
 _PASSES = 16  # passes over the data that may go into a block, by their multiplications
+_PIECE = 1 << 17  # numbers of a piece of rows
+_BLOCK = 64  # multiplications of a block that cost as much as one of a pass, and a few passes
 _MOST_ROUNDS = 200  # of conjugate gradients in a step
 _SHARE = 8  # one row in so many is a row of the sample that the steps begin on
 _ENOUGH = 20  # rows of the sample for each weight that is looked for
@@ -49,7 +55,7 @@ _MOST_STEPS = 8  # on the sample
 _TURNED = 2048  # rows up to which features in excess of them are turned into as many as there are rows
 _STRIPE = 4096  # of them that are multiplied at once
 _DEPENDENT = 1e-14  # of the largest squared length: a row whose rest is shorter depends on others
-_OLD = 5  # rounds of a step after which the preconditioner is made anew,
+_OLD = 8  # rounds of a step after which the preconditioner is made anew,
 _SLOW = 0.3  # and the share of the gradient that a step leaves
 
 
@@ -107,8 +113,8 @@ class Newton(Solver):
                 begin = None
                 if w0 is not None and w0.any():
                     begin = problem.start(w0)
-                elif max_iter and turned is None:
-                    begin = _on_a_sample(risk, penalty, C)
+                elif max_iter and turned is None and (begun := _on_a_sample(risk, penalty, C)) is not None:
+                    begin = plain.take_over(*begun)
                 if begin is not None:
                     here = problem.at(begin, problem.scores(begin))
                     g = problem.gradient(here)
@@ -121,7 +127,10 @@ class Newton(Solver):
                     here = problem.at(W, array_of(held, "scores", problem.shape))
                     iteration, norm0 = int(state_now["iterations"]), float(state_now["first_norm"])
                     problem.stale = bool(state_now["stale"])
-                    problem.preconditioned_at = array_of(held, "preconditioned_at", problem.shape)
+                    if "preconditioned_at" in held:
+                        problem.preconditioned_at = array_of(held, "preconditioned_at", problem.shape)
+                    elif (begun := _on_a_sample(risk, penalty, C)) is not None:
+                        plain.take_over(*begun)
                 g = problem.gradient(here)
                 problem.passes = int(state_now["passes"])
             norm = _norm(g)
@@ -139,7 +148,9 @@ class Newton(Solver):
                 if there is None:
                     message = "no step lowers the objective further: the limit of floating-point accuracy"
                     return Result(chosen(), norm <= 1e3 * tol * norm0, message)
-                here, g, norm = _moved(problem, there, norm)
+                before, here, g = norm, there, problem.gradient(there)
+                norm = _norm(g)
+                problem.stale |= norm > _SLOW * before
                 iteration += 1
                 stop = monitor.record(weights, objective=here.value, gradient_norm=norm, passes=problem.passes)
                 progress = {
@@ -199,6 +210,7 @@ class _Logistic:
         self.passes = 0
         self.weights = np.empty(0) if weights is None else np.ascontiguousarray(C * weights, float)
         self.strength = C
+        self.rough = False  # whether a diagonal is to be enough of a preconditioner
         self.stale = True  # whether the preconditioner is to be made anew
         self.preconditioned_at: np.ndarray | None = None  # the probabilities
         self._solve: Callable[[np.ndarray], np.ndarray] | None = None
@@ -246,6 +258,8 @@ class _Logistic:
 
             return product
         curvature = (self.C * (P * (1.0 - P))).ravel()
+        if not self.sparse:
+            return partial(self._piecewise, curvature)
 
         def at_once(V: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             self.passes += 1
@@ -256,6 +270,19 @@ class _Logistic:
             return image + self.l2 * V, S
 
         return at_once
+
+    def _piecewise(self, curvature: np.ndarray, V: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """H V and X V of dense rows, piece by piece: a piece is in the cache when it is needed again."""
+        self.passes += 1
+        S, image = np.empty(len(curvature)), self.l2 * V
+        v = V[:, 0].astype(self.X.dtype, copy=False)
+        n_rows = max(1, _PIECE // len(v))
+        for start in range(0, len(S), n_rows):
+            piece = slice(start, start + n_rows)
+            rows = self.X[piece]
+            S[piece] = rows @ v
+            image[:, 0] += (curvature[piece] * S[piece]).astype(rows.dtype, copy=False) @ rows
+        return image, S[:, None]
 
     def slopes(self, scores: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
         """C times the summed loss, probabilities (of label 1 with two labels), and the slope in the scores."""
@@ -295,17 +322,26 @@ class _Logistic:
             self._solve = self._preconditioner(self.preconditioned_at)
         return self._solve
 
+    def take_over(self, W: np.ndarray, solve: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+        """Take the columns and the preconditioner of a sample."""
+        self._solve, self.stale = solve, False
+        return W
+
+    def sampled_rows(self) -> int:
+        """Rows that tell enough for a block of the preconditioner."""
+        n, d = self.X.shape
+        return min(max(_FEWEST * d, _PASSES * n // d), _MOST * d)
+
     def _preconditioner(self, P: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
         n, d = self.X.shape
         q = self.C * (P * (1.0 - P))
-        if d > _FACTORED or d > 2 * n:
+        if self.rough or d > _FACTORED or d > 2 * n:
             if self._squares is None:
                 self._squares = (self.X.multiply(self.X) if self.sparse else self.X * self.X).T
             diagonal = self.l2 + np.asarray(self._squares @ q)
             diagonal += 1e-12 * diagonal.max()
             return lambda V: V / diagonal
-        enough = min(max(_FEWEST * d, _PASSES * n // d), _MOST * d)
-        step = max(1, n // enough)
+        step = max(1, n // self.sampled_rows())
         if self._sample is None:
             rows = self.X[::step]
             self._sample = (rows.toarray() if self.sparse else rows).astype(np.float32)
@@ -351,7 +387,9 @@ class _Turned(_Logistic):
         structure = Labels(plain.n_labels, turned.shape[1], threads=plain.structure.threads)
         X = Sequences(Rows(dense=np.ascontiguousarray(turned, float)), np.arange(len(turned) + 1))
         weights = getattr(risk, "weights", None)
-        made = Risk(structure, Log(), X, risk.y) if weights is None else WeightedRisk(structure, Log(), X, risk.y, weights)
+        made = Risk(structure, risk.loss, X, risk.y)
+        if weights is not None:
+            made = WeightedRisk(structure, risk.loss, X, risk.y, weights)
         super().__init__(made, penalty, C)
         self.triangle, self.rows, self.n_before = L[rows], plain.X[rows, : plain.n_penalised], plain.X.shape[1]
 
@@ -386,8 +424,10 @@ def _turned(plain: _Logistic, risk: Risk, penalty: Penalty, C: float) -> _Turned
     return _Turned(plain, risk, penalty, C, L, rows)
 
 
-def _on_a_sample(risk: Risk, penalty: Penalty, C: float) -> np.ndarray | None:
-    """Columns close to the optimum on a share of the rows, where these say enough; None where they do not."""
+def _on_a_sample(
+    risk: Risk, penalty: Penalty, C: float
+) -> tuple[np.ndarray, Callable[[np.ndarray], np.ndarray]] | None:
+    """Columns close to the optimum on a share of the rows, and their preconditioner; None where they say too little."""
     structure, y = risk.structure, np.asarray(risk.y)
     assert isinstance(structure, Labels)
     n, columns = len(y), 1 if structure.n_labels == 2 else structure.n_labels
@@ -399,28 +439,25 @@ def _on_a_sample(risk: Risk, penalty: Penalty, C: float) -> np.ndarray | None:
         return None
     X = Sequences(risk.X.rows.take(int(risk.X.offsets[0]) + chosen), np.arange(len(chosen) + 1))
     sample = _Logistic(WeightedRisk(structure, risk.loss, X, y[chosen], weights), penalty, C * n / len(chosen))
+    n_entries = X.rows.core.n_rows * structure.n_features if not sample.sparse else sample.X.nnz
+    sample.rough = sample.sampled_rows() * structure.n_features**2 > _BLOCK * n_entries
     here = sample.at(sample.start(None), np.zeros(sample.shape))
     g = sample.gradient(here)
     norm0 = norm = _norm(g)
     for _ in range(_MOST_STEPS):
         if norm <= _NEAR * norm0 or (there := _stepped(sample, here, g, _NEAR * norm0, norm0)) is None:
             break
-        here, g, norm = _moved(sample, there, norm)
-    return here.W
+        here, g = there, sample.gradient(there)
+        norm = _norm(g)
+        sample.rough &= not sample.stale  # which many rounds made it
+    sample.stale = True
+    return here.W, sample.preconditioner(here.P)
 
 
 def _held(problem: _Logistic, here: _Point) -> dict[str, np.ndarray]:
-    """What a checkpoint needs."""
-    assert problem.preconditioned_at is not None
-    return {"w": here.W, "scores": here.scores, "preconditioned_at": problem.preconditioned_at}
-
-
-def _moved(problem: _Logistic, there: _Point, before: float) -> tuple[_Point, np.ndarray, float]:
-    """A point, the gradient there and its norm; the preconditioner is used again where the step went well."""
-    g = problem.gradient(there)
-    norm = _norm(g)
-    problem.stale |= norm > _SLOW * before
-    return there, g, norm
+    """What a checkpoint needs; a preconditioner that is the sample's is made again from there."""
+    held = {"w": here.W, "scores": here.scores}
+    return held if problem.preconditioned_at is None else {**held, "preconditioned_at": problem.preconditioned_at}
 
 
 def _stepped(problem: _Logistic, here: _Point, g: np.ndarray, aim: float, norm0: float) -> _Point | None:
