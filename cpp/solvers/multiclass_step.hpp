@@ -29,11 +29,41 @@ template <int NV, class T> inline void label_scores_block(const Row<T>& x, const
   }
   for (int j = 0; j < NV; ++j) store(z + j * L, even[j] + odd[j]);
 }
+// Σ_k value(k) u[feature(k)] and its adjoint: of two labels only the weights of the second are kept, the first has the
+// opposite ones.
+template <class T> inline double pair_score(const Row<T>& x, const double* u) {
+  constexpr int kSums = 16;
+  double sums[kSums] = {};
+  int64_t k = 0;
+  if (!x.indices) {
+    for (; k + kSums <= x.size; k += kSums)
+      for (int j = 0; j < kSums; ++j) sums[j] += double(x.values[k + j]) * u[k + j];
+  } else {
+    for (; k + 4 <= x.size; k += 4)
+      for (int j = 0; j < 4; ++j) sums[j] += x.value(k + j) * u[x.indices[k + j]];
+  }
+  for (; k < x.size; ++k) sums[k % 4] += x.value(k) * u[x.feature(k)];
+  for (int half = kSums / 2; half > 0; half /= 2)
+    for (int j = 0; j < half; ++j) sums[j] += sums[j + half];
+  return sums[0];
+}
+template <class T> inline void pair_update(const Row<T>& x, double* u, double delta) {
+  if (!x.indices)
+    for (int64_t k = 0; k < x.size; ++k) u[k] += double(x.values[k]) * delta;
+  else
+    for (int64_t k = 0; k < x.size; ++k) u[x.indices[k]] += x.value(k) * delta;
+}
+
 // Reads whole vectors: up to a vector past the last weight (the memory has room), and what lies beyond the labels is
 // noise.
 template <class T>
 inline void label_scores(const Row<T>& x, const double* w, int64_t stride, int64_t width, double* z) {
   constexpr int L = kLanes<double>;
+  if (stride == 1) {
+    z[1] = pair_score(x, w);
+    z[0] = -z[1];
+    return;
+  }
   for (int64_t c = 0; c < width; c += 4 * L) {
     switch (std::min<int64_t>((width - c) / L, 4)) {
       case 4: label_scores_block<4>(x, w + c, stride, z + c); break;
@@ -48,6 +78,7 @@ inline void label_scores(const Row<T>& x, const double* w, int64_t stride, int64
 template <class T>
 inline void label_update(const Row<T>& x, double* w, int64_t stride, int64_t width, const double* delta) {
   constexpr int L = kLanes<double>;
+  if (stride == 1) return pair_update(x, w, delta[1]);
   for (int64_t k = 0; k < x.size; ++k) {
     double* row = w + x.feature(k) * stride;
     const double v = x.value(k);
