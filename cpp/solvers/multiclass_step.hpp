@@ -149,6 +149,7 @@ class MarginShard {
 
   // Maximises D over α_i; the gap before.
   template <class T> double visit(const Rows<T>& rows, int64_t i) {
+    if (s_.stride == 1) return visit_pair(row_of(rows, i), i);
     const double before = gap(rows, i);
     if (!(before > 0)) return 0.0;
     maximise(i);
@@ -204,6 +205,46 @@ class MarginShard {
   }
 
  private:
+  // The same with two labels, in numbers instead of vectors: one dual variable, in [0, U] or (squared) in [0, ∞).
+  template <class T> double visit_pair(const Row<T>& x, int64_t i) {
+    const int y = p_.labels[i], other = 1 - y;
+    const double z = pair_score(x, w_), sign = y ? 1.0 : -1.0, U = p_.upper[i], q = 2 * s_.norms[i];
+    auto& block = s_.alpha[i];
+    const double a = block.empty() ? 0.0 : block[0].second, cost = s_.costs[y * width_ + other];
+    const double lead = cost - 2 * sign * z;  // of the other label
+    violation_ = std::max(0.0, lead);
+    double before = a * (violation_ - lead);
+    if (p_.squared) {
+      const double rest = 2 * U * violation_ - a;
+      before += rest * rest / (4 * U);
+    } else {
+      before += std::max(0.0, U - a) * violation_;
+    }
+    if (!(before > 0)) return 0.0;
+    double now = U;
+    if (p_.squared) {
+      now = std::max(0.0, a + (lead - 0.5 * a / U) / (q + 0.5 / U));
+      slope -= a * (now - a) / (2 * U);
+      curvature += (now - a) * (now - a) / (2 * U);
+    } else if (q > 0) {
+      now = std::min(std::max(0.0, a + lead / q), U);
+      if (now >= (1 - 1e-12) * U) now = U;  // a vertex is one to the last bit
+    } else {
+      now = lead > 0 ? U : 0.0;
+    }
+    slope += cost * (now - a);
+    if (merges_) {
+      changed_.emplace_back(i, block.size());
+      old_.insert(old_.end(), block.begin(), block.end());
+    }
+    if (now > 0)
+      block.assign(1, {other, now});
+    else
+      block.clear();
+    pair_update(x, w_, sign * (now - a));
+    mark(x);
+    return before;
+  }
   void maximise(int64_t i) {
     const double U = p_.upper[i], q = s_.norms[i];
     const int y = p_.labels[i];
