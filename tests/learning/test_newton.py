@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from scipy.special import logsumexp
 from sklearn.linear_model import LogisticRegression
 
-from mercer import Tagger
+from mercer import Tagger, _core
 from mercer.classification import LinearClassifier
 from mercer.data import Sequences
 from mercer.learning import Log, Penalty, Risk
@@ -232,3 +232,19 @@ def test_what_it_cannot_do_is_refused():
     X = Sequences(np.eye(3), np.arange(4))
     with pytest.raises(ValueError, match="needs to know all labels"):
         train(Risk(Labels(2, 3), Log(), X, np.array([0, 1, -1], np.int32)), solver="newton", C=1.0)
+
+
+@pytest.mark.parametrize("n", [0, 3, 8, 21])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_compiled_slopes_are_those_of_the_definition(n, weighted):
+    random = np.random.default_rng(n)
+    scores, labels = 30.0 * random.normal(size=n), random.integers(0, 2, n).astype(np.int32)
+    scores[:2] = [800.0, -800.0][:n]
+    weights = random.random(n) if weighted else np.full(n, 0.7)
+    p, slopes = np.empty(n), np.empty(n)
+    total = _core.linear.logistic_slopes(scores, labels, weights if weighted else np.empty(0), 0.7, p, slopes)
+    signed = np.where(labels == 1, scores, -scores)
+    assert total == pytest.approx(float((weights * np.logaddexp(0.0, -signed)).sum()), rel=1e-13)
+    np.testing.assert_allclose(p, np.exp(-np.logaddexp(0.0, -scores)), rtol=1e-12, atol=1e-300)
+    exact = np.where(labels == 1, -1.0, 1.0) * weights * np.exp(-np.logaddexp(0.0, signed))
+    np.testing.assert_allclose(slopes, exact, rtol=1e-12, atol=1e-300)
