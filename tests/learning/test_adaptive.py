@@ -147,7 +147,7 @@ def test_shares_follow_the_threshold():
     assert alphas[:2].tolist() == [0.0, 0.0]
     assert alphas[2] == pytest.approx(0.5)
     assert 0.9 < alphas[3] < 1.0
-    assert AdaptiveHybrid().alphas(first, second)[0] == 0.2
+    assert AdaptiveHybrid().alphas(first, second)[0] == 0.5
     assert AdaptiveHybrid(lambda a, b: 1.0 - a).alphas(first, second) == pytest.approx(1.0 - first)
     free = AdaptiveHybrid().alphas(first, second)
     assert free.max() > 0.5
