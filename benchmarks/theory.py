@@ -16,10 +16,10 @@
                 hybrid, floor and ceiling of the adaptive one) by 1,000 validation examples, error on 1,000 others.
 ``basenp``      the same as the next on the 900 base-NP sentences that come with CRF++.
 ``conll2000``   CoNLL-2000 chunking (needs MERCER_DATA), train and test pooled and cut 20 / 40 / 40 into training,
-                validation and test. C and α by F1 on the validation part; the adaptive loss (with a floor of 0.2) takes
-                the C of the log loss and chooses nothing by itself. The hinge loss is minimised to a certified relative gap of 1 %, the
-                hybrid losses by L-BFGS from the weights of the log loss with the same C, 10 steps to choose and 20 at
-                the end, without a certificate.
+                validation and test. C and α by F1 on the validation part; the adaptive loss (with a floor of 0.2)
+                takes the C of the log loss and chooses nothing by itself. The hinge loss is minimised to a certified
+                relative gap of 1 %, the hybrid losses by L-BFGS from the weights of the log loss with the same C, 10
+                steps to choose and 20 at the end, without a certificate.
 
 No choice is made on test data.
 """
