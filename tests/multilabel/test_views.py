@@ -207,6 +207,42 @@ def test_wrong_parameters_are_named(params, message):
         KernelHomogeneityAnalysis(**params).fit(*task())
 
 
+def exclusive(n: int, seed: int = 0):
+    """On one side one of two labels, on the other both or none: each label alone is always as likely as not."""
+    rng = np.random.default_rng(seed)
+    side, coin = rng.random((2, n)) < 0.5
+    return side[:, None] + 0.2 * rng.normal(size=(n, 2)), np.stack([coin, coin ^ side], axis=1).astype(int)
+
+
+def test_label_sets_that_recur_have_scores_of_their_own(tmp_path):
+    """Kernel ridge regression of "the set is y", beside the probabilities of labels; equal by hand and from a file."""
+    X, Y = exclusive(160)
+    kernel, c = Gaussian(0.5), 0.3
+    model = KernelHomogeneityAnalysis(kernels=kernel, alpha=c, measure="subset").fit(X[:120], Y[:120])
+    decisions = model.decisions_
+    assert decisions.by_sets_
+    assert decisions.own_weight_ is not None
+    seen = decisions.seen_.toarray()
+    members = (Y[:120, None] == seen).all(axis=2).astype(float)
+    K, new = kernel(X[:120]), kernel(X[120:], X[:120])
+    H = np.eye(120) - 1 / 120
+    own = (new - K.mean(axis=0)) @ H @ np.linalg.solve(H @ K @ H + c * np.eye(120), members - members.mean(axis=0))
+    P = np.clip(model.predict_proba(X[120:]), 1e-4, 1 - 1e-4)
+    likely = np.log(P / (1 - P)) @ seen.T + decisions.own_weight_ * (own + members.mean(axis=0))
+    assert np.array_equal(model.predict(X[120:]), seen[likely.argmax(axis=1)])
+    assert model.transform(X).shape == (160, 2)
+    assert model.score(X[120:], Y[120:]) > 0.35  # by single labels a quarter
+    mercer.save(model, tmp_path / "m.mercer")
+    assert np.array_equal(mercer.load(tmp_path / "m.mercer").predict(X), model.predict(X))
+
+
+def test_scores_of_label_sets_are_left_out_where_sets_hardly_recur():
+    X, Y = exclusive(160)
+    assert KernelHomogeneityAnalysis(decode="direct").fit(X, Y).set_shares_ is None
+    Y = np.hstack([Y, np.eye(160, dtype=int)[:, :100]])
+    assert KernelHomogeneityAnalysis(3, measure="subset").fit(X, Y).set_shares_ is None
+
+
 @pytest.mark.parametrize("approx", [None, "meka"])
 def test_files_hold_the_model(approx, tmp_path):
     views, Y = task(80)
