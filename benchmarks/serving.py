@@ -5,9 +5,10 @@
 Loopback only, on the cores that the load generator uses as well. The model is a tagger of sentences with 24 tokens.
 
 ``load``      closed loop over ``--connections`` kept connections: requests a second, median and 99 % of latency, and
-              processor time of the server for a request, with many callers and with one; beside the same model behind a
-              plain FastAPI endpoint on uvicorn without batches, where that is installed, and beside a bare application
-              that answers a constant
+              processor time of the server for a request, with many callers and with one, also without the time that
+              ``predict`` takes; beside the same model behind plain FastAPI endpoints on uvicorn without batches (a
+              function, which runs on a thread, and a coroutine, which holds the loop up), where that is installed, and
+              beside a bare application that answers a constant
 ``overload``  four times as many callers as the queue holds: answered requests a second beside the peak, latency of
               those, the share that is refused, memory
 ``soak``      two workers for ``--soak`` seconds at 70 % of the peak that they reach; the model replaced every 5 s, a
@@ -37,11 +38,24 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from _timing import missing, parse, record, sized
 
 import mercer
 from mercer.tagging import Tagger
 
+TIMED = """
+import sys, time
+import numpy as np
+from mercer.tagging import Tagger
+own, plain = np.memmap(sys.argv[-1], np.float64, "r+", shape=(1,)), Tagger.predict
+def timed(self, X):
+    begun = time.thread_time()
+    found = plain(self, X)
+    own[0] += time.thread_time() - begun
+    return found
+Tagger.predict = timed
+"""
 SERVER = """
 import json, sys
 from mercer.serve.server import Options, serve
@@ -58,27 +72,25 @@ class Request(BaseModel):
 class Answer(BaseModel):
     predictions: list[list[str]]
 @app.post("/v1/models/tagger:predict", response_model=Answer)
-def predict(request: Request) -> Any:
+KIND predict(request: Request) -> Any:
     return {"predictions": tagger.predict(request.instances)}
-@app.on_event("startup")
-def started():
-    print("http://127.0.0.1:" + sys.argv[2] + "/", flush=True)
-uvicorn.run(app, port=int(sys.argv[2]), log_level="error", access_log=False)
+"""
+ON_UVICORN = """
+class Server(uvicorn.Server):
+    async def startup(self, sockets=None):
+        await super().startup(sockets)
+        print("http://127.0.0.1:" + sys.argv[2] + "/", flush=True)
+Server(uvicorn.Config(app, port=int(sys.argv[2]), log_level="error", access_log=False, lifespan="off")).run()
 """
 BARE = """
 import sys, uvicorn
-async def application(scope, receive, send):
+async def app(scope, receive, send):
     while (await receive()).get("more_body"):
         pass
     body = b'{"predictions":[]}'
     headers = [(b"content-type", b"application/json"), (b"content-length", b"18")]
     await send({"type": "http.response.start", "status": 200, "headers": headers})
     await send({"type": "http.response.body", "body": body})
-class Server(uvicorn.Server):
-    async def startup(self, sockets=None):
-        await super().startup(sockets)
-        print("http://127.0.0.1:" + sys.argv[2] + "/", flush=True)
-Server(uvicorn.Config(application, port=int(sys.argv[2]), log_level="error", access_log=False, lifespan="off")).run()
 """
 WORDS = [f"w{i}" for i in range(500)]
 
@@ -101,7 +113,12 @@ def tagger(labels: tuple[str, str], seed: int = 0) -> Tagger:
 class Server:
     """A server process on loopback."""
 
-    def __init__(self, command: list[str]) -> None:
+    def __init__(self, program: str, *arguments: str, times: Path | None = None) -> None:
+        self.times = None
+        if times is not None:
+            self.times = np.memmap(times, np.float64, "w+", shape=(1,))
+            program, arguments = TIMED + program, (*arguments, str(times))
+        command = [sys.executable, "-W", "ignore", "-c", program, *arguments]
         self.log = tempfile.TemporaryFile()  # noqa: SIM115 - read when the server has ended
         environment = {**os.environ, "OMP_NUM_THREADS": "1"}
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=self.log, env=environment)
@@ -133,6 +150,10 @@ class Server:
         fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
+    def own_seconds(self) -> float:
+        """Processor time of the model so far, where the program is timed."""
+        return 0.0 if self.times is None else float(self.times[0])
+
     def end(self) -> str:
         self.process.send_signal(signal.SIGTERM)
         try:
@@ -144,9 +165,9 @@ class Server:
 
 
 @contextmanager
-def serving(path: Path, **options: Any) -> Iterator[Server]:
+def serving(path: Path, times: Path | None = None, **options: Any) -> Iterator[Server]:
     said = {"models": {"tagger": str(path)}, "port": 0, **options}
-    server = Server([sys.executable, "-c", SERVER, json.dumps(said)])
+    server = Server(SERVER, json.dumps(said), times=times)
     try:
         yield server
     finally:
@@ -154,8 +175,8 @@ def serving(path: Path, **options: Any) -> Iterator[Server]:
 
 
 @contextmanager
-def own_server(program: str, path: Path, port: int = 18_431) -> Iterator[Server]:
-    server = Server([sys.executable, "-W", "ignore", "-c", program, str(path), str(port)])
+def own_server(program: str, path: Path, times: Path | None = None, port: int = 18_431) -> Iterator[Server]:
+    server = Server(program + ON_UVICORN, str(path), str(port), times=times)
     try:
         yield server
     finally:
@@ -251,38 +272,34 @@ async def closed_loop(port: int, connections: int, seconds: float, pause: float 
 
 def load(path: Path, args: argparse.Namespace) -> None:
     """Many callers, then one: requests a second, latency, processor time of the server for a request."""
-    model = mercer.load(path)
-    rng = random.Random(2)
-    X = [[sentence(rng)] for _ in range(sized(2000, 50))]
-    model.predict(X[0])
-    begun = time.process_time()
-    for one in X:
-        model.predict(one)
-    own = 1e6 * (time.process_time() - begun) / len(X)
-    print(f"load: the model alone takes {own:.0f} µs for a sentence")
-    rates = {}
+    rates, above = {}, {}
 
     def measured(name: str, server: Server) -> None:
         values = {}
         for callers in (args.connections, 1):
             asyncio.run(closed_loop(server.port, callers, 0.2 * args.seconds))
-            before = server.seconds()
+            before, own = server.seconds(), server.own_seconds()
             found = asyncio.run(closed_loop(server.port, callers, args.seconds))
-            cost = 1e6 * (server.seconds() - before) / max(1, found["n"])
+            each = 1e6 / max(1, found["n"])
+            whole, own = each * (server.seconds() - before), each * (server.own_seconds() - own)
             if callers > 1:
-                rates[name] = found["rate"]
+                rates[name], above[name] = found["rate"], whole - own
                 values |= {"requests/s": found["rate"], "p50, ms": found["p50"], "p99, ms": found["p99"]}
-            values["µs, one caller" if callers == 1 else "µs, many callers"] = cost
+            who = "one caller" if callers == 1 else "many callers"
+            values |= {f"µs, {who}": whole, f"µs without the model, {who}": whole - own}
         if name != "mercer serve":
             values["ratio of requests/s"] = rates["mercer serve"] / rates[name]
+            values["ratio of µs without the model"] = above[name] / above["mercer serve"]
         print(f"load: {name}: " + ", ".join(f"{key} {value:,.1f}" for key, value in values.items()), flush=True)
         record("load", name, values=values)
 
-    with serving(path) as server:
+    times = path.with_name("times")
+    with serving(path, times) as server:
         measured("mercer serve", server)
     if not missing("fastapi"):
-        with own_server(FASTAPI, path) as server:
-            measured("FastAPI, no batches", server)
+        for name, kind in (("a function", "def"), ("a coroutine", "async def")):
+            with own_server(FASTAPI.replace("KIND", kind), path, times) as server:
+                measured(f"FastAPI, no batches, {name}", server)
     with own_server(BARE, path) as server:
         measured("bare ASGI application, no model", server)
 
