@@ -9,8 +9,10 @@ Loopback only, on the cores that the load generator uses as well. The model is a
               ``predict`` takes; beside the same model behind plain FastAPI endpoints on uvicorn without batches (a
               function, which runs on a thread, and a coroutine, which holds the loop up), where that is installed, and
               beside a bare application that answers a constant
-``overload``  four times as many callers as the queue holds: answered requests a second beside the peak, latency of
-              those, the share that is refused, memory
+``overload``  more than the server can do: answered requests a second beside the peak, latency of those, the share that
+              is refused, memory. Four times as many callers as the queue holds, who come back 20 ms after a refusal;
+              and requests of 32 sentences at four times the pace of the peak, whoever is refused (the generator needs
+              as much time for a request as the server, and can keep such a pace only of long requests)
 ``soak``      two workers for ``--soak`` seconds at 70 % of the peak that they reach; the model replaced every 5 s, a
               worker killed every 30 s: answers that are wrong, requests without an answer
 ``hostile``   ``--hostile`` requests that are truncated, huge, deep, of wrong types, slow, with bad tokens, paths and
@@ -232,19 +234,27 @@ class Caller(asyncio.Protocol):
             self.transport = None
 
 
-async def closed_loop(port: int, connections: int, seconds: float, pause: float = 0.0) -> dict[str, Any]:
-    """So many callers, each with one request at a time."""
+async def closed_loop(
+    port: int, connections: int, seconds: float, pause: float = 0.0, sentences: int = 1, pace: float = 0.0
+) -> dict[str, Any]:
+    """So many callers, each with one request at a time; with a pace, the next free one asks when a request is due."""
     rng = random.Random(1)
-    bodies = [json.dumps({"instances": [sentence(rng)]}).encode() for _ in range(200)]
-    begun = time.perf_counter()
+    bodies = [json.dumps({"instances": [sentence(rng) for _ in range(sentences)]}).encode() for _ in range(200)]
+    begun, spent = time.perf_counter(), time.process_time()
     until = begun + seconds
     statuses: Counter[int] = Counter()
     times: list[float] = []
+    tickets = iter(range(10**12))
 
     async def one(k: int) -> None:
         caller = Caller(port)
         i = k
-        while time.perf_counter() < until:
+        while True:
+            due = begun + next(tickets) / pace if pace else 0.0
+            if max(due, time.perf_counter()) >= until:
+                break
+            if pace:
+                await asyncio.sleep(max(0.0, due - time.perf_counter()))
             started = time.perf_counter()
             status, _ = await caller.ask(bodies[i % len(bodies)])
             statuses[status] += 1
@@ -264,6 +274,8 @@ async def closed_loop(port: int, connections: int, seconds: float, pause: float 
         "p99": 1e3 * times[min(len(times) - 1, int(0.99 * len(times)))],
         "statuses": dict(statuses),
         "n": len(times),
+        "offered": sum(statuses.values()) / elapsed,
+        "generator": (time.process_time() - spent) / elapsed,
     }
 
 
@@ -305,25 +317,24 @@ def load(path: Path, args: argparse.Namespace) -> None:
 
 
 def overload(path: Path, args: argparse.Namespace) -> None:
-    with serving(path) as server:
-        peak = asyncio.run(closed_loop(server.port, args.connections, args.seconds))
-        before = server.memory()
-        found = asyncio.run(closed_loop(server.port, 4 * 64, args.seconds, pause=0.02))
-        after = server.memory()
-    refused = found["statuses"].get(503, 0) / sum(found["statuses"].values())
-    print(
-        f"overload: {found['rate']:,.0f} answered/s, {found['rate'] / peak['rate']:.0%} of the peak, p99"
-        f" {found['p99']:.0f} ms, {refused:.0%} refused, memory {before:.0f} to {after:.0f} MB,"
-        f" statuses {found['statuses']}"
-    )
-    values: dict[str, Any] = {"requests/s": found["rate"], "of the peak, %": 100 * found["rate"] / peak["rate"]}
-    values |= {
-        "p99, ms": found["p99"],
-        "refused, %": 100 * refused,
-        "memory before, MB": before,
-        "memory after, MB": after,
-    }
-    record("overload", f"{4 * 64} callers, a queue of 64", values=values)
+    callers = 4 * 64
+    for name, many, pause in ((f"{callers} callers, a queue of 64", 1, 0.02), ("long requests, 4 × the pace", 32, 0.0)):
+        with serving(path) as server:
+            asyncio.run(closed_loop(server.port, args.connections, 0.2 * args.seconds, sentences=many))
+            peak = asyncio.run(closed_loop(server.port, args.connections, args.seconds, sentences=many))
+            before = server.memory()
+            pace = 0.0 if pause else 4 * peak["rate"]
+            found = asyncio.run(closed_loop(server.port, callers, args.seconds, pause, many, pace))
+            after = server.memory()
+        refused = found["statuses"].get(503, 0) / sum(found["statuses"].values())
+        values: dict[str, Any] = {"peak, requests/s": peak["rate"], "offered/s": found["offered"]}
+        values |= {"answered/s": found["rate"], "of the peak, %": 100 * found["rate"] / peak["rate"]}
+        values |= {"p99, ms": found["p99"], "refused, %": 100 * refused}
+        values |= {"memory before, MB": before, "memory after, MB": after}
+        values |= {"generator, % of a core": 100 * found["generator"]}
+        said = ", ".join(f"{key} {value:,.1f}" for key, value in values.items())
+        print(f"overload: {name}: {said}, statuses {found['statuses']}", flush=True)
+        record("overload", name, values=values)
 
 
 def soak(path: Path, args: argparse.Namespace) -> None:
