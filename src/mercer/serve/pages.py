@@ -36,12 +36,6 @@ _TYPES = {
     "icon.svg": "image/svg+xml",
     "report.css": "text/css",
 }
-    "page.js": "text/javascript",
-    "docs.js": "text/javascript",
-    "page.css": "text/css",
-    "icon.svg": "image/svg+xml",
-    "report.css": "text/css",
-}
 _COLOURS = 7
 _UNSURE = 0.8
 """Tokens whose label is less probable than this are underlined."""
