@@ -60,6 +60,7 @@ PAGES = (
     "docs/guide/promises.md",
     "docs/guide/relative-margin.md",
     "docs/guide/serving.md",
+    "docs/tutorials/networks.md",
 )
 BLOCK = re.compile(r"(<!-- figures: (?!end)(.*?)-->\n)(.*?)(<!-- figures: end -->)", re.S)
 COMPARED = ("peer", "peer's", "mercer", "ratio")

@@ -62,12 +62,9 @@ def fit_once(place: str, folder: str, copies: int, passes: int) -> None:
 
     before = peak()
     model = Tagger(template=Template.load("words+pos"))
+    given: Any = Store(folder)
     if place == "memory":
-        X, y = sentences(copies)
-        given: Any = Partitions.split(X, y, n=copies)
-        del X, y
-    else:
-        given = Store(folder)
+        given = Partitions([given[i] for i in range(copies)])
     with prepare(copy.copy(model), given, None, None, model._loss(), None) as risk:
         del given
         w = np.zeros(risk.n_weights)
