@@ -337,9 +337,7 @@ def hashed_task(megabytes: int, piece: int) -> None:
         first, last = (np.median([rate for rate, _ in some]) for some in (marks[:n], marks[-n:]))
         low, high = marks[min(n, len(marks) - 1)][1], max(memory for _, memory in marks[n:] or marks)
         print(f"hashed: {seen / 1e6:,.0f} MB of text, {store.nbytes / 1e6:,.0f} MB in {len(store)} pieces on disk")
-        print(
-            f"hashed: {first:.0f} MB/s in the first tenth, {last:.0f} MB/s in the last; memory {low:.0f} to {high:.0f} MB"
-        )
+        print(f"hashed: {first:.0f} MB/s in the first tenth, {last:.0f} in the last; memory {low:.0f} to {high:.0f} MB")
         print(f"hashed: progressive loss of the first reading {loss:.9f}, of one pass in memory {whole:.9f}")
         values = {"MB/s, first tenth": float(first), "MB/s, last tenth": float(last)}
         values |= {"memory after a tenth, MB": low, "most after that, MB": high}
