@@ -464,9 +464,13 @@ def hostile(path: Path, args: argparse.Namespace) -> None:
     outcomes: Counter[str] = Counter()
     numbers = iter(range(args.hostile))
 
-    async def one(port: int, k: int) -> None:
-        rng = random.Random(k)
-        for _ in numbers:
+    memory: dict[str, float] = {}
+
+    async def one(server: Server, k: int) -> None:
+        rng, port = random.Random(k), server.port
+        for i in numbers:
+            if i == args.hostile // 10:
+                memory["after a tenth, MB"] = server.memory()
             try:
                 reader, writer = await asyncio.open_connection("127.0.0.1", port)
                 data = hostile_requests(rng)
@@ -485,18 +489,18 @@ def hostile(path: Path, args: argparse.Namespace) -> None:
             if b"Traceback" in said or b'File "' in said:
                 outcomes["stack traces"] += 1
 
-    async def run(port: int) -> None:
-        loris = [await asyncio.open_connection("127.0.0.1", port) for _ in range(20)]
+    async def run(server: Server) -> None:
+        loris = [await asyncio.open_connection("127.0.0.1", server.port) for _ in range(20)]
         for _, writer in loris:
             writer.write(b"POST /v1/models/tagger:predict HTTP/1.1\r\nHost: loc")
-        await asyncio.gather(*(one(port, k) for k in range(8)))
+        await asyncio.gather(*(one(server, k) for k in range(8)))
         for _, writer in loris:
             writer.close()
 
     with serving(path, max_body=100_000, head_seconds=sized(1.0, 0.3), body_seconds=sized(1.0, 0.3)) as server:
         asyncio.run(closed_loop(server.port, 4, sized(1.0, 0.1)))
         pid, before = server.process.pid, server.memory()
-        asyncio.run(run(server.port))
+        asyncio.run(run(server))
         after = server.memory()
         alive = asyncio.run(closed_loop(server.port, 4, sized(0.5, 0.1)))["n"] > 0 and server.process.poll() is None
         assert pid == server.process.pid
@@ -504,11 +508,11 @@ def hostile(path: Path, args: argparse.Namespace) -> None:
     crashes = 0 if alive else 1
     print(
         f"hostile: {args.hostile:,} requests, {crashes} crashes, {outcomes['stack traces']} stack traces,"
-        f" {outcomes['hung']} hung, {failures} failures in the log, memory {before:.0f} to {after:.0f} MB,"
-        f" {dict(sorted(outcomes.items()))}"
+        f" {outcomes['hung']} hung, {failures} failures in the log, memory {before:.0f} to {after:.0f} MB"
+        f" ({memory}), {dict(sorted(outcomes.items()))}"
     )
     values = {"requests": args.hostile, "crashes": crashes, "stack traces": outcomes["stack traces"]}
-    values |= {"hung": outcomes["hung"], "memory before, MB": before, "memory after, MB": after}
+    values |= {"hung": outcomes["hung"], "memory before, MB": before, **memory, "after all, MB": after}
     record("faults", "hostile requests", values=values)
 
 

@@ -414,6 +414,9 @@ def test_bad_input_is_named(cluster, parts, monkeypatch):
     killed = distributed.KilledWorker("('mercer-part-3-abcd',)", None, 4)
     place = _dask.OnWorkers(X, y, None)
     assert "partition 3 ended the worker" in str(place._killed(killed))
+    made = [delayed_part.dask for delayed_part in X.to_delayed()]
+    killed = distributed.KilledWorker(next(iter(set(made[2]) - set(made[1]))), None, 4)  # a task of the caller's
+    assert "partition 2 ended the worker" in str(place._killed(killed))
     monkeypatch.setattr(_dask, "environment", lambda: {"mercer": "9.9", "instruction set": "abacus"})
     with pytest.raises(_dask.ClusterError, match=r"worker tcp.* differs: mercer .* \(here 9.9\).*MERCER_SIMD"):
         _dask.OnWorkers(X, y, None)

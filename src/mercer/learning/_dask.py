@@ -442,6 +442,8 @@ class OnWorkers(Place):
         named = next((w for k, w in enumerate(words[1:], 1) if words[k - 1] in ("part", "survey", "grow")), None)
         if named is None or not named.isdecimal():
             numbers: list[int] = next((n for key, n in getattr(self, "_asked", {}).items() if key in str(error)), [])
+            task = str(getattr(error, "task", None))  # of the caller, who makes the examples?
+            numbers = numbers or [i for i, part in enumerate(self._parts) if task in map(str, part.__dask_graph__())]
             named = ", ".join(map(str, numbers)) or "unknown"
         return MemoryError(
             f"partition {named} ended the worker processes that tried it, most likely for want of memory: cut the data "
