@@ -304,7 +304,7 @@ def resident() -> float:
 
 
 def hashed_task(megabytes: int, piece: int) -> None:
-    """Generated text: words by Zipf's law, classes by most of the first words; a store of a GB, read again and again.
+    """Generated text: words by Zipf's law, classes by most of the first words; a store of 250 MB, read again and again.
 
     The loss of the first reading is compared with one pass over the same texts in memory.
     """
@@ -317,7 +317,7 @@ def hashed_task(megabytes: int, piece: int) -> None:
     share /= share.sum()
     with tempfile.TemporaryDirectory() as folder:
         store = Store(Path(folder) / "text.store")
-        while store.nbytes < min(megabytes, 1000) * 1e6:
+        while store.nbytes < min(megabytes, 250) * 1e6:
             numbers = random.choice(len(words), (piece, 100), p=share)
             texts = [" ".join(row) for row in words[numbers]]
             store.append(texts, ((numbers[:, :20] % 2).sum(axis=1) > 10).astype(int))
