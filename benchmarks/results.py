@@ -53,10 +53,10 @@ CATALOGUES = ("shi-2011", "xiong-2015", "kernel-chapters", "jebara-lecture", "yu
 PAGES = (
     "README.md",
     "docs/results/peers.md",
-    "docs/scaling.md",
     "docs/defaults.md",
     "docs/guide/census.md",
     "docs/guide/command-line.md",
+    "docs/guide/growth.md",
     "docs/guide/parsing.md",
     "docs/guide/promises.md",
     "docs/guide/relative-margin.md",
