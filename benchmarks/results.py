@@ -56,10 +56,12 @@ PAGES = (
     "docs/defaults.md",
     "docs/guide/census.md",
     "docs/guide/command-line.md",
+    "docs/guide/growth.md",
     "docs/guide/parsing.md",
     "docs/guide/promises.md",
     "docs/guide/relative-margin.md",
     "docs/guide/serving.md",
+    "docs/tutorials/networks.md",
 )
 BLOCK = re.compile(r"(<!-- figures: (?!end)(.*?)-->\n)(.*?)(<!-- figures: end -->)", re.S)
 COMPARED = ("peer", "peer's", "mercer", "ratio")
