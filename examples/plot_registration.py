@@ -82,3 +82,6 @@ axis.set_ylabel("mean distance of pairs")
 axis.legend(frameon=False)
 figure.tight_layout()
 plt.show()
+
+# %%
+# Next: the guide :doc:`point cloud registration </guide/registration>`.

@@ -92,6 +92,16 @@ def test_readme_example_prints_what_it_says(tmp_path, monkeypatch, capsys):
         assert promised
 
 
+def test_every_page_names_a_next_step():
+    lists = {"index.md", "more.md"}  # of links
+    pages = [page for page in (ROOT / "docs").rglob("*.md") if page.name not in lists and "_build" not in page.parts]
+    pages += [*(ROOT / "docs" / "api").glob("*.rst"), *(ROOT / "docs" / "_templates").rglob("*.rst")]
+    pages += (ROOT / "examples").glob("plot_*.py")
+    pages = [page for page in pages if not {"gallery", "generated"} & set(page.parts)]
+    assert len(pages) > 100
+    assert [str(page) for page in pages if not re.search(r"^(# |## )?Next", page.read_text(), re.M)] == []
+
+
 def test_options_in_tables_of_the_guide_are_those_of_the_commands():
     from typer.main import get_command
 
