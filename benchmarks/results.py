@@ -464,7 +464,7 @@ def overview(sources: list[dict[str, Any]], rows: list[Row]) -> str:
             lines.append(f"| {link} | {item['title']} | {data} | {item['outcome']} |")
     lines += others(rows, shown_tables(sources))
     toc = "\n".join(source["name"] for source in sources)
-    lines += ["", "Next: [other packages](peers.md) in time and memory, or [defaults](../defaults.md) beside tuned settings."]
+    lines += ["", "Next: [other packages](peers.md) in time and memory, or [default against tuned](../defaults.md)."]
     lines += ["", "```{toctree}", ":hidden:", "", toc, "peers", "```", ""]
     return "\n".join(lines)
 
