@@ -31,7 +31,7 @@ class Page(HTMLParser):
 
 def broken(root: Path) -> tuple[list[str], int, int]:
     """Return the links that lead nowhere, and how many lead to the site itself and to others."""
-    pages = {path: Page(path.read_text()) for path in sorted(root.rglob("*.html"))}
+    pages = {path: Page(path.read_text()) for path in sorted(root.rglob("*.html")) if "_static" not in path.parts}
     wrong, inside, outside = [], 0, 0
     for path, page in pages.items():
         for link in page.links:
