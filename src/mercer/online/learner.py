@@ -39,8 +39,10 @@ from mercer.online.inputs import (
     Records,
     Rows,
     has_texts,
+    hasher_params,
     is_documents,
     is_table,
+    n_copies,
     table_columns,
     text_features,
 )
@@ -321,19 +323,24 @@ class HashedLearner(FileLearning, Saved, Estimator):
         if sizes != {1}:
             raise ValueError(f"x must be one record, got {max(sizes, default=0)} rows")
         block = frame_records(self, columns, self.file_format_, False).examples(np.arange(1))
+        first = slice(None, None, n_copies(self.hasher))  # of the copies of each feature
         names = RecordNames(self.hasher)
         names.fields([{name: cells[0] for name, cells in columns.items()}], self.file_format_)
         known = dict(zip(*(list(part) for part in reversed(names.result())), strict=True))
-        hashes = np.asarray(block.hashes, np.uint64)
-        values = np.asarray(block.values, float) if len(block.values) else np.ones(len(hashes))
+        hashes = np.asarray(block.hashes, np.uint64)[first]
+        values = np.asarray(block.values, float)[first] if len(block.values) else np.ones(len(hashes))
         if block.documents and self.counts == "sqrt":
             values = np.sqrt(values)
         return [str(known.get(h, "(unnamed)")) for h in hashes], hashes, values
 
     def _hash_scores(self, hashes: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """What features with these hashes and values add to every score, and the scores without any."""
+        hashes, copies = hashes.astype(np.uint64), 1 if self.input_ == "array" else n_copies(self.hasher)
         n = len(hashes)
-        indptr = np.concatenate([[0], np.arange(n + 1)]).astype(np.int64)  # none, then one feature each
+        if copies > 1:
+            every = [hashes, *(_core.hashing.combine_hashes(hashes, k) for k in range(1, copies))]
+            hashes, values = np.stack(every, axis=1).ravel(), np.repeat(values, copies)
+        indptr = np.concatenate([[0], copies * np.arange(n + 1)]).astype(np.int64)  # none, then one feature each
         examples = _core.examples.Examples(indptr, hashes.astype(np.uint64), values.astype(np.float32))
         scores = self.model_.scores(examples, threads=thread_count(self.n_jobs)).astype(np.float64)
         return scores[1:] - scores[0], scores[0]
@@ -498,7 +505,7 @@ class HashedLearner(FileLearning, Saved, Estimator):
         """Keeps the next `_learn` in a checkpoint, if there is one."""
         if checkpoint is None:
             return
-        params = {**self.get_params(deep=False), "hasher": text_features(self.hasher).to_json()}
+        params = {**self.get_params(deep=False), "hasher": hasher_params(self.hasher)}
         params = {name: value for name, value in params.items() if name not in ("n_jobs", "verbose", "random_state")}
         settings = (params, seed_state(self.random_state), y.dtype.str)
         labels = y if y.dtype.kind in "biuf" else np.array(digest_of(y.tolist()))

@@ -51,10 +51,12 @@ class HashedRegressor(RegressorMixin, HashedLearner):
         For ``loss="quantile"``, between 0 and 1.
     epsilon : float, default=1.0
         For ``loss="huber"``, in the unit of y.
-    hasher : mercer.maps.TextHasher or None
-        Which features documents have: its ``analyzer``, ``ngrams``, ``lowercase`` and ``seed``. The learner takes
-        counts from it and has its own table, so ``n_bits`` and ``signed`` of the hasher are ignored; one with
-        ``weighting``, ``norm`` or ``copies`` raises an error. None: words in lower case.
+    hasher : mercer.maps.TextHasher, mercer.maps.StringHasher or None
+        Which features documents have: the ``analyzer``, ``ngrams``, ``lowercase``, ``copies`` and ``seed`` of a
+        `TextHasher`, or the substrings of a `StringHasher`. The learner takes counts from it and has its own table, so
+        ``n_bits`` and ``signed`` of the hasher are ignored; one with ``weighting``, ``norm`` or ``weights`` raises an
+        error, and so does ``kernel="mismatch"`` without an alphabet. With ``copies`` every feature has so many weights,
+        those of columns of tables too. None: words in lower case.
     counts : {"sqrt", "linear"}, default="sqrt"
         The value of a word that occurs c times in a document: √c, which is better on long texts, or c. Arrays, records
         and the features of vw and svmlight files keep their values.
