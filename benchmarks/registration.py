@@ -476,6 +476,8 @@ def voxels(options: argparse.Namespace) -> None:
     print(f"\nvoxels: {len(shapes)} shapes, random rotations\n")
     print("| damage | solved | or fits as well | certified | wrongly | median s |\n|---|---|---|---|---|---|")
     for name, damage in sized(VOXEL_DAMAGE, {"whole": {}}).items():
+        if options.damages and name not in options.damages:
+            continue
         right = close = certified = wrongly = 0
         times = []
         for k, points in enumerate(shapes):
@@ -637,6 +639,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=5, help="seeds of the tables hard and overlap")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--points", type=int, default=1000, help="of the tables motion, outliers and noise")
+    parser.add_argument("--damages", nargs="+", choices=VOXEL_DAMAGE, help="of the table voxels; all by default")
     parser.add_argument("--first", type=int, default=3, help="of the shapes of the table voxels: others than with 3")
     parser.add_argument("--objects", type=int, default=4, help="how many of the four objects to use")
     options = parse(parser, poses=1, seeds=1, repeats=1)
