@@ -28,7 +28,7 @@ from scipy.linalg import cho_factor, cho_solve
 
 from mercer import _core
 from mercer._linalg import conjugate_gradients
-from mercer.learning.checkpoint import array_of
+from mercer.learning.checkpoint import array_of, count_of, number_of
 from mercer.learning.losses import Log
 from mercer.learning.monitor import Monitor
 from mercer.learning.penalties import Penalty
@@ -101,9 +101,12 @@ class Newton(Solver):
                     state_now, held = resumed
                     W = array_of(held, "w", problem.start(None).shape)
                     here = problem.at(W, array_of(held, "scores", problem.shape))
-                    iteration, norm0 = int(state_now["iterations"]), float(state_now["first_norm"])
+                    iteration, norm0 = count_of(state_now, "iterations"), number_of(state_now, "first_norm")
+                    passes = count_of(state_now, "passes")
+                    if norm0 <= 0.0:
+                        raise ValueError(f"first_norm must be positive, found {norm0}")
                 g = problem.gradient(here)
-                problem.passes = int(state_now["passes"])
+                problem.passes = passes
             norm = _norm(g)
             while norm > tol * norm0 and iteration < max_iter:
                 enough = max(min(0.1, np.sqrt(norm / norm0)) * norm, 0.3 * tol * norm0)
