@@ -109,7 +109,7 @@ def store_task(copies: int, passes: int) -> None:
         state = 8 * n / 1e6
         values = {"memory": fast, "store": slow, "ratio": slow / fast}
         record("store", f"a pass over {copies} copies, s of the processor", values=values)
-        values = {"memory": more, "store": less, "ratio": less / more}
+        values = {"memory": more, "store": less, "ratio": less / max(more, 1.0)}  # below a megabyte: nothing
         record("store", f"peak of memory, MB; the weights are {state:,.0f}", values=values)
 
 
