@@ -26,6 +26,7 @@ import json
 import os
 import platform
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -88,7 +89,7 @@ class Run:
 
 
 def run(script: Path, options: list[str]) -> Run:
-    """Run a script; its output is shown as it comes."""
+    """Run a script; its output is shown as it comes. One that is terminated leaves the rows that it had."""
     print(f"== {script.name}", flush=True)
     command = [sys.executable, "-u", str(script), *options]
     lines, absent = [], set()
@@ -99,11 +100,13 @@ def run(script: Path, options: list[str]) -> Run:
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment
     ) as process:
         assert process.stdout is not None
+        before = signal.signal(signal.SIGTERM, lambda *_: process.terminate())
         for line in process.stdout:
             print(line, end="", flush=True)
             lines.append(line)
             if match := MISSING.match(line):
                 absent.add(match[1])
+        signal.signal(signal.SIGTERM, before)
     rows = read(file) or rows_of_tables(script.stem, lines)
     scratch.cleanup()
     return Run(process.returncode == 0, absent, rows)

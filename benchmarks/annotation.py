@@ -68,9 +68,9 @@ def best_labels(scores: np.ndarray, k: int = LABELS) -> np.ndarray:
 class Ridge(BaseEstimator):
     """Kernel ridge regression of the labels, the mean of the kernels of all views."""
 
-    def __init__(self, kernels: Any = None, ridge: float = 0.1) -> None:
+    def __init__(self, kernels: Any = None, alpha: float = 0.1) -> None:
         self.kernels = kernels
-        self.ridge = ridge
+        self.alpha = alpha
 
     def _parts(self, X: Any) -> list[Any]:
         views = X if isinstance(X, list) else [X]
@@ -80,7 +80,7 @@ class Ridge(BaseEstimator):
     def fit(self, X: Any, Y: np.ndarray) -> Ridge:
         self.parts_, self.shares_ = self._parts(X), Y.mean(axis=0)
         K = np.mean([np.asarray(kernel(view)) for kernel, view in self.parts_], axis=0)
-        K[np.diag_indices_from(K)] += self.ridge
+        K[np.diag_indices_from(K)] += self.alpha
         self.coef_ = np.linalg.solve(K, Y - self.shares_)
         return self
 
@@ -144,7 +144,7 @@ def annotation(shares_only: bool = False, wanted: list[str] | None = None) -> No
     gaussians = [Gaussian(g), Gaussian(2 * g)]
     ridges = (0.1, 0.3, 1.0)
     joint = [{"kernel": k, "C": C} for k in (*gaussians, Polynomial(2, coef0=1.0)) for C in (1.0, 10.0)]
-    views = [{"kernels": gaussians[0], "ridge": r} for r in ridges]
+    views = [{"kernels": gaussians[0], "alpha": r} for r in ridges]
     name, methods = "components", {
         f"{share:g}": (KernelHomogeneityAnalysis(share, decode="direct"), views) for share in SHARES
     }  # fmt: skip
@@ -155,14 +155,14 @@ def annotation(shares_only: bool = False, wanted: list[str] | None = None) -> No
             "joint SVM, polynomial 2": (JointSVM(output_kernel=PolynomialOutput(2)), joint),
             "joint SVM, polynomial 3": (JointSVM(output_kernel=PolynomialOutput(3)), joint),
             "joint SVM, online": (OnlineJointSVM(random_state=0), [{"margin": m} for m in (1.0, 5.0, 20.0)]),
-            "linear ridge": (Ridge(Linear()), [{"ridge": r} for r in (0.1, 1.0, 10.0)]),
-            "kernel ridge": (Ridge(), [{"kernels": gaussians[0], "ridge": r} for r in ridges]),
+            "linear ridge": (Ridge(Linear()), [{"alpha": r} for r in (0.1, 1.0, 10.0)]),
+            "kernel ridge": (Ridge(), [{"kernels": gaussians[0], "alpha": r} for r in ridges]),
             "homogeneity analysis, linear": (
                 KernelHomogeneityAnalysis(0.5, kernels=Linear(), decode="direct"),
-                [{"ridge": r} for r in (0.1, 1.0, 10.0)],
+                [{"alpha": r} for r in (0.1, 1.0, 10.0)],
             ),
             "KGHA-d": (KernelHomogeneityAnalysis(1.0, decode="direct"), views),
-            "KGHA-r": (KernelHomogeneityAnalysis(0.5, lam=1e-5, decode="direct"), views),
+            "KGHA-r": (KernelHomogeneityAnalysis(0.5, C=1e-5, decode="direct"), views),
             "KGHA": (
                 KernelHomogeneityAnalysis(decode="direct"),
                 [{**own, "n_components": share} for share in (0.2, 0.5, 0.8) for own in views],
@@ -195,13 +195,13 @@ def genes() -> None:
         views = [scaled[:, :79], scaled[:, 79:]]
         own, new = taken(views, train), taken(views, test)
         kernels = [Gaussian(width(view)) for view in own]
-        grid = [{"ridge": r} for r in (0.1, 0.3, 1.0, 3.0)]
+        grid = [{"alpha": r} for r in (0.1, 0.3, 1.0, 3.0)]
         methods = {
             f"KGHA, {share:g}": KernelHomogeneityAnalysis(share, kernels=kernels, decode="direct") for share in SHARES
         } | {
             "kernel ridge": Ridge(kernels),
             "KGHA-d": KernelHomogeneityAnalysis(1.0, kernels=kernels, decode="direct"),
-            "KGHA-r": KernelHomogeneityAnalysis(0.5, lam=1e-5, kernels=kernels, decode="direct"),
+            "KGHA-r": KernelHomogeneityAnalysis(0.5, C=1e-5, kernels=kernels, decode="direct"),
             "KGHA-d, expression alone": KernelHomogeneityAnalysis(1.0, kernels=kernels[:1], decode="direct"),
         }
         for method, model in methods.items():

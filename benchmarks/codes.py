@@ -301,8 +301,8 @@ def search_among(name: str, X: np.ndarray, repeats: int) -> None:
 def encoding_time(embedding: Any, X: np.ndarray) -> float:
     """Processor microseconds a vector, in the best of some runs."""
     model = seeded(embedding, 0)
-    if "n_iter" in model.get_params():
-        model.set_params(n_iter=1)
+    if "max_iter" in model.get_params():
+        model.set_params(max_iter=1)
     model.fit(X)
     model.transform(X[:2])
     return 1e6 * min(timed(lambda: model.transform(X)) for _ in range(9)) / len(X)

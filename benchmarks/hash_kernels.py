@@ -1,7 +1,7 @@
 """The experiments on hash kernels: errors against bits, against projections, and thousands of classes in one vector.
 
-    MERCER_DATA=... python benchmarks/hash_kernels.py [--parts collisions bits projections topics] [--sets sms ...]
-                                                      [--quick]
+    MERCER_DATA=... python benchmarks/hash_kernels.py [--parts collisions bits projections sampling topics]
+                                                      [--sets sms ...] [--quick]
 
 collisions   table 2.4: distinct buckets of as many words as RCV1 has, beside the printed ones
 bits         tables 2.2 and 2.4: error against the number of buckets, beside the same learner without hashing and
@@ -9,6 +9,7 @@ bits         tables 2.2 and 2.4: error against the number of buckets, beside the
              fifth of the training documents, without hashing, and used for all numbers of bits.
 projections  tables 2.3 and 2.7: hashing against random projection at equal dimension. Time and memory are the claim;
              which of the two errs less depends on the data.
+sampling     inner products of rows from k numbers each: conditional random sampling beside signed hashing
 topics       tables 2.5 and 2.6, Fig. 2.2: generated topic trees of 1,000 and 7,000 classes.
 
 "printed" are the figures of Shi's thesis (2011) on RCV1 and the Open Directory, which are not public: shapes compare,
@@ -49,7 +50,7 @@ from mercer.datasets import (
     make_zipf_corpus,
     path_features,
 )
-from mercer.maps import RandomProjection, TextHasher, expected_collision_rate
+from mercer.maps import RandomProjection, RowSamples, SignedHashProjection, TextHasher, expected_collision_rate
 from mercer.metrics import error_by_class_size
 from mercer.online import HashedClassifier
 
@@ -267,6 +268,30 @@ def projections(sets: list[str], quick: bool) -> None:
             print(f"        {faster:.0f}x faster (printed {sum(printed[0][:2]) / sum(printed[1][:2]):.0f}x)")
 
 
+def sampling(sets: list[str], quick: bool) -> None:
+    """Inner products of documents from k numbers each: conditional random sampling beside signed hashing."""
+    corpus = SETS["reuters-earn" if "reuters-earn" in sets else "zipf"]()
+    X = counts_of(corpus)[0][: sized(1000, 60)]
+    X.data = np.log1p(X.data)
+    X = normalize(X)
+    exact = (X @ X.T).toarray()
+    pairs = np.triu_indices(len(exact), 1)
+    print(f"\n{corpus.name}: root mean square error of cosines of {len(exact):,} documents, and mean error, over seeds")
+    for k in sized((16, 64, 256), (16,)):
+        found: dict[str, list[np.ndarray]] = {"sampling": [], "hashing": []}
+        for seed in range(sized(3 if quick else 10, 2)):
+            found["sampling"].append((RowSamples(X, k, seed=seed).inner() - exact)[pairs])
+            # k numbers of a hashed row, all of them; a sample of k entries also keeps k columns
+            Z = SignedHashProjection(k, n_hashes=1, random_state=seed).fit(X).transform(X)
+            found["hashing"].append((Z @ Z.T - exact)[pairs])
+        values = {}
+        for way, errors in found.items():
+            values[f"{way}, error"] = round(float(np.sqrt(np.mean(np.square(errors)))), 4)
+            values[f"{way}, bias"] = round(float(np.mean(errors)), 5)
+        print(f"  k = {k:4}  " + "  ".join(f"{name} {value:9.5f}" for name, value in values.items()), flush=True)
+        record("sampling", f"{corpus.name}, k = {k}", values=values)
+
+
 Run = tuple[float, float, float, float]
 
 
@@ -405,6 +430,7 @@ PARTS: dict[str, Callable[[list[str], bool], None]] = {
     "collisions": buckets,
     "bits": bits,
     "projections": projections,
+    "sampling": sampling,
     "topics": topics,
 }
 

@@ -474,7 +474,7 @@ def conll(sentences: int | None) -> None:
         labels = sorted({tag for row in tags for tag in row})
         rules = Constraints.bio(labels)
         inputs, others = ([[tuple(token[:2]) for token in s] for s in part] for part in (train, test))
-        neural = NeuralTagger(constraints=rules, random_state=0, **({"epochs": 1} if SMOKE else {}))
+        neural = NeuralTagger(constraints=rules, random_state=0, **({"max_iter": 1} if SMOKE else {}))
         start = time.process_time()
         neural.fit(inputs, tags)
         taken = time.process_time() - start

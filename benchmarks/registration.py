@@ -469,7 +469,7 @@ def voxels(options: argparse.Namespace) -> None:
     from scipy.spatial import cKDTree
 
     try:
-        shapes = voxel_shapes(sized(20, 1))
+        shapes = voxel_shapes(sized(20, 1), options.first)
     except FileNotFoundError as error:
         print(f"voxels: left out: {error}")
         return
@@ -479,7 +479,7 @@ def voxels(options: argparse.Namespace) -> None:
         right = close = certified = wrongly = 0
         times = []
         for k, points in enumerate(shapes):
-            rng = np.random.default_rng(k)
+            rng = np.random.default_rng(k + 1000 * (options.first - 3))
             source, target, pose = damaged(points[:: sized(1, 4)], rng, **damage)
             taken, found = seconds(lambda s=source, t=target: register(s, t))
             good = solved(found.transform, pose)
@@ -495,7 +495,7 @@ def voxels(options: argparse.Namespace) -> None:
         record("voxels", name, values=values)
 
 
-def voxel_shapes(each: int) -> list[np.ndarray]:
+def voxel_shapes(each: int, first: int) -> list[np.ndarray]:
     """Voxels on the surface of some chairs and monitors, moved within their cells, with a radius of 1."""
     import gzip
 
@@ -504,7 +504,7 @@ def voxel_shapes(each: int) -> list[np.ndarray]:
     for name in ("chair", "monitor"):
         with gzip.open(folder / f"{name}_packbits.npy.gz") as file:
             grids = np.unpackbits(np.load(file), axis=1).reshape(-1, 32, 32, 32)
-        for k in np.linspace(3, len(grids) - 1, each).astype(int):
+        for k in np.linspace(first, len(grids) - 1 - abs(first - 3), each).astype(int):
             padded = np.pad(grids[k], 1)
             inside = sum(np.roll(padded, step, axis) for axis in range(3) for step in (1, -1))[1:-1, 1:-1, 1:-1] == 6
             points = np.argwhere((grids[k] > 0) & ~inside).astype(float)
@@ -637,6 +637,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=5, help="seeds of the tables hard and overlap")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--points", type=int, default=1000, help="of the tables motion, outliers and noise")
+    parser.add_argument("--first", type=int, default=3, help="of the shapes of the table voxels: others than with 3")
     parser.add_argument("--objects", type=int, default=4, help="how many of the four objects to use")
     options = parse(parser, poses=1, seeds=1, repeats=1)
     OPTIONS["objects"] = options.objects

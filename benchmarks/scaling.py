@@ -109,7 +109,9 @@ def store_task(copies: int, passes: int) -> None:
         state = 8 * n / 1e6
         values = {"memory": fast, "store": slow, "ratio": slow / fast}
         record("store", f"a pass over {copies} copies, s of the processor", values=values)
-        values = {"memory": more, "store": less, "ratio": less / max(more, 1.0)}  # below a megabyte: nothing
+        values = {"memory": more, "store": less}
+        if more > 0:  # in one process, at the smallest size, the peak need not rise
+            values["ratio"] = less / more
         record("store", f"peak of memory, MB; the weights are {state:,.0f}", values=values)
 
 

@@ -283,7 +283,7 @@ def machines() -> None:
         "CompactClassifier": (CompactClassifier(random_state=0), {"n_components": [16, 32, 64]}),
     }
     for name, split in columns():
-        fisher = KernelFisher(Gaussian(1 / split[0].shape[1])), {"regularization": [1e-4, 1e-3, 1e-2, 1e-1]}
+        fisher = KernelFisher(Gaussian(1 / split[0].shape[1])), {"alpha": [1e-4, 1e-3, 1e-2, 1e-1]}
         for title, (model, grid) in {**models, "KernelFisher": fisher}.items():
             n = 300 if title == "LinearProgramSVC" else None  # of 45 linear programs the digits have
             search(title, name, model, grid, (split[0][:n], split[1][:n], *split[2:]))
@@ -420,7 +420,7 @@ def labels() -> None:
         "SeparateSVM": (SeparateSVM(), {"C": [0.001, 0.01, 0.1, 1.0]}),
         "CompressedLabels": (CompressedLabels(random_state=0), {"alpha": [0.1, 1.0, 10.0]}),
         "MultiLabelCRF": (MultiLabelCRF(random_state=0), {"C": [0.001, 0.01, 0.1]}),
-        "KernelHomogeneityAnalysis": (KernelHomogeneityAnalysis(), {"ridge": [0.01, 0.1, 1.0]}),
+        "KernelHomogeneityAnalysis": (KernelHomogeneityAnalysis(), {"alpha": [0.01, 0.1, 1.0]}),
         "JointSVM": (JointSVM(), {"C": [0.1, 1.0, 10.0]}),
         "NeighborLabels": (NeighborLabels(), {"n_neighbors": [5, 10, 20]}),
         "HashedLabelSets": (HashedLabelSets(random_state=0), {"learning_rate": [0.2, 0.5, 1.0], "max_iter": [3, 10]}),

@@ -14,6 +14,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,6 +35,10 @@ struct StringSettings {
   uint64_t seed = 0;
   std::vector<std::string> alphabet;
 };
+
+// Checked settings; the kernel by its name.
+StringSettings string_settings(const std::string& kernel, int length, int mismatches, int gap, int shift, bool binary,
+                               uint64_t seed, const std::vector<std::string>& alphabet);
 
 // Calls take(hash, weight, text) for every feature of a string, with repeats: weight is the length (the span for gappy
 // ones), text() its name. Use one for each thread.
@@ -144,6 +149,26 @@ class StringAnalyzer {
   std::string word_, name_;
   size_t size_ = 0;
   bool every_byte_ = true;
+};
+
+// The features that a learner takes from a document: words and n-grams, or substrings where there are settings for them.
+class DocumentAnalyzer {
+ public:
+  DocumentAnalyzer(const TextSettings& text, const std::optional<StringSettings>& strings) : words_(text) {
+    if (strings) substrings_.emplace(*strings);
+  }
+
+  // Calls take(uint64_t hash) for every feature, with repeats.
+  template <class Take> void operator()(std::string_view document, Take take) {
+    if (substrings_)
+      (*substrings_)(document, [&](uint64_t hash, int, auto) { take(hash); });
+    else
+      words_(document, take);
+  }
+
+ private:
+  TextAnalyzer words_;
+  std::optional<StringAnalyzer> substrings_;
 };
 
 }  // namespace mercer

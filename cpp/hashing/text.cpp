@@ -485,6 +485,8 @@ nb::tuple string_rows(const Documents& documents, const StringSettings& settings
   return rows.release();
 }
 
+}  // namespace
+
 StringSettings string_settings(const std::string& kernel, int length, int mismatches, int gap, int shift, bool binary,
                                uint64_t seed, const std::vector<std::string>& alphabet) {
   StringSettings s;
@@ -505,6 +507,8 @@ StringSettings string_settings(const std::string& kernel, int length, int mismat
   s.alphabet = alphabet;
   return s;
 }
+
+namespace {
 
 void require_weights(const In1<double>& weights, const StringSettings& s) {
   const size_t most = size_t(s.length) + (s.kernel == StringKernel::gappy ? size_t(s.gap) : 0);
@@ -717,6 +721,16 @@ void bind_hashing(nb::module_& m) {
 }
 
 void bind_text(nb::module_& m) {
+  nb::class_<StringSettings>(m, "StringSettings", "Which substrings are features of a document.")
+      .def(
+          "__init__",
+          [](StringSettings* self, const std::string& kernel, int length, int mismatches, int gap, int shift,
+             bool binary, uint64_t seed, nb::list alphabet) {
+            new (self) StringSettings(
+                string_settings(kernel, length, mismatches, gap, shift, binary, seed, byte_strings(alphabet)));
+          },
+          "kernel"_a, "length"_a, "mismatches"_a, "gap"_a, "shift"_a, "binary"_a, "seed"_a, "alphabet"_a);
+
   m.attr("UNICODE_VERSION") = UNICODE_VERSION;
 
   m.def(

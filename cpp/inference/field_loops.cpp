@@ -90,6 +90,7 @@ constexpr int kSpan = kBits * kGroups;           // units of a block of groups
 constexpr int kPanel = 32;                       // columns that are summed together
 constexpr int kWide = kPanel / L;
 constexpr int64_t kRowBlock = 512;
+constexpr int64_t kAhead = 2;  // blocks whose rows are fetched before they are wanted
 
 // The five-bit codes of rows of bits, block after block of groups; rows without a bit in a block are left out.
 struct Codes {
@@ -158,6 +159,17 @@ inline void add_sums(const Codes::Entry* entry, const Codes::Entry* end, const f
   }
 }
 
+// Fetches what make_sums will take some blocks later. Rows are far apart, so that the processor does not foresee them.
+inline void fetch(const float* w, int64_t stride, int64_t rows, int64_t columns) {
+  for (int64_t b = 0; b < rows; ++b) {
+    const char* row = reinterpret_cast<const char*>(w + (kAhead * kSpan + b) * stride);
+    const int64_t last = columns * int64_t(sizeof(float)) - 1;
+    __builtin_prefetch(row, 0, 3);
+    __builtin_prefetch(row + std::min<int64_t>(64, last), 0, 3);
+    __builtin_prefetch(row + last, 0, 3);
+  }
+}
+
 // For every panel of columns and block of rows of codes: the product, handed to `use(row, rows, column, columns, acc)`.
 template <class Use>
 void bit_product(const Codes& codes, int64_t k, const float* w, int64_t m, float scale, int threads, Use use) {
@@ -173,6 +185,7 @@ void bit_product(const Codes& codes, int64_t k, const float* w, int64_t m, float
       if (start[0] == start[1]) continue;
       for (int g = 0; g < kGroups; ++g) {
         const int64_t unit = block * kSpan + g * kBits;
+        fetch(w + unit * m + j, m, std::clamp<int64_t>(k - unit - kAhead * kSpan, 0, kBits), columns);
         make_sums(w + unit * m + j, m, std::clamp<int64_t>(k - unit, 0, kBits), columns, scale,
                   sums.data() + g * kEntries * kPanel);
       }

@@ -7,7 +7,7 @@
 #include "base/arrays.hpp"
 #include "base/names.hpp"
 #include "hashing/feature_hash.hpp"
-#include "hashing/text.hpp"
+#include "hashing/substrings.hpp"
 
 namespace mercer {
 
@@ -82,8 +82,9 @@ TextSettings text_settings(const std::string& analyzer, int min_n, int max_n, bo
 
 // Documents (str or bytes) in the order asked for, as examples.
 Examples document_examples(nb::sequence documents, In1<int64_t> order, const std::string& analyzer, int min_n,
-                           int max_n, bool lowercase, uint64_t seed) {
-  TextAnalyzer analyze(text_settings(analyzer, min_n, max_n, lowercase, seed));
+                           int max_n, bool lowercase, uint64_t seed, std::optional<StringSettings> strings,
+                           int copies) {
+  DocumentAnalyzer analyze(text_settings(analyzer, min_n, max_n, lowercase, seed), strings);
   const int64_t n = int64_t(nb::len(documents));
   Examples out;
   out.documents = true;
@@ -114,14 +115,16 @@ Examples document_examples(nb::sequence documents, In1<int64_t> order, const std
     analyze(std::string_view(text, size_t(length)), [&](uint64_t hash) { out.hashes.push_back(hash); });
     out.indptr.push_back(int64_t(out.hashes.size()));
   }
+  out.copy_features(copies);
   return out;
 }
 
 // The same for documents that lie in one stretch of bytes, as in a TextBuffer.
 template <class Offset>
 Examples buffer_examples(In1<uint8_t> data, In1<Offset> offsets, In1<int64_t> order, const std::string& analyzer,
-                         int min_n, int max_n, bool lowercase, uint64_t seed) {
-  TextAnalyzer analyze(text_settings(analyzer, min_n, max_n, lowercase, seed));
+                         int min_n, int max_n, bool lowercase, uint64_t seed, std::optional<StringSettings> strings,
+                         int copies) {
+  DocumentAnalyzer analyze(text_settings(analyzer, min_n, max_n, lowercase, seed), strings);
   const int64_t n = int64_t(offsets.shape(0)) - 1, size = int64_t(data.shape(0));
   Examples out;
   out.documents = true;
@@ -136,6 +139,7 @@ Examples buffer_examples(In1<uint8_t> data, In1<Offset> offsets, In1<int64_t> or
             [&](uint64_t hash) { out.hashes.push_back(hash); });
     out.indptr.push_back(int64_t(out.hashes.size()));
   }
+  out.copy_features(copies);
   return out;
 }
 
@@ -151,6 +155,26 @@ void set_outputs(Examples& e, std::optional<In1<int32_t>> labels, const nb::list
 }
 
 }  // namespace
+
+void Examples::copy_features(int copies) {
+  require(copies >= 1, "copies must be at least 1");
+  if (copies == 1) return;
+  const auto c = size_t(copies);
+  std::vector<uint64_t> all;
+  all.reserve(hashes.size() * c);
+  for (const uint64_t hash : hashes) {
+    all.push_back(hash);
+    for (size_t k = 1; k < c; ++k) all.push_back(combine(hash, k));
+  }
+  if (!values.empty()) {
+    std::vector<float> repeated;
+    repeated.reserve(values.size() * c);
+    for (const float value : values) repeated.insert(repeated.end(), c, value);
+    values = std::move(repeated);
+  }
+  hashes = std::move(all);
+  for (int64_t& end : indptr) end *= copies;
+}
 
 void Examples::check() const {
   require(!indptr.empty() && indptr.front() == 0, "indptr must start with 0");
@@ -209,11 +233,11 @@ void bind_examples(nb::module_& m) {
   m.def("row_examples", &row_examples<float, int64_t>, "indptr"_a, "indices"_a, "data"_a, "order"_a, "n_columns"_a,
         "n_bits"_a, "seed"_a);
   m.def("buffer_examples", &buffer_examples<int32_t>, "data"_a, "offsets"_a.noconvert(), "order"_a, "analyzer"_a,
-        "min_n"_a, "max_n"_a, "lowercase"_a, "seed"_a);
+        "min_n"_a, "max_n"_a, "lowercase"_a, "seed"_a, "strings"_a.none() = nb::none(), "copies"_a = 1);
   m.def("buffer_examples", &buffer_examples<int64_t>, "data"_a, "offsets"_a.noconvert(), "order"_a, "analyzer"_a,
-        "min_n"_a, "max_n"_a, "lowercase"_a, "seed"_a);
+        "min_n"_a, "max_n"_a, "lowercase"_a, "seed"_a, "strings"_a.none() = nb::none(), "copies"_a = 1);
   m.def("document_examples", &document_examples, "documents"_a, "order"_a, "analyzer"_a, "min_n"_a, "max_n"_a,
-        "lowercase"_a, "seed"_a);
+        "lowercase"_a, "seed"_a, "strings"_a.none() = nb::none(), "copies"_a = 1);
   m.def("set_outputs", &set_outputs, "examples"_a, "labels"_a.none() = nb::none(), "label_names"_a = nb::list(),
         "targets"_a.none() = nb::none(), "weights"_a.none() = nb::none());
   // For tests: the loops without vector instructions, or those of this machine again.

@@ -24,6 +24,8 @@ struct Examples {
 
   int64_t size() const { return int64_t(indptr.size()) - 1; }
   void check() const;  // throws std::invalid_argument unless all of the above holds
+  // Every feature so many times, under hashes of its own: h, combine(h, 1), combine(h, 2), … behind each other.
+  void copy_features(int copies);
 };
 
 }  // namespace mercer

@@ -251,7 +251,7 @@ std::vector<uint64_t> HashSet::sorted() const {
 
 ExampleReader::ExampleReader(ReaderSettings settings)
     : settings_(std::move(settings)),
-      analyzer_(settings_.text),
+      analyzer_(settings_.text, settings_.strings),
       splitter_(settings_.format == FileFormat::csv, settings_.separator) {
   for (const uint64_t hash : settings_.known) known_.insert(hash);
 }
@@ -289,6 +289,7 @@ Examples ExampleReader::feed(std::string_view chunk, bool last) {
   if (last || done()) std::string().swap(pending_);
   finished_ = last;
   n_hashes_ = block_.hashes.size();
+  if (settings_.format != FileFormat::svmlight) block_.copy_features(settings_.copies);
   block_.documents =
       settings_.format == FileFormat::text || (resolved_ && resolved_->columns.empty() && !resolved_->rest);
   return std::move(block_);
@@ -1102,7 +1103,7 @@ void bind_readers(nb::module_& m) {
              std::optional<nb::object> label, std::optional<nb::list> texts, std::optional<nb::list> columns, bool rest,
              nb::list categorical, nb::list ignored, nb::list numbers, nb::list dates, int64_t known_columns,
              bool gather, std::optional<nb::ndarray<const uint64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>> known,
-             bool keep_lines, int64_t width) {
+             bool keep_lines, int64_t width, std::optional<StringSettings> strings, int copies) {
             ReaderSettings s =
                 settings_from(format, numeric, label_required, skip, limit, analyzer, ngrams, lowercase, seed,
                               label_place, separator, header, zero_based, n_bits, optional_ref(label),
@@ -1116,6 +1117,9 @@ void bind_readers(nb::module_& m) {
             s.keep_lines = keep_lines;
             require(width >= 0, "width must be at least 0");
             s.width = width;
+            s.strings = std::move(strings);
+            require(copies >= 1, "copies must be at least 1");
+            s.copies = copies;
             new (self) ExampleReader(std::move(s));
           },
           "format"_a, nb::kw_only(), "numeric"_a = false, "label_required"_a = true, "skip"_a = false, "limit"_a = -1,
@@ -1124,7 +1128,7 @@ void bind_readers(nb::module_& m) {
           "label"_a.none() = nb::none(), "texts"_a.none() = nb::none(), "columns"_a.none() = nb::none(),
           "rest"_a = false, "categorical"_a = nb::list(), "ignored"_a = nb::list(), "numbers"_a = nb::list(),
           "dates"_a = nb::list(), "known_columns"_a = -1, "gather"_a = false, "known"_a.none() = nb::none(),
-          "keep_lines"_a = false, "width"_a = 0)
+          "keep_lines"_a = false, "width"_a = 0, "strings"_a.none() = nb::none(), "copies"_a = 1)
       .def("take_label_sets", &ExampleReader::take_label_sets, "Labels of svmlight lines may be several.")
       .def(
           "feed",

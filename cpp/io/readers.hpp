@@ -27,7 +27,7 @@
 
 #include "io/example_batch.hpp"
 #include "io/json_scan.hpp"
-#include "hashing/text.hpp"
+#include "hashing/substrings.hpp"
 
 namespace mercer {
 
@@ -51,7 +51,9 @@ enum class DateOrder { none, ymd, dmy, mdy };
 struct ReaderSettings {
   FileFormat format = FileFormat::text;
   TextSettings text;
-  bool numeric = false;  // targets are numbers, not names of classes
+  std::optional<StringSettings> strings;  // substrings in the place of words
+  int copies = 1;                         // of every feature
+  bool numeric = false;                   // targets are numbers, not names of classes
   bool label_required = true;
   bool skip_malformed = false;  // else the first malformed record ends the reading
   int64_t limit = -1;           // examples to read; -1: all
@@ -223,7 +225,7 @@ class ExampleReader {
   void roll_back();
 
   ReaderSettings settings_;
-  TextAnalyzer analyzer_;
+  DocumentAnalyzer analyzer_;
   RecordSplitter splitter_;
   LabelTable labels_;
   Examples block_;

@@ -138,13 +138,14 @@ class HashPlan {
       const int64_t last = std::min(k, (s + 1) * kHashSlice) - 1, longest = length(order[size_t(last)]);
       lengths_.push_back(uint32_t(longest));
       const size_t at = features_.size();
-      features_.resize(at + size_t(longest * kHashSlice), uint16_t(kHashTile));
+      features_.resize(at + size_t(longest * kHashSlice), uint16_t(8 * kHashTile));
       for (int64_t l = 0; l < kHashSlice; ++l) {
         const int64_t place = s * kHashSlice + l;
         buckets_.push_back(place < k ? uint32_t(order[size_t(place)]) : uint32_t(k));
         if (place >= k) continue;
         const int32_t b = order[size_t(place)], start = starts[size_t(b)];
-        for (int32_t e = 0; e < length(b); ++e) features_[at + size_t(e * kHashSlice + l)] = sorted[size_t(start + e)];
+        for (int32_t e = 0; e < length(b); ++e)
+          features_[at + size_t(e * kHashSlice + l)] = uint16_t(8 * sorted[size_t(start + e)]);
       }
     }
   }
@@ -166,8 +167,15 @@ template <class T> void project_lines(const T* x, int64_t rows, const HashPlan& 
     const int64_t features = std::min(kHashTile, d - first);
     for (int64_t line = 0; line < lines; ++line) {
       call.fill_tile(x + line * L * d + first, d, std::min(L, rows - line * L), features, tile);
-      for (const int64_t minus : {0, 1})
-        call.add_slices(tile, plan.slices(part + minus), minus == 1, sums + line * (k + 1) * L);
+      const bool wraps = line + 1 == lines;
+      const int64_t at = wraps ? first + kHashTile : first, next = wraps ? 0 : line + 1;
+      const int64_t half = at < d ? std::min(L, rows - next * L) / 2 : 0;
+      const int64_t bytes = std::min(kHashTile, d - at) * int64_t(sizeof(T));
+      for (const int64_t minus : {0, 1}) {
+        const char* ahead = half == 0 ? nullptr : reinterpret_cast<const char*>(x + (next * L + minus * half) * d + at);
+        call.add_slices(tile, plan.slices(part + minus), minus == 1, {ahead, d * int64_t(sizeof(T)), half, bytes},
+                        sums + line * (k + 1) * L);
+      }
     }
     poll_signals(features * plan.n_hashes * lines);
   }
@@ -182,10 +190,11 @@ template <class T> void project_lines(const T* x, int64_t rows, const HashPlan& 
 template <class T> void project_row(const T* x, const HashPlan& plan, double scale, T* out) {
   const int64_t d = plan.n_features, k = plan.n_buckets;
   const SignedHashLoops<T>& call = loops<SignedHashLoops<T>>();
-  std::vector<T> sums(size_t(k + 1), T(0)), tile(size_t(kHashTile + 1), T(0));
+  constexpr int64_t apart = 8 / int64_t(sizeof(T));
+  std::vector<T> sums(size_t(k + 1), T(0)), tile(size_t((kHashTile + 1) * apart), T(0));
   for (int64_t first = 0, part = 0; first < d; first += kHashTile, part += 2) {
     const int64_t features = std::min(kHashTile, d - first);
-    std::memcpy(tile.data(), x + first, size_t(features) * sizeof(T));
+    for (int64_t t = 0; t < features; ++t) tile[size_t(t * apart)] = x[first + t];
     for (const int64_t minus : {0, 1})
       call.add_slices_of_row(tile.data(), plan.slices(part + minus), minus == 1, sums.data());
   }

@@ -45,10 +45,17 @@ template <class V> V load(const void* from) {
 }
 
 // One vector of the lines: eight sums in registers, each over its features in their order.
-template <class T, bool Minus> void add_part(const char* x, const HashSlices& slices, char* sums) {
+template <class T, bool Minus> void add_part(const char* x, const HashSlices& slices, RowsAhead ahead, char* sums) {
   using V = typename Wide<T>::Vector;
   const uint16_t* at = slices.features;
+  const int64_t fetched = (ahead.n * ahead.bytes / kHashLine + slices.n - 1) / slices.n;  // of a slice
+  int64_t column = 0;
   for (int64_t s = 0; s < slices.n; ++s) {
+    for (int64_t i = 0; ahead.n > 0 && i < fetched; ++i) {
+      __builtin_prefetch(ahead.rows + column, 0, 2);
+      column += kHashLine;
+      if (column >= ahead.bytes) column = 0, ahead.rows += ahead.stride, --ahead.n;
+    }
     const uint32_t* bucket = slices.buckets + s * kHashSlice;
     V sum[kHashSlice];
 #pragma GCC unroll 8
@@ -57,7 +64,7 @@ template <class T, bool Minus> void add_part(const char* x, const HashSlices& sl
     for (; at != end; at += kHashSlice) {
 #pragma GCC unroll 8
       for (int64_t l = 0; l < kHashSlice; ++l) {
-        const V line = load<V>(x + size_t(at[l]) * kHashLine);
+        const V line = load<V>(x + size_t(at[l]) * 8);  // 8 features, as an address scales
         sum[l] = Minus ? sum[l] - line : sum[l] + line;
       }
     }
@@ -66,18 +73,22 @@ template <class T, bool Minus> void add_part(const char* x, const HashSlices& sl
   }
 }
 
-template <class T> void add_slices(const T* x, const HashSlices& slices, bool minus, T* sums) {
+template <class T> void add_slices(const T* x, const HashSlices& slices, bool minus, const RowsAhead& ahead, T* sums) {
   for (int64_t part = 0; part < kHashLine; part += kWidth) {
     const char* from = reinterpret_cast<const char*>(x) + part;
     char* to = reinterpret_cast<char*>(sums) + part;
-    minus ? add_part<T, true>(from, slices, to) : add_part<T, false>(from, slices, to);
+    const RowsAhead once = part == 0 ? ahead : RowsAhead{nullptr, 0, 0, 0};
+    minus ? add_part<T, true>(from, slices, once, to) : add_part<T, false>(from, slices, once, to);
   }
 }
 
 // Eight sums by name, so that each stays a scalar in its register: gathered into a vector they take twice the time.
 template <class T, bool Minus> void add_row_part(const T* x, const HashSlices& slices, T* sums) {
   static_assert(kHashSlice == 8);
-  const auto with = [x](T sum, uint16_t feature) { return Minus ? sum - x[feature] : sum + x[feature]; };
+  const auto with = [x](T sum, uint16_t place) {
+    const T value = load<T>(reinterpret_cast<const char*>(x) + place);
+    return Minus ? sum - value : sum + value;
+  };
   const uint16_t* at = slices.features;
   for (int64_t s = 0; s < slices.n; ++s) {
     const uint32_t* b = slices.buckets + s * kHashSlice;

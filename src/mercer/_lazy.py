@@ -52,11 +52,11 @@ def _imports(package: str) -> dict[str, tuple[str, str]]:
     import ast
     import inspect
 
-    found = {}
+    imported = {}
     for block in ast.parse(inspect.getsource(sys.modules[package])).body:
         if isinstance(block, ast.If) and isinstance(block.test, ast.Name) and block.test.id == "TYPE_CHECKING":
             for line in block.body:
                 if not isinstance(line, ast.ImportFrom) or line.module is None:
                     raise ImportError(f"{package}: only imports of names may stand under TYPE_CHECKING")
-                found.update({alias.asname or alias.name: (line.module, alias.name) for alias in line.names})
-    return found
+                imported.update({alias.asname or alias.name: (line.module, alias.name) for alias in line.names})
+    return imported

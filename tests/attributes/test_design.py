@@ -61,15 +61,17 @@ def test_separation_and_redundancy_are_those_of_the_published_table():
 
 def test_lam_lowers_separation_and_eta_lowers_redundancy():
     S = proximity(40)
-    separation = [attribute_report(design_attributes(S, 60, lam=lam)).average_separation for lam in (1.0, 12.0)]
-    redundancy = [attribute_report(design_attributes(S, 60, eta=eta)).redundancy for eta in (4.0, 15.0)]
+    separation = [
+        attribute_report(design_attributes(S, 60, proximity_weight=lam)).average_separation for lam in (1.0, 12.0)
+    ]
+    redundancy = [attribute_report(design_attributes(S, 60, redundancy_weight=eta)).redundancy for eta in (4.0, 15.0)]
     assert separation[0] > separation[1]
     assert redundancy[0] > redundancy[1]
 
 
 def test_the_greedy_design_beats_random_search_and_is_below_strict_eigenvectors():
     S, rng = proximity(15), np.random.default_rng(2)
-    A = design_attributes(S, 10, eta=4.0)
+    A = design_attributes(S, 10, redundancy_weight=4.0)
 
     def penalised(table):
         return objective(table, S) - 2.0 * ((table.T @ table - np.eye(10)) ** 2).sum()
@@ -140,8 +142,8 @@ def test_what_is_no_proximity_is_refused(S, message):
         ({"n_attributes": 0}, "n_attributes"),
         ({"n_attributes": 40, "sparsify": 0.0}, r"only \d+ different attributes.*sparsify=0.1"),
         ({"n_attributes": 4, "sparsify": 1.0}, "sparsify must be"),
-        ({"n_attributes": 4, "lam": -1.0}, "lam"),
-        ({"n_attributes": 4, "eta": np.nan}, "eta"),
+        ({"n_attributes": 4, "proximity_weight": -1.0}, "proximity_weight"),
+        ({"n_attributes": 4, "redundancy_weight": np.nan}, "redundancy_weight"),
         ({"n_attributes": 4, "adaptive": np.ones((2, 9))}, "column for each of the 10 known classes"),
         ({"n_attributes": 4, "adaptive": np.zeros((2, 10))}, "similar to no known class"),
         ({"n_attributes": 4, "adaptive": -np.ones((2, 10))}, "not be negative"),

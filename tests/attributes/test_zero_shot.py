@@ -178,14 +178,14 @@ def test_similarities_from_a_table_are_the_nearest_cosines():
 def test_similarities_from_a_table_are_the_best_nonnegative_weights():
     rng = np.random.default_rng(1)
     new, known = rng.normal(size=(3, 6)), rng.normal(size=(9, 6))
-    S = attribute_similarity(new, known, ridge=0.3)
+    S = attribute_similarity(new, known, alpha=0.3)
     a, b = ((t - known.mean(axis=0)) / known.std(axis=0) for t in (new, known))
     penalty = 0.3 * (b**2).sum(axis=1).mean()
     slopes = (S @ b - a) @ b.T + penalty * S  # of half the objective: 0 where a weight is positive, else not below
     assert (S >= 0).all()
     assert np.abs(slopes[S > 0]).max() < 1e-9
     assert slopes.min() > -1e-9
-    near = attribute_similarity(0.7 * known[:1] + 0.3 * known[1:2], known, ridge=1e-9)
+    near = attribute_similarity(0.7 * known[:1] + 0.3 * known[1:2], known, alpha=1e-9)
     assert np.allclose(near @ b, (0.7 * b[0] + 0.3 * b[1])[None], atol=1e-6)  # weights of more classes fit as well
 
 
@@ -203,7 +203,7 @@ def test_a_new_class_that_resembles_none_is_named(n_similar):
         ([[1.0, 2.0, 3.0]], {}, "the same"),
         ([[1.0, np.nan]], {}, "NaN"),
         ([[1.0, 2.0]], {"n_similar": 0}, "n_similar"),
-        ([[1.0, 2.0]], {"ridge": 0.0}, "ridge"),
+        ([[1.0, 2.0]], {"alpha": 0.0}, "alpha"),
     ],
 )
 def test_wrong_tables_of_similarity_are_named(new, options, message):

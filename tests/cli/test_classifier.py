@@ -111,7 +111,7 @@ def test_options_about_features_are_those_of_the_estimators(mercer, made, tmp_pa
 @pytest.mark.parametrize(
     ("name", "content", "options"),
     [
-        ("a.vw.gz", gzip.compress(b"ham | agenda\nspam | cheap pills\n" * 20), ["--solver", "ftrl", "--l1", "0.01"]),
+        ("a.vw.gz", gzip.compress(b"ham | a\nspam | pills\n" * 20), ["--solver=ftrl", "--penalty=l1", "--alpha=.1"]),
         ("a.svm", b"1 1:1 3:1\n-1 2:1\n" * 20, ["--loss", "hinge"]),
         ("a.csv", b"id,y,title\n1,x,one\n2,z,three\n", ["--label", "y", "--text", "title", "--text", "id"]),
         ("a.tsv", b"y\tsize\ttown\nx\t1\tparis\nz\t2\trome\n", ["--categorical", "size", "--max-iter", "2"]),
@@ -198,7 +198,7 @@ def test_inspect_shows_a_hashed_model(mercer, made):
     ("n_classes", "settings"),
     [
         (2, {}),
-        (2, {"solver": "ftrl", "l1": 0.1}),
+        (2, {"solver": "ftrl", "penalty": "l1", "alpha": 0.1}),
         (2, {"solver": "sgd"}),
         (5, {}),
         (5, {"solver": "ftrl"}),

@@ -63,6 +63,12 @@ def test_sparse_codes_name_more_faces_than_the_nearest_image(result: DemoResult)
     assert result.faces.person in [name for _, name, _ in result.faces.used]
 
 
+def test_position_keeps_the_parts_of_shapes_together(result: DemoResult) -> None:
+    together, smooth, placed = result.parts.dividers
+    assert placed.agreement > 0.2 + max(smooth.agreement, together.agreement)
+    assert placed.agreement > 0.5
+
+
 def test_neighbours_label_more_pixels_than_blocks_alone(result: DemoResult) -> None:
     images = result.segmentation
     assert images.grid.pixels > images.alone.pixels + 0.1
@@ -101,7 +107,7 @@ def test_the_page_holds_everything_itself(result: DemoResult) -> None:
 def test_the_command_prints_a_table_and_says_where_the_page_is(result, tmp_path, capfd, monkeypatch) -> None:
     def again(part):
         part("codes", lambda: vars(result))
-        for name in ("actions", "segmentation", "shares", "faces"):
+        for name in ("actions", "segmentation", "shares", "faces", "parts"):
             part(name, partial(getattr, result, name))
         return result
 

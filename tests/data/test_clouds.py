@@ -190,7 +190,7 @@ BAD = {
         ("f 1 2 3\n", r":1: an OBJ file has lines"),
         ("v 0 0 0\nv 0 0\n", r":2: expected 3 coordinates, found 2"),
         ("v 0 0 0\nv 0 0 zero\n", r":2: expected a number, found 'zero'"),
-        ("v 0 0 0\nf 1 2 3\n", r":2: a face names point 1"),
+        ("v 0 0 0\nf 1 2 3\n", r":2: a face names point 2, but there are points 1 to 1 only"),
         ("v 0 0 0\nf 0 1 1\n", r":2: positions of points begin with 1"),
         ("v 0 0 0\nf 1 1\n", r":2: a face needs at least 3 corners"),
     ],

@@ -54,8 +54,8 @@ def test_projections_have_variance_one_and_are_uncorrelated_but_for_their_partne
 @pytest.mark.parametrize("ridge", [0.0, 3.0])
 def test_linear_kernels_give_the_correlations_of_vectors(ridge):
     X, Y = planted(60)
-    plain = CCA(n_components=2, regularization=ridge).fit(X, Y)
-    kernel = KernelCCA(Linear(), n_components=2, regularization=ridge).fit([X, Y])
+    plain = CCA(n_components=2, alpha=ridge).fit(X, Y)
+    kernel = KernelCCA(Linear(), n_components=2, alpha=ridge).fit([X, Y])
     features = KernelCCA(Linear(), 2, ridge, method="features", n_features=20, random_state=0).fit([X, Y])
     others = planted(30, seed=1)
     for model in (kernel, features):
@@ -70,22 +70,22 @@ def test_the_printed_eigenproblem_is_solved():
     views = [z + 0.5 * rng.normal(size=(15, 2)) for _ in range(2)]
     k = Gaussian(0.3)
     expected = kernel_cca_by_eigenvalues(*(centered(k(X)) for X in views), 0.7)
-    correlations = KernelCCA(k, n_components=3, regularization=0.7).fit(views).correlations_
+    correlations = KernelCCA(k, n_components=3, alpha=0.7).fit(views).correlations_
     np.testing.assert_allclose(correlations, expected[:3], atol=1e-5)
 
 
 def test_without_regularization_kernels_of_full_rank_correlate_with_anything():
     rng = np.random.default_rng(0)
     views = [rng.normal(size=(50, 2)), rng.normal(size=(50, 2))]
-    assert KernelCCA(Gaussian(2.0), regularization=0.0).fit(views).correlations_[0] > 0.999
-    assert KernelCCA(Gaussian(2.0), regularization=1.0).fit(views).correlations_[0] < 0.8
+    assert KernelCCA(Gaussian(2.0), alpha=0.0).fit(views).correlations_[0] > 0.999
+    assert KernelCCA(Gaussian(2.0), alpha=1.0).fit(views).correlations_[0] < 0.8
 
 
 @pytest.mark.parametrize("method", ["exact", "features"])
 def test_held_out_correlation_tells_dependent_views_from_independent_ones(method):
     rng = np.random.default_rng(0)
     x, other = rng.normal(size=(400, 1)), rng.normal(size=(400, 1))
-    model = KernelCCA(Gaussian(0.5), regularization=20.0, method=method, n_features=50, random_state=0)
+    model = KernelCCA(Gaussian(0.5), alpha=20.0, method=method, n_features=50, random_state=0)
     independent = clone(model).fit([x[:200], other[:200]]).score([x[200:], other[200:]])
     dependent = clone(model).fit([x[:200], x[:200] ** 2]).score([x[200:], x[200:] ** 2])
     assert independent < 0.2
@@ -220,7 +220,7 @@ def test_strings_and_numbers():
     rng = np.random.default_rng(0)
     strings = ["".join(rng.choice(list("ab"), 12, p=[p, 1 - p])) for p in rng.uniform(0.1, 0.9, 120)]
     share = np.array([[s.count("ab")] for s in strings], float)
-    model = KernelCCA([Grams(2), Linear()], regularization=5.0).fit([strings[:80], share[:80]])
+    model = KernelCCA([Grams(2), Linear()], alpha=5.0).fit([strings[:80], share[:80]])
     assert model.score([strings[80:], share[80:]]) > 0.9
 
 
@@ -232,7 +232,7 @@ def test_regularization_is_chosen_on_held_out_objects():
     best, scores = choose_regularization(model, views, [1e-8, 1.0, 1e4], cv=4, random_state=0)
     assert best == [1e-8, 1.0, 1e4][int(scores.argmax())]
     assert scores[0] < scores.max()
-    assert model.regularization == 1.0
+    assert model.alpha == 1.0
 
 
 # ------------------------------------------------------------------------------------------------ bad input
@@ -246,7 +246,7 @@ def test_regularization_is_chosen_on_held_out_objects():
         (KernelCCA(Linear()), [np.eye(5), np.eye(4)], r"equally many objects, got \[5, 4\]"),
         (KernelCCA(Linear()), [np.eye(5)], "at least two collections"),
         (KernelCCA(Linear()), np.eye(5), "at least two collections"),
-        (KernelCCA(Linear(), regularization=-1.0), [np.eye(5)] * 2, "regularization must be"),
+        (KernelCCA(Linear(), alpha=-1.0), [np.eye(5)] * 2, "alpha must be"),
         (KernelCCA(Linear(), n_components=9), [np.eye(5)] * 2, "n_components must be at most 4"),
         (KernelCCA(Constant(1.0)), [np.eye(5)] * 2, "constant on"),
         (KernelCCA(Linear(), method="x"), [np.eye(5)] * 2, "method must be one of"),

@@ -19,7 +19,7 @@ def test_a_linear_kernel_gives_linear_discriminant_analysis(load, classes):
     X, y = load(return_X_y=True)
     X, y = X[y < classes] / X.std(axis=0), y[y < classes]
     train = np.arange(len(y)) % 3 != 0
-    ours = KernelFisher(Linear(), regularization=1e-9).fit(X[train], y[train])
+    ours = KernelFisher(Linear(), alpha=1e-9).fit(X[train], y[train])
     theirs = LinearDiscriminantAnalysis(solver="eigen").fit(X[train], y[train])
     assert (ours.predict(X[~train]) == theirs.predict(X[~train])).all()
     np.testing.assert_allclose(ours.predict_proba(X[~train]), theirs.predict_proba(X[~train]), atol=1e-5)
@@ -33,7 +33,7 @@ def test_a_linear_kernel_gives_linear_discriminant_analysis(load, classes):
 
 def test_classes_have_covariance_one_on_the_directions():
     X, y = load_iris(return_X_y=True)
-    model = KernelFisher(Linear(), regularization=1e-9).fit(X, y)
+    model = KernelFisher(Linear(), alpha=1e-9).fit(X, y)
     Z = model.transform(X)
     within = Z - model.means_[y]
     np.testing.assert_allclose(within.T @ within / len(y), np.eye(2), atol=1e-6)
@@ -68,7 +68,7 @@ def test_strings_with_names_as_labels_under_cross_validation():
     rng = np.random.default_rng(0)
     y = np.repeat(["even", "odd"], 40)
     X = np.array(["".join(rng.choice(list("ab"), 15, p=[p, 1 - p])) for p in np.repeat([0.25, 0.75], 40)])
-    assert cross_val_score(KernelFisher(Grams(2), regularization=0.1), X, y, cv=4).mean() > 0.9
+    assert cross_val_score(KernelFisher(Grams(2), alpha=0.1), X, y, cv=4).mean() > 0.9
     model = KernelFisher(Grams(2)).fit(list(X), y)
     assert set(model.predict(list(X))) == {"even", "odd"}
     assert model.decision_function(list(X)).shape == (80,)
@@ -79,7 +79,7 @@ def test_strings_with_names_as_labels_under_cross_validation():
     [
         ({}, np.zeros(10), "at least two classes"),
         ({}, np.zeros(9), "one label for each of the 10 objects"),
-        ({"regularization": 0.0}, np.arange(10) % 2, "regularization must be"),
+        ({"alpha": 0.0}, np.arange(10) % 2, "alpha must be"),
         ({"n_components": 2}, np.arange(10) % 2, "n_components must be at most 1"),
         ({"kernel": None}, np.arange(10) % 2, "kernel must be a Kernel"),
     ],

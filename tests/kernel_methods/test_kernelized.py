@@ -13,9 +13,11 @@ import mercer
 from mercer.classification import LinearClassifier
 from mercer.data import Sequences
 from mercer.kernel_methods import KernelizedModel
-from mercer.kernels import Gaussian, NegativeDistance, NGram
+from mercer.kernels import Gaussian, NegativeDistance, NGram, TensorProduct
 from mercer.labeling import GraphLabeler
 from mercer.ranking import LabelRanker, Ranker
+from mercer.structured import StructuredPredictor
+from mercer.structures import OutputSet
 from mercer.tagging import Tagger
 from reference.kernel_methods import blobs
 
@@ -104,6 +106,37 @@ def test_rankings_are_the_machine_over_pairs():
     )
 
 
+def test_pairs_are_the_structured_machine_with_a_joint_kernel(tmp_path):
+    rng = np.random.default_rng(4)
+    X, outputs = rng.normal(size=(9, 2)), [(0.0,), (1.0,), (3.0,)]
+    Y = [outputs[i] for i in rng.integers(0, 3, 9)]
+    C, kernel = 1.5, TensorProduct(KERNEL, Gaussian(0.4))
+    others = [(i, z) for i, y in enumerate(Y) for z in outputs if z != y]
+    K, R = KERNEL(X), lambda a, b: np.exp(-0.4 * (a[0] - b[0]) ** 2)
+    Q = np.array(
+        [[K[i, j] * (R(Y[i], Y[j]) - R(Y[i], v) - R(z, Y[j]) + R(z, v)) for j, v in others] for i, z in others]
+    )
+    costs = np.array([abs(Y[i][0] - z[0]) for i, z in others])
+    best = dual_value(Q, costs, [i for i, _ in others], C, False)
+    structure = OutputSet(outputs, cost=cost_of_distance)
+    machine = StructuredPredictor(structure, solver="bcfw", C=C, tol=1e-7, max_iter=5000, random_state=0)
+    model = KernelizedModel(machine, kernel).fit(X, Y)
+    assert model.history_["objective"][-1] == pytest.approx(best, rel=1e-4)
+    assert [y for (y, _), *_ in model.k_best(X, 2)] == model.predict(X)
+    mercer.save(model, tmp_path / "m.mercer")
+    again = mercer.load(tmp_path / "m.mercer")
+    with pytest.raises(AttributeError, match="OutputSet"):
+        again.predict(X)
+    again.model.structure = structure
+    assert again.predict(X) == model.predict(X)
+    log = KernelizedModel(StructuredPredictor(structure, "log", C=C, random_state=0), kernel).fit(X, Y)
+    assert log.score(X, Y) >= 5 / 9
+
+
+def cost_of_distance(y, z):
+    return abs(y[0] - z[0])
+
+
 def test_precomputed_rank_dev_and_files(tmp_path):
     X, y = blobs(3, 60, 4.0, classes=3)
     model = KernelizedModel(LinearClassifier(C=1.0, random_state=0), KERNEL).fit(X[:40], y[:40], dev=(X[40:], y[40:]))
@@ -139,7 +172,10 @@ def test_verbs_are_those_of_the_model():
 @pytest.mark.parametrize(
     ("model", "kernel", "X", "error", "message"),
     [
-        (GraphLabeler(), None, [[0.0]], TypeError, "LinearClassifier, Ranker, LabelRanker or Tagger"),
+        (GraphLabeler(), None, [[0.0]], TypeError, "LinearClassifier, Ranker, LabelRanker, Tagger or Structured"),
+        (StructuredPredictor(None), Gaussian(), [[0.0]], TypeError, "must be an OutputSet"),
+        (StructuredPredictor(OutputSet([0, 1])), None, [[0.0]], ValueError, "a kernel of pairs"),
+        (StructuredPredictor(OutputSet([0, 1])), "precomputed", [[0.0]], ValueError, "takes pairs: give"),
         (LinearClassifier("log", penalty="l1"), None, [[0.0]], ValueError, "penalty='l2'"),
         (Tagger(), "precomputed", [[[0.0]]], ValueError, "takes sequences: give"),
         (LinearClassifier(), NegativeDistance(), [[0.0]], ValueError, "positive definite"),

@@ -39,7 +39,7 @@ def separable(seed: int, classes: int = 2) -> tuple[np.ndarray, np.ndarray]:
 @pytest.mark.parametrize("eta", [0.1, 1.0, 7.0])
 def test_perceptron_makes_at_most_as_many_mistakes_as_the_margin_allows(seed, eta):
     X, y = separable(seed)
-    model = OnlineKernelClassifier(eta=eta, max_iter=500, random_state=seed).fit(X, y)
+    model = OnlineKernelClassifier(learning_rate=eta, max_iter=500, random_state=seed).fit(X, y)
     w = weights(model)[0]
     assert np.any(w != 0)
     assert model.converged_
@@ -69,7 +69,7 @@ def test_perceptron_for_classes_keeps_its_mistake_bound(seed):
 @pytest.mark.parametrize("eta", [0.5, 3.0])
 def test_kernel_perceptron_is_the_perceptron_on_vectors(eta):
     X, y = blobs(3, n=50, apart=1.0, d=3)
-    model = OnlineKernelClassifier(eta=eta, max_iter=7, shuffle=False).fit(X, y)
+    model = OnlineKernelClassifier(learning_rate=eta, max_iter=7, shuffle=False).fit(X, y)
     w, mistakes, _ = perceptron(X, np.where(y == 1, 1.0, -1.0), eta, 7)
     np.testing.assert_allclose(weights(model)[0], w, atol=1e-9)
     assert model.n_mistakes_ == mistakes == model.n_updates_
@@ -77,7 +77,7 @@ def test_kernel_perceptron_is_the_perceptron_on_vectors(eta):
 
 def test_kernel_perceptron_for_classes_is_the_one_on_vectors():
     X, y = blobs(3, n=50, apart=1.0, classes=4, d=3)
-    model = OnlineKernelClassifier(eta=0.7, max_iter=5, shuffle=False).fit(X, y)
+    model = OnlineKernelClassifier(learning_rate=0.7, max_iter=5, shuffle=False).fit(X, y)
     W, mistakes = multiclass_perceptron(X, y, 4, 0.7, 5)
     np.testing.assert_allclose(weights(model), W, atol=1e-9)
     assert model.n_mistakes_ == mistakes
@@ -87,8 +87,8 @@ def test_kernel_perceptron_for_classes_is_the_one_on_vectors():
 def test_norma_with_the_perceptron_loss_is_the_perceptron_update_by_update(classes):
     X, y = blobs(5, n=40, apart=1.0, classes=classes, d=3)
     loss = PerceptronLoss() if classes == 2 else MulticlassPerceptronLoss()
-    norma = OnlineKernelClassifier(algorithm="norma", loss=loss, lam=0.0, eta=0.5, schedule="constant")
-    plain = OnlineKernelClassifier(eta=0.5)
+    norma = OnlineKernelClassifier(algorithm="norma", loss=loss, alpha=0.0, learning_rate=0.5, schedule="constant")
+    plain = OnlineKernelClassifier(learning_rate=0.5)
     _, _, course = perceptron(X, np.where(y == 1, 1.0, -1.0), 0.5, 1)
     for i in range(40):
         for model in (norma, plain):
@@ -113,7 +113,14 @@ def test_norma_takes_the_steps_of_its_definition(loss, schedule):
     many = loss.task == "multiclass"
     X, y = blobs(6, n=30, apart=1.0, classes=3 if many else 2, d=3)
     model = OnlineKernelClassifier(
-        algorithm="norma", loss=loss, lam=0.1, eta=0.5, schedule=schedule, max_iter=3, shuffle=False, average=True
+        algorithm="norma",
+        loss=loss,
+        alpha=0.1,
+        learning_rate=0.5,
+        schedule=schedule,
+        max_iter=3,
+        shuffle=False,
+        average=True,
     ).fit(X, y)
     W, total, t = np.zeros((3 if many else 1, 3)), 0.0, 0
     for _ in range(3):
@@ -133,7 +140,7 @@ def test_norma_comes_near_the_batch_optimum():
     X, y = blobs(7, n=200, apart=1.0)
     lam, kernel = 0.1, Bump(0.5)
     model = OnlineKernelClassifier(
-        kernel, "norma", loss="hinge", lam=lam, eta=1.0, max_iter=40, average=True, random_state=0
+        kernel, "norma", loss="hinge", alpha=lam, learning_rate=1.0, max_iter=40, average=True, random_state=0
     ).fit(X, y)
     signs, K = np.where(y == 1, 1.0, -1.0), kernel(X)
 
@@ -172,7 +179,7 @@ def test_stream_in_any_pieces_gives_the_same_function():
     X, y = blobs(9, n=120, apart=1.0, classes=3)
     models = []
     for size in (1, 13, 120):
-        model = OnlineKernelClassifier(Bump(), "norma", lam=0.01, average=True)
+        model = OnlineKernelClassifier(Bump(), "norma", alpha=0.01, average=True)
         for start in range(0, 120, size):
             model.partial_fit(X[start : start + size], y[start : start + size], classes=[0, 1, 2])
         models.append(model)
@@ -183,7 +190,9 @@ def test_stream_in_any_pieces_gives_the_same_function():
 
 def test_decay_to_nothing_does_not_lose_precision():
     X, y = blobs(10, n=60, apart=1.0)
-    model = OnlineKernelClassifier(Bump(), "norma", lam=0.9, eta=1.0, schedule="constant", max_iter=30, random_state=0)
+    model = OnlineKernelClassifier(
+        Bump(), "norma", alpha=0.9, learning_rate=1.0, schedule="constant", max_iter=30, random_state=0
+    )
     f = model.fit(X, y).decision_function(X)
     assert np.isfinite(f).all()
     assert np.abs(f).max() > 1e-3
@@ -191,7 +200,9 @@ def test_decay_to_nothing_does_not_lose_precision():
 
 def test_novelty_loss_tells_the_known_from_the_new():
     X = np.random.default_rng(0).normal(size=(200, 2))
-    model = OnlineKernelClassifier(Bump(0.5), "norma", loss=NoveltyLoss(), lam=0.01, eta=0.5, random_state=0).fit(X)
+    model = OnlineKernelClassifier(
+        Bump(0.5), "norma", loss=NoveltyLoss(), alpha=0.01, learning_rate=0.5, random_state=0
+    ).fit(X)
     np.testing.assert_array_equal(model.predict([[0.0, 0.0], [9.0, 9.0]]), [1, -1])
     assert model.classes_.tolist() == [-1, 1]
 
@@ -257,10 +268,10 @@ def test_precomputed_matrix_gives_the_same_as_the_kernel():
     [
         ({"algorithm": "svm"}, "algorithm must be one of"),
         ({"algorithm": "norma", "loss": "squared"}, "loss must be one of"),
-        ({"algorithm": "norma", "eta": 2.0, "lam": 0.5}, "eta \\* lam must be below 1"),
-        ({"algorithm": "norma", "lam": -1.0}, "lam must be"),
+        ({"algorithm": "norma", "learning_rate": 2.0, "alpha": 0.5}, "learning_rate \\* alpha must be below 1"),
+        ({"algorithm": "norma", "alpha": -1.0}, "alpha must be"),
         ({"algorithm": "norma", "loss": "exponential"}, "is for two classes"),
-        ({"eta": 0.0}, "eta must be"),
+        ({"learning_rate": 0.0}, "learning_rate must be"),
         ({"budget": 0}, "budget must be"),
         ({"budget_policy": "random"}, "budget_policy must be"),
         ({"schedule": "linear"}, "schedule must be"),

@@ -136,15 +136,15 @@ def test_methods_with_a_kernel_of_differences_do_not_see_offsets_order_and_const
 def test_kernel_correlations_with_widths_from_data_do_not_see_units(change):
     def correlations(A, B):
         kernels = [Gaussian(median_heuristic(A)), Gaussian(median_heuristic(B))]
-        return KernelCCA(kernels, 2, regularization=1.0).fit([A, B]).correlations_
+        return KernelCCA(kernels, 2, alpha=1.0).fit([A, B]).correlations_
 
     np.testing.assert_allclose(correlations(ALIKE[change](X), ALIKE[change](Y)), correlations(X, Y), atol=1e-7)
 
 
 @pytest.mark.parametrize("factor", [1e6, 1e-6, 1e-12])
 def test_kernel_correlations_depend_on_the_ridge_in_units_of_the_kernel(factor):
-    model = KernelCCA(Gaussian(0.5), 2, regularization=2.0)
-    scaled = clone(model).set_params(kernels=factor * Gaussian(0.5), regularization=2.0 * factor)
+    model = KernelCCA(Gaussian(0.5), 2, alpha=2.0)
+    scaled = clone(model).set_params(kernels=factor * Gaussian(0.5), alpha=2.0 * factor)
     np.testing.assert_allclose(scaled.fit([X, Y]).correlations_, model.fit([X, Y]).correlations_, atol=1e-8)
 
 

@@ -364,7 +364,11 @@ def test_ctrl_c_on_the_client_keeps_the_best_weights_and_the_cluster(cluster, pa
         return ask_all(self, *args)
 
     monkeypatch.setattr(_dask.OnWorkers, "_ask_all", pressed)
-    found = tagger().fit(X, y)
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)  # in the background it may be ignored
+    try:
+        found = tagger().fit(X, y)
+    finally:
+        signal.signal(signal.SIGINT, handler)
     assert found.interrupted_
     assert asked[0] == 6
     assert np.isfinite(found.coef_).all()

@@ -139,16 +139,16 @@ def test_without_early_stopping_random_labels_are_learnt_by_heart():
     free = CompactNonlinearMap(64, early_stopping=False, **options).fit(X, y)
     assert accuracy(free, X, y) > 0.97
     assert np.linalg.norm(free.frequencies_) > 1.5 * np.sqrt(2 * 0.1 * 5 * 64)
-    stopped = CompactNonlinearMap(64, n_iter_no_change=3, **options).fit(X, y)
+    stopped = CompactNonlinearMap(64, patience=3, **options).fit(X, y)
     assert stopped.n_iter_ < 20
 
 
-@pytest.mark.parametrize("regularization", ["fro", "l1"])
-def test_a_penalty_keeps_frequencies_smaller(regularization):
+@pytest.mark.parametrize("frequency_penalty", ["l2", "l1"])
+def test_a_penalty_keeps_frequencies_smaller(frequency_penalty):
     X, y = strokes(500)
     options = {"max_iter": 4, "early_stopping": False, "random_state": 0}
     free = CompactNonlinearMap(16, **options).fit(X, y)
-    held = CompactNonlinearMap(16, regularization=regularization, alpha=0.1, **options).fit(X, y)
+    held = CompactNonlinearMap(16, frequency_penalty=frequency_penalty, frequency_alpha=0.1, **options).fit(X, y)
     assert np.abs(held.frequencies_).sum() < np.abs(free.frequencies_).sum()
 
 
@@ -219,9 +219,9 @@ def test_odd_inputs():
         ({"n_components": 0}, "n_components"),
         ({"task": "regression"}, "task"),
         ({"gamma": "scale"}, "gamma"),
-        ({"lambda_": 0.0}, "lambda_"),
+        ({"alpha": 0.0}, "alpha"),
         ({"learning_rate": -1.0}, "learning_rate"),
-        ({"regularization": "l2"}, "regularization"),
+        ({"frequency_penalty": "fro"}, "frequency_penalty"),
         ({"max_iter": 0}, "max_iter"),
         ({"batch_size": 0}, "batch_size"),
     ],

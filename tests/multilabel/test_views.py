@@ -43,7 +43,7 @@ def test_alternating_updates_end_at_the_eigenvectors():
 
 def test_the_eigenvectors_are_those_of_the_matrix_by_hand():
     views, Y = task(60)
-    model = KernelHomogeneityAnalysis(3, lam=0.3, ridge=0.2, kernels=Gaussian(0.1)).fit(views, Y)
+    model = KernelHomogeneityAnalysis(3, C=0.3, alpha=0.2, kernels=Gaussian(0.1)).fit(views, Y)
     n = len(Y)
     H = np.eye(n) - 1 / n
     A = sum(0.3 * K @ np.linalg.inv(K + 0.2 * np.eye(n)) for K in (H @ Gaussian(0.1)(v) @ H for v in views))
@@ -67,7 +67,7 @@ def test_the_eigenvectors_are_those_of_the_matrix_by_hand():
 
 def test_scores_left_out_equal_those_of_a_regression_without_the_row():
     views, _ = task(40)
-    model = KernelHomogeneityAnalysis(2, kernels=Linear(), ridge=0.5)
+    model = KernelHomogeneityAnalysis(2, kernels=Linear(), alpha=0.5)
     part = model._exact(views[0], Linear(), 0)
     X = np.linalg.qr(np.random.default_rng(0).normal(size=(40, 2)))[0]
     X -= X.mean(axis=0)
@@ -194,8 +194,8 @@ def test_a_view_that_is_missing_or_of_other_width_at_prediction_is_named():
     [
         ({"n_components": 1.5}, "share of the labels"),
         ({"n_components": 159}, "158 at most"),
-        ({"lam": 0}, "lam"),
-        ({"ridge": -1}, "ridge"),
+        ({"C": 0}, "C"),
+        ({"alpha": -1}, "alpha"),
         ({"solver": "svd"}, "solver"),
         ({"approx": "rff"}, "approx"),
         ({"kernels": [None]}, "3 views and 1 kernels"),
@@ -205,6 +205,42 @@ def test_a_view_that_is_missing_or_of_other_width_at_prediction_is_named():
 def test_wrong_parameters_are_named(params, message):
     with pytest.raises(ValueError, match=message):
         KernelHomogeneityAnalysis(**params).fit(*task())
+
+
+def exclusive(n: int, seed: int = 0):
+    """On one side one of two labels, on the other both or none: each label alone is always as likely as not."""
+    rng = np.random.default_rng(seed)
+    side, coin = rng.random((2, n)) < 0.5
+    return side[:, None] + 0.2 * rng.normal(size=(n, 2)), np.stack([coin, coin ^ side], axis=1).astype(int)
+
+
+def test_label_sets_that_recur_have_scores_of_their_own(tmp_path):
+    """Kernel ridge regression of "the set is y", beside the probabilities of labels; equal by hand and from a file."""
+    X, Y = exclusive(160)
+    kernel, c = Gaussian(0.5), 0.3
+    model = KernelHomogeneityAnalysis(kernels=kernel, alpha=c, measure="subset").fit(X[:120], Y[:120])
+    decisions = model.decisions_
+    assert decisions.by_sets_
+    assert decisions.own_weight_ is not None
+    seen = decisions.seen_.toarray()
+    members = (Y[:120, None] == seen).all(axis=2).astype(float)
+    K, new = kernel(X[:120]), kernel(X[120:], X[:120])
+    H = np.eye(120) - 1 / 120
+    own = (new - K.mean(axis=0)) @ H @ np.linalg.solve(H @ K @ H + c * np.eye(120), members - members.mean(axis=0))
+    P = np.clip(model.predict_proba(X[120:]), 1e-4, 1 - 1e-4)
+    likely = np.log(P / (1 - P)) @ seen.T + decisions.own_weight_ * (own + members.mean(axis=0))
+    assert np.array_equal(model.predict(X[120:]), seen[likely.argmax(axis=1)])
+    assert model.transform(X).shape == (160, 2)
+    assert model.score(X[120:], Y[120:]) > 0.35  # by single labels a quarter
+    mercer.save(model, tmp_path / "m.mercer")
+    assert np.array_equal(mercer.load(tmp_path / "m.mercer").predict(X), model.predict(X))
+
+
+def test_scores_of_label_sets_are_left_out_where_sets_hardly_recur():
+    X, Y = exclusive(160)
+    assert KernelHomogeneityAnalysis(decode="direct").fit(X, Y).set_shares_ is None
+    Y = np.hstack([Y, np.eye(160, dtype=int)[:, :100]])
+    assert KernelHomogeneityAnalysis(3, measure="subset").fit(X, Y).set_shares_ is None
 
 
 @pytest.mark.parametrize("approx", [None, "meka"])

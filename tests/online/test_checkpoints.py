@@ -200,7 +200,7 @@ def test_a_file_that_has_changed_is_refused(tmp_path):
         assert path.read_bytes() == before
     data.write_text(text)
     with pytest.raises(ModelFileError, match="other data or settings"):
-        HashedClassifier(n_bits=8, l1=0.1).fit_file(data, checkpoint=path)
+        HashedClassifier(n_bits=8, penalty="l1", alpha=0.1).fit_file(data, checkpoint=path)
     HashedClassifier(n_bits=8, n_jobs=2, random_state=3).fit_file(data, checkpoint=path)
 
 

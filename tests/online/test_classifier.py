@@ -16,7 +16,7 @@ from sklearn.svm import SVC, LinearSVC
 import mercer
 from mercer import _core
 from mercer.data import TextBuffer
-from mercer.maps import StringHasher, TextHasher
+from mercer.maps import RecordHasher, TextHasher
 from mercer.online import HashedClassifier
 from reference.contract import contract
 from reference.histories import without_seconds
@@ -110,7 +110,7 @@ def test_sgd_comes_within_one_percent_of_the_exact_support_vector_machine(interc
     else:
         machine = LinearSVC(loss="hinge", C=1 / (500 * lam), fit_intercept=False, tol=1e-8, max_iter=10**6).fit(X, y)
     exact = objective(machine.coef_[0], machine.intercept_)
-    model = HashedClassifier("hinge", 5, solver="sgd", l2=lam, max_iter=300, fit_intercept=intercept).fit(X, y)
+    model = HashedClassifier("hinge", 5, solver="sgd", alpha=lam, max_iter=300, fit_intercept=intercept).fit(X, y)
     assert objective(model.coef_[0], model.intercept_[0]) <= 1.01 * exact
 
 
@@ -123,7 +123,9 @@ def test_sgd_comes_within_one_percent_of_the_exact_support_vector_machine(interc
 def test_every_loss_and_optimizer_learns(loss, optimizer, n_classes):
     X, y = load_digits(return_X_y=True)
     X, y = X[y < n_classes] / 16, y[y < n_classes]
-    model = HashedClassifier(loss, 12, solver=optimizer, max_iter=3, l2=1e-3 if optimizer == "sgd" else None).fit(X, y)
+    model = HashedClassifier(loss, 12, solver=optimizer, max_iter=3, alpha=1e-3 if optimizer == "sgd" else None).fit(
+        X, y
+    )
     assert model.score(X, y) > (0.98 if n_classes == 2 else 0.9)
     history = model.history_
     assert history["loss_since_last"][-1] < 0.6 * history["loss_since_last"][0]
@@ -224,7 +226,7 @@ def test_the_weights_of_documents_stand_where_the_hasher_puts_their_features(set
     assert len(used) > len(columns) / 2
 
 
-@pytest.mark.parametrize("settings", [{"weighting": "tfidf"}, {"weighting": "log"}, {"copies": 2}, {"norm": "l2"}])
+@pytest.mark.parametrize("settings", [{"weighting": "tfidf"}, {"weighting": "log"}, {"norm": "l2"}])
 def test_a_hasher_that_makes_other_values_than_counts_is_refused(settings, tmp_path):
     (tmp_path / "a.txt").write_text("a\tone\nb\ttwo\n")
     model = HashedClassifier(hasher=TextHasher(**settings))
@@ -235,9 +237,9 @@ def test_a_hasher_that_makes_other_values_than_counts_is_refused(settings, tmp_p
         model.fit_file(tmp_path / "a.txt")
 
 
-@pytest.mark.parametrize("hasher", ["words", StringHasher(), TextHasher])
-def test_a_hasher_is_a_text_hasher(hasher):
-    with pytest.raises(TypeError, match="hasher must be a TextHasher or None"):
+@pytest.mark.parametrize("hasher", ["words", RecordHasher(), TextHasher])
+def test_a_hasher_is_one_of_texts_or_strings(hasher):
+    with pytest.raises(TypeError, match="hasher must be a TextHasher, a StringHasher or None"):
         HashedClassifier(hasher=hasher).fit(["one", "two"], [0, 1])
 
 
@@ -319,7 +321,7 @@ def test_the_progressive_loss_is_that_of_examples_not_yet_seen():
 def test_l1_of_ftrl_makes_sparse_weights():
     X, y = topics(600, 2)
     dense = HashedClassifier(n_bits=13, solver="ftrl").fit(X, y)
-    sparse = HashedClassifier(n_bits=13, solver="ftrl", l1=1.0).fit(X, y)
+    sparse = HashedClassifier(n_bits=13, solver="ftrl", penalty="l1", alpha=1.0).fit(X, y)
     assert (sparse.coef_ != 0).sum() < 0.2 * (dense.coef_ != 0).sum()
     assert sparse.score(X, y) > 0.9
 
@@ -430,12 +432,14 @@ def test_ctrl_c_keeps_the_model_so_far(monkeypatch):
         ({"n_bits": 33}, "32 GiB"),
         ({"n_bits": 2.5}, "n_bits"),
         ({"n_bits": 3}, "at least 4"),
-        ({"l1": -1}, "l1 must be"),
-        ({"l2": np.inf}, "l2 must be"),
-        ({"solver": "sgd", "l2": 0.0}, "needs l2 > 0"),
+        ({"alpha": -1}, "alpha must be"),
+        ({"alpha": np.inf}, "alpha must be"),
+        ({"penalty": "l3"}, "unknown penalty"),
+        ({"solver": "sgd", "penalty": "l1", "alpha": 0.1}, "needs alpha > 0"),
+        ({"solver": "sgd", "alpha": 0.0}, "needs alpha > 0"),
         ({"learning_rate": 0}, "learning_rate must be"),
         ({"max_iter": 0}, "max_iter must be"),
-        ({"alpha": 1.5}, "alpha must"),
+        ({"log_share": 1.5}, "log_share must"),
         ({"n_jobs": 0}, "n_jobs"),
         ({"class_weight": {0: -1.0}}, "class_weight must not be negative"),
     ],

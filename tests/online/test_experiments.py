@@ -46,7 +46,7 @@ def test_sgd_reaches_the_exact_optimum_of_the_support_vector_machine() -> None:
     exact = LinearClassifier("hinge", C=1 / (2 * l2 * 500), fit_intercept=False, tol=1e-6, random_state=0).fit(X, y)
     best = objective(exact.coef_[0])
     assert minimize(objective, exact.coef_[0], method="Powell").fun >= best - 1e-4 * best
-    model = HashedClassifier("hinge", n_bits=10, solver="sgd", l2=l2, max_iter=100, fit_intercept=False).fit(X, y)
+    model = HashedClassifier("hinge", n_bits=10, solver="sgd", alpha=l2, max_iter=100, fit_intercept=False).fit(X, y)
     assert objective(model.coef_[0]) <= 1.01 * best
 
 

@@ -42,7 +42,7 @@ def test_every_loss_and_optimizer_learns(loss, optimizer):
         y = np.random.default_rng(1).poisson(np.exp(0.3 * y)).astype(float)
     rate = 0.02 if (loss, optimizer) == ("poisson", "sgd") else None  # exp(s) has no bounded curvature
     l2 = 1e-4 if optimizer == "sgd" else None
-    model = HashedRegressor(loss, 8, optimizer, max_iter=3, l2=l2, learning_rate=rate).fit(X, y)
+    model = HashedRegressor(loss, 8, optimizer, max_iter=3, alpha=l2, learning_rate=rate).fit(X, y)
     history = model.history_
     # half of the way from the first predictions to what noise allows, at the least
     assert history["loss_since_last"][-1] < history["loss_since_last"][2]

@@ -107,6 +107,14 @@ def test_images_and_rows_of_pixels_give_the_same(faces):
     assert SparseRepresentationClassifier().fit(colour, names).n_features_in_ == 2 * A[0].size
 
 
+def test_images_of_another_shape_are_refused(faces):
+    X, y = faces[0], faces[1]
+    images = np.asarray(X).reshape(len(X), -1)[:, :12].reshape(-1, 3, 4)
+    model = SparseRepresentationClassifier().fit(images, y)
+    with pytest.raises(ValueError, match="4 × 3 pixels, those of training 3 × 4"):
+        model.predict(images.transpose(0, 2, 1))
+
+
 def test_one_image_is_a_batch_of_one(faces):
     A, names, X, _ = faces
     model = SparseRepresentationClassifier().fit(A, names)

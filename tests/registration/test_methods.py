@@ -193,6 +193,19 @@ def test_half_as_many_outliers_do_not_move_the_pose(name):
     assert mean_error(model, pose, points) < 0.05
 
 
+@pytest.mark.parametrize("model", [KernelRegistration(), ICP()], ids=["kernel", "icp"])
+def test_copies_are_matched_exactly_among_outliers_and_as_points_under_noise(model):
+    rng = np.random.default_rng(0)
+    points = make_mug(300, random_state=0)
+    pose = motion(1, points, 0.5)
+    extra = rng.uniform(points.min(axis=0), points.max(axis=0), (120, 3))
+    model.fit(np.vstack([points, extra]), moved(pose, points)[rng.permutation(300)])
+    assert mean_error(model, pose, points) < 1e-9
+    noisy = [rows + 0.02 * rng.standard_normal(rows.shape) for rows in (points, moved(pose, points))]
+    by_points = mean_error(ICP("point").fit(*noisy), pose, points)
+    assert mean_error(model.fit(*noisy), pose, points) < 1.5 * by_points
+
+
 @pytest.mark.parametrize("name", ["icp", "softassign", "mixture", "drift", "kernel"])
 def test_two_dimensions(name):
     rng = np.random.default_rng(0)

@@ -41,10 +41,10 @@ from reference.codes import dense_circulant, packed
 
 EMBEDDINGS = [
     CirculantEmbedding(n_bits=40, random_state=0),
-    CirculantEmbedding(n_bits=40, method="learned", n_iter=3, random_state=0),
+    CirculantEmbedding(n_bits=40, method="learned", max_iter=3, random_state=0),
     CirculantEmbedding(n_bits=200, random_state=0),
     BilinearEmbedding(n_bits=40, random_state=0),
-    BilinearEmbedding(n_bits=41, method="learned", n_iter=3, random_state=0),
+    BilinearEmbedding(n_bits=41, method="learned", max_iter=3, random_state=0),
     SignProjection(n_bits=40, random_state=0),
 ]
 LENGTHS = [1, 2, 3, 7, 16, 17, 37, 60, 256, 770, 784, 1000, 1024, 1280, 1536, 2002, 2048, 4096, 4800, 25_600]
@@ -213,8 +213,8 @@ def test_numbers_of_other_types_are_read_or_refused(embedding):
 
 
 @pytest.mark.parametrize(("params", "fit", "message"), [
-    ({"method": "best"}, {}, "method"), ({"lambda_": 0.0}, {}, "lambda_"), ({"mu": -1.0}, {}, "mu"),
-    ({"n_iter": 0}, {}, "n_iter"), ({"rest": "one"}, {}, "rest"), ({"sign_flip": "no"}, {}, "sign_flip"),
+    ({"method": "best"}, {}, "method"), ({"alpha": 0.0}, {}, "alpha"), ({"pair_weight": -1.0}, {}, "pair_weight"),
+    ({"max_iter": 0}, {}, "max_iter"), ({"rest": "one"}, {}, "rest"), ({"sign_flip": "no"}, {}, "sign_flip"),
     ({"method": "learned"}, {"similar": [[0, 99]]}, "rows 0 … 5"),
     ({"method": "learned"}, {"dissimilar": [0, 1]}, "pairs, 2"),
     ({}, {"similar": [[0, 1]]}, "learned"),
@@ -318,21 +318,21 @@ def test_the_objective_never_rises_and_is_what_it_says(d, lambda_):
     similar, dissimilar = [(0, 1), (2, 3)], [(4, 5), (0, 6), (1, 7)]
     given = {"similar": similar, "dissimilar": dissimilar}
     for bits, rest, pairs in ((d, "sign", {}), (d // 2, "zero", {}), (d // 2, "sign", {}), (d, "auto", given)):
-        options = {"lambda_": lambda_, "mu": 0.5, "rest": rest, "random_state": 0}
-        model = CirculantEmbedding(bits, "learned", n_iter=8, **options).fit(X, **pairs)
+        options = {"alpha": lambda_, "pair_weight": 0.5, "rest": rest, "random_state": 0}
+        model = CirculantEmbedding(bits, "learned", max_iter=8, **options).fit(X, **pairs)
         history = np.array(model.history_[0])
         assert (np.diff(history) <= 1e-8 * np.abs(history[:-1])).all()
         assert history[-1] < history[0]
         last = dense_objective(model, X, lambda_, 0.5 if pairs else 0.0, **pairs)
         assert last <= history[-1] * (1 + 1e-9)  # new bits for the last r can only be better
-        again = CirculantEmbedding(bits, "learned", n_iter=9, **options).fit(X, **pairs)
+        again = CirculantEmbedding(bits, "learned", max_iter=9, **options).fit(X, **pairs)
         assert again.history_[0][-1] <= last * (1 + 1e-9)
         assert again.history_[0][:9] == pytest.approx(model.history_[0])
 
 
 def test_a_converged_objective_equals_that_of_dense_matrices():
     X = low_rank(40, 12)
-    model = CirculantEmbedding(12, "learned", n_iter=200, random_state=0).fit(X)
+    model = CirculantEmbedding(12, "learned", max_iter=200, random_state=0).fit(X)
     assert len(model.history_[0]) < 200  # bits no longer change: it stops by itself
     assert dense_objective(model, X, 1.0) == pytest.approx(model.history_[0][-1], rel=1e-9)
 
@@ -366,7 +366,7 @@ def test_the_step_of_a_frequency_is_the_best_one(real):
 def test_the_spectrum_that_is_learned_belongs_to_a_real_vector(d):
     """Over all d frequencies, the inverse transform has no imaginary part; odd and even d."""
     X = low_rank(50, d, rank=3) if d > 1 else gaussian(50, 1)
-    r = CirculantEmbedding(d, "learned", n_iter=3, random_state=0).fit(X).r_[0]
+    r = CirculantEmbedding(d, "learned", max_iter=3, random_state=0).fit(X).r_[0]
     half = np.fft.rfft(r)
     whole = np.concatenate([half, np.conj(half[1 : (d + 1) // 2][::-1])])
     assert np.abs(np.fft.ifft(whole).imag).max() < 1e-10
@@ -374,7 +374,7 @@ def test_the_spectrum_that_is_learned_belongs_to_a_real_vector(d):
 
 
 def test_learned_bilinear_projections_agree_more_with_their_signs_every_round():
-    model = BilinearEmbedding(30, "learned", n_iter=8, random_state=0).fit(low_rank(200, 64))
+    model = BilinearEmbedding(30, "learned", max_iter=8, random_state=0).fit(low_rank(200, 64))
     assert (np.diff(model.history_) >= -1e-9).all()
     assert model.history_[-1] > model.history_[0]
 
@@ -476,12 +476,12 @@ def test_learned_codes_must_be_better_than_random_ones_by_more_than_chance(monke
 
     monkeypatch.setattr(_Learner, "kept_neighbours", counts)
     X = low_rank(400, 32)
-    model = CirculantEmbedding(16, "learned", n_iter=3, random_state=0).fit(X)
+    model = CirculantEmbedding(16, "learned", max_iter=3, random_state=0).fit(X)
     if chosen == "random":
         expected = CirculantEmbedding(16, random_state=0).fit(X)
         assert model.history_ == [[]]
     else:
-        expected = CirculantEmbedding(16, "learned", rest=chosen, n_iter=3, random_state=0).fit(X)
+        expected = CirculantEmbedding(16, "learned", rest=chosen, max_iter=3, random_state=0).fit(X)
     np.testing.assert_array_equal(model.transform(X), expected.transform(X))
 
 
@@ -514,7 +514,7 @@ def test_pairs_bring_classes_together(means):
     plain = CirculantEmbedding(64, "learned", sign_flip=False, random_state=0).fit(X)
     found = []
     for mu in (0.1, 0.3, 1.0, 3.0, 10.0, 100.0):
-        paired = CirculantEmbedding(64, "learned", mu=mu, sign_flip=False, random_state=0)
+        paired = CirculantEmbedding(64, "learned", pair_weight=mu, sign_flip=False, random_state=0)
         paired.fit(X, similar=same, dissimilar=apart)
         assert ratio(paired) < ratio(plain)
         found.append(auc(paired))
@@ -576,7 +576,7 @@ def test_batches_teach_as_much_as_all_rows_at_once():
 def test_the_first_batch_is_the_first_round_and_random_embeddings_stay():
     X = low_rank(200, 30)
     model = CirculantEmbedding(30, "learned", random_state=0).partial_fit(X)
-    once = CirculantEmbedding(30, "learned", n_iter=1, random_state=0).fit(X)
+    once = CirculantEmbedding(30, "learned", max_iter=1, random_state=0).fit(X)
     np.testing.assert_allclose(model.r_, once.r_, atol=1e-12)
     assert model.history_[0][0] == pytest.approx(once.history_[0][-1] / 200)
     assert len(model.fit(X).history_[0]) > 2  # fit begins anew
@@ -634,7 +634,7 @@ def test_dna_recall_is_that_of_the_specification():
         dense = np.mean([recall(SignProjection(bits, random_state=s), base, queries) for s in range(3)])
         learned = []
         for l in (0.1, 1.0, 10.0):
-            models = [CirculantEmbedding(bits, "learned", lambda_=l, random_state=s) for s in range(2)]
+            models = [CirculantEmbedding(bits, "learned", alpha=l, random_state=s) for s in range(2)]
             learned.append(np.mean([recall(model, base, queries) for model in models]))
         assert learned[1] >= rand + gain
         assert abs(rand - dense) <= 0.04

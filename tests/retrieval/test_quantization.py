@@ -50,7 +50,7 @@ def test_principal_axes_are_those_of_scikit_learn(shape):
 
 def test_iterative_quantization_is_its_two_steps_and_the_loss_never_rises():
     X, k = decaying(200, 20), 6
-    model = IterativeQuantization(k, n_iter=12, random_state=3).fit(X)
+    model = IterativeQuantization(k, max_iter=12, random_state=3).fit(X)
     V = PCA(k, svd_solver="full").fit_transform(X)
     # From the axes of the model, the alternation of the definition, by a dense solution of each step.
     _, axes = principal_axes(X, np.ones(200), k)
@@ -194,7 +194,7 @@ def test_bad_input_is_named(model):
         (ShiftInvariantHashing(4), np.ones((1, 3)), "rows that differ"),
         (ShiftInvariantHashing(4, gamma=-1.0), np.eye(3), "gamma must be"),
         (ShiftInvariantHashing(4, gamma="scale"), np.eye(3), "gamma must be"),
-        (IterativeQuantization(2, n_iter=0), np.eye(3), "n_iter"),
+        (IterativeQuantization(2, max_iter=0), np.eye(3), "max_iter"),
     ],
 )
 def test_what_cannot_be_learned_is_said(model, X, message):

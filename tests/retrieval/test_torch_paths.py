@@ -33,10 +33,10 @@ DEVICES = ["cpu", "elsewhere", *(["cuda"] if torch.cuda.is_available() else [])]
 EMBEDDINGS = [
     CirculantEmbedding(40, random_state=0),
     CirculantEmbedding(30, sign_flip=False, random_state=0),
-    CirculantEmbedding(40, "learned", n_iter=4, random_state=0),
+    CirculantEmbedding(40, "learned", max_iter=4, random_state=0),
     CirculantEmbedding(100, random_state=0),
     BilinearEmbedding(40, random_state=0),
-    BilinearEmbedding(41, "learned", n_iter=4, random_state=0),
+    BilinearEmbedding(41, "learned", max_iter=4, random_state=0),
     SignProjection(43, random_state=0),
 ]
 NAMES = [f"{type(e).__name__}-{e.n_bits}-{getattr(e, 'method', '')}" for e in EMBEDDINGS]

@@ -30,7 +30,7 @@ class Pairs(torch.nn.Module):
 
 @pytest.fixture(scope="module")
 def tagger():
-    return NeuralTagger(module, epochs=40, learning_rate=0.05, random_state=0).fit(X, Y)
+    return NeuralTagger(module, max_iter=40, learning_rate=0.05, random_state=0).fit(X, Y)
 
 
 def test_it_learns_and_answers_every_question(tagger):
@@ -47,7 +47,7 @@ def test_it_learns_and_answers_every_question(tagger):
 def test_a_seed_repeats_and_leaves_torch_alone(tagger):
     torch.manual_seed(5)
     before = torch.random.get_rng_state()
-    again = NeuralTagger(module, epochs=40, learning_rate=0.05, random_state=0).fit(X, Y)
+    again = NeuralTagger(module, max_iter=40, learning_rate=0.05, random_state=0).fit(X, Y)
     assert torch.equal(before, torch.random.get_rng_state())
     assert again.history_ == tagger.history_
 
@@ -57,7 +57,7 @@ def test_files_hold_weights_labels_and_words(tagger, tmp_path):
     other = NeuralTagger.load(tmp_path / "model.safetensors", module)
     assert other.predict(X) == Y
     np.testing.assert_allclose(other.log_likelihood(X, Y), tagger.log_likelihood(X, Y), rtol=1e-5)
-    rules = NeuralTagger(module, "hinge", constraints=Constraints([("DET", "DET")]), epochs=1).fit(X, Y)
+    rules = NeuralTagger(module, "hinge", constraints=Constraints([("DET", "DET")]), max_iter=1).fit(X, Y)
     rules.save(tmp_path / "rules.safetensors")
     back = NeuralTagger.load(tmp_path / "rules.safetensors", module)
     assert (back.loss, back.constraints) == ("hinge", rules.constraints)
@@ -65,22 +65,22 @@ def test_files_hold_weights_labels_and_words(tagger, tmp_path):
 
 def test_tuples_columns_numbers_and_unknown_labels():
     paired = [[(word, word[-1]) for word in x] for x in X]
-    found = NeuralTagger(Pairs, epochs=60, learning_rate=0.1, random_state=0).fit(paired, Y)
+    found = NeuralTagger(Pairs, max_iter=60, learning_rate=0.1, random_state=0).fit(paired, Y)
     assert found.predict(paired) == Y
     random = np.random.default_rng(0)
     rows = [random.normal(size=(n, 2)) for n in (5, 3, 4)]
     labels = [[int(v > 0) for v in x[:, 0]] for x in rows]
     labels[0][1] = None
-    linear = NeuralTagger(torch.nn.Linear(2, 2), epochs=60, learning_rate=0.2, batch_size=2, random_state=0).fit(
+    linear = NeuralTagger(torch.nn.Linear(2, 2), max_iter=60, learning_rate=0.2, batch_size=2, random_state=0).fit(
         rows, labels
     )
     assert linear.score(rows, labels) > 0.9
-    numbers = NeuralTagger(module, epochs=2, random_state=0).fit([[1, 2], [3]], [["a", "b"], ["b"]])
+    numbers = NeuralTagger(module, max_iter=2, random_state=0).fit([[1, 2], [3]], [["a", "b"], ["b"]])
     assert numbers.n_inputs_ == 4
 
 
 def test_held_out_data_choose_the_epoch():
-    found = NeuralTagger(module, epochs=30, learning_rate=0.05, patience=2, random_state=0).fit(
+    found = NeuralTagger(module, max_iter=30, learning_rate=0.05, patience=2, random_state=0).fit(
         X, Y, dev=(X[:2], Y[:2])
     )
     assert found.score(X[:2], Y[:2]) == max(found.history_["score"])
@@ -90,7 +90,7 @@ def test_held_out_data_choose_the_epoch():
 def test_bad_input_is_named_and_a_failed_fit_leaves_the_model(tagger):
     for call, message in (
         (lambda: NeuralTagger(module).fit(X, Y[:2]), "equally many"),
-        (lambda: NeuralTagger(module, epochs=0).fit(X, Y), "epochs"),
+        (lambda: NeuralTagger(module, max_iter=0).fit(X, Y), "max_iter"),
         (lambda: NeuralTagger(module).fit([[]], [[]]), "position|label"),
         (lambda: NeuralTagger(torch.nn.Linear(2, 5)).fit([np.zeros((2, 2))], [["a", "b"]]), "emissions of shape"),
         (lambda: tagger.predict([[]]), "empty"),

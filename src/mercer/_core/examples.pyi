@@ -7,6 +7,8 @@ from typing import Any, Annotated, overload
 import numpy
 from numpy.typing import NDArray
 
+import mercer._core.text
+
 class Examples:
     def __init__(
         self,
@@ -91,6 +93,8 @@ def buffer_examples(
     max_n: int,
     lowercase: bool,
     seed: int,
+    strings: mercer._core.text.StringSettings | None = None,
+    copies: int = 1,
 ) -> Examples: ...
 @overload
 def buffer_examples(
@@ -102,6 +106,8 @@ def buffer_examples(
     max_n: int,
     lowercase: bool,
     seed: int,
+    strings: mercer._core.text.StringSettings | None = None,
+    copies: int = 1,
 ) -> Examples: ...
 def document_examples(
     documents: Sequence,
@@ -111,6 +117,8 @@ def document_examples(
     max_n: int,
     lowercase: bool,
     seed: int,
+    strings: mercer._core.text.StringSettings | None = None,
+    copies: int = 1,
 ) -> Examples: ...
 def set_outputs(
     examples: Examples,
@@ -154,6 +162,8 @@ class ExampleReader:
         | None = None,
         keep_lines: bool = False,
         width: int = 0,
+        strings: mercer._core.text.StringSettings | None = None,
+        copies: int = 1,
     ) -> None: ...
     def take_label_sets(self) -> None:
         """Labels of svmlight lines may be several."""

@@ -6,6 +6,13 @@ from typing import Any, Annotated
 import numpy
 from numpy.typing import NDArray
 
+class StringSettings:
+    """Which substrings are features of a document."""
+
+    def __init__(
+        self, kernel: str, length: int, mismatches: int, gap: int, shift: int, binary: bool, seed: int, alphabet: list
+    ) -> None: ...
+
 UNICODE_VERSION: str = "14.0.0"
 
 def text_rows(

@@ -163,7 +163,7 @@ class CategoryAttributes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clas
     decode : {"cosine", "euclidean", "hamming"}, default="cosine"
         How scores and descriptions are compared. Scores of classifiers have another scale than the entries of a
         table, so the angle is more informative than the distance.
-    lam, eta, sparsify : float
+    proximity_weight, redundancy_weight, sparsify : float
         See `design_attributes`.
     n_neighbors : int, default=10
         See `visual_proximity`.
@@ -211,6 +211,7 @@ class CategoryAttributes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clas
     (2, 30)
     """
 
+    version = 2  # lam and eta are weights
     saved = Fields(
         classes_=LabelValues(2),
         attributes_=Floats("classes_", None),
@@ -229,8 +230,8 @@ class CategoryAttributes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clas
         C: float = 1.0,
         loss: str = "squared-hinge",
         decode: str = "cosine",
-        lam: float = 3.0,
-        eta: float = 15.0,
+        proximity_weight: float = 3.0,
+        redundancy_weight: float = 15.0,
         sparsify: float = 0.1,
         n_neighbors: int = 10,
         tol: float = 1e-4,
@@ -243,8 +244,8 @@ class CategoryAttributes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clas
         self.C = C
         self.loss = loss
         self.decode = decode
-        self.lam = lam
-        self.eta = eta
+        self.proximity_weight = proximity_weight
+        self.redundancy_weight = redundancy_weight
         self.sparsify = sparsify
         self.n_neighbors = n_neighbors
         self.tol = tol
@@ -292,7 +293,7 @@ class CategoryAttributes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clas
         S = visual_proximity(X, classes[labels], n_neighbors=self.n_neighbors, sample_weight=weights)
         count = 2 * len(classes) if self.n_attributes is None else self.n_attributes
         strict = self.n_attributes is not None
-        table = _designed(S, count, self.lam, self.eta, self.sparsify, None, strict)
+        table = _designed(S, count, self.proximity_weight, self.redundancy_weight, self.sparsify, None, strict)
         return table, S
 
     def transform(self, X: Any) -> np.ndarray:

@@ -32,8 +32,8 @@ def design_attributes(
     S: Any,
     n_attributes: int,
     *,
-    lam: float = 3.0,
-    eta: float = 15.0,
+    proximity_weight: float = 3.0,
+    redundancy_weight: float = 15.0,
     sparsify: float = 0.1,
     adaptive: Any = None,
 ) -> np.ndarray:
@@ -45,9 +45,9 @@ def design_attributes(
         Proximity of classes, symmetric and not negative, such as `visual_proximity` gives; the diagonal does not count.
     n_attributes : int
         Number of attributes; more than classes are possible with ``sparsify``.
-    lam : float, default=3.0
+    proximity_weight : float, default=3.0
         λ: how similar near classes should be. Larger values make attributes easier to learn and classes closer.
-    eta : float, default=15.0
+    redundancy_weight : float, default=15.0
         η: how much redundancy is avoided.
     sparsify : float, default=0.1
         Entries below this share of the largest one of an attribute become 0: these classes do not take part in it.
@@ -78,30 +78,30 @@ def design_attributes(
     >>> A[:, 0].round(2)  # tells the first two classes from the last two
     array([ 0.5,  0.5, -0.5, -0.5])
     """
-    return _designed(S, n_attributes, lam, eta, sparsify, adaptive, strict=True)
+    return _designed(S, n_attributes, proximity_weight, redundancy_weight, sparsify, adaptive, strict=True)
 
 
 def _designed(
-    S: Any, n_attributes: int, lam: float, eta: float, sparsify: float, adaptive: Any, strict: bool
+    S: Any, n_attributes: int, proximity: float, redundancy: float, sparsify: float, adaptive: Any, strict: bool
 ) -> np.ndarray:
     """The table; where it ends early, as no attribute is left that is different, an error if ``strict``."""
     S = check_proximity(S)
     n_attributes = check_count("n_attributes", n_attributes)
-    check_not_negative("lam", lam)
-    check_not_negative("eta", eta)
+    check_not_negative("proximity_weight", proximity)
+    check_not_negative("redundancy_weight", redundancy)
     if isinstance(sparsify, bool) or not isinstance(sparsify, (int, float)) or not 0 <= sparsify < 1:
         raise ValueError(f"sparsify must be a number from 0 to below 1, got {sparsify!r}")
     if len(S) < 2:
         raise ValueError("S must be of at least two classes")
-    Q = _matrix(S, lam, adaptive)
+    Q = _matrix(S, proximity, adaptive)
     # The same value for all classes tells none apart: no attribute has a part in that direction.
-    leading = _Leading(Q - (len(S) + eta * n_attributes) / len(S))
+    leading = _Leading(Q - (len(S) + redundancy * n_attributes) / len(S))
     columns: list[np.ndarray] = []
     seen: set[bytes] = set()
     passed = 0
     while len(columns) < n_attributes and passed <= 3 * len(S):
         a = _fixed_sign(_sparse(leading.vector(), sparsify))
-        leading.deflate(a, eta)
+        leading.deflate(a, redundancy)
         key = np.round(a, 7).tobytes()
         if key in seen or not a.min() < 0 < a.max():  # passed over: the next one is further away from it
             passed += 1
@@ -112,26 +112,26 @@ def _designed(
     if not columns or (strict and len(columns) < n_attributes):
         raise ValueError(
             f"n_attributes is {n_attributes}, but only {len(columns)} different attributes exist for these {len(S)} "
-            f"classes with lam={lam:g}, eta={eta:g} and sparsify={sparsify:g}"
+            f"classes with proximity_weight={proximity:g}, redundancy_weight={redundancy:g} and sparsify={sparsify:g}"
             + ("" if sparsify else "; with sparsify=0.1, the default, there are more")
         )
     return np.stack(columns, axis=1)
 
 
-def objective(A: np.ndarray, S: np.ndarray, lam: float = 3.0, adaptive: Any = None) -> float:
+def objective(A: np.ndarray, S: np.ndarray, proximity_weight: float = 3.0, adaptive: Any = None) -> float:
     """Return J(A) / 2 = tr(AᵀQA): how far classes are apart, less λ times how far near ones are."""
     A = np.asarray(A, np.float64)
-    return float(np.einsum("ij,ik,kj->", A, _matrix(check_proximity(S), lam, adaptive), A, optimize=True))
+    return float(np.einsum("ij,ik,kj->", A, _matrix(check_proximity(S), proximity_weight, adaptive), A, optimize=True))
 
 
-def _matrix(S: np.ndarray, lam: float, adaptive: Any) -> np.ndarray:
+def _matrix(S: np.ndarray, proximity: float, adaptive: Any) -> np.ndarray:
     M = len(S)
     L = np.diag(S.sum(axis=1)) - S
     if adaptive is None:
-        return M * np.eye(M) - 1.0 - lam * L
+        return M * np.eye(M) - 1.0 - proximity * L
     similarity = check_similarity("adaptive", adaptive, M)
     k = len(similarity)
-    return similarity.T @ (k * np.eye(k) - 1.0) @ similarity - lam * L
+    return similarity.T @ (k * np.eye(k) - 1.0) @ similarity - proximity * L
 
 
 def _sparse(a: np.ndarray, share: float) -> np.ndarray:
@@ -164,10 +164,10 @@ class _Leading:
             self.basis = scipy.linalg.eigh(R, subset_by_index=(last - _KEPT + 1, last))[1][:, ::-1]
             self.image = R @ self.basis
 
-    def deflate(self, a: np.ndarray, eta: float) -> None:
-        self.R -= eta * np.outer(a, a)
+    def deflate(self, a: np.ndarray, redundancy: float) -> None:
+        self.R -= redundancy * np.outer(a, a)
         if self.basis is not None:
-            self.image = self.image - eta * np.outer(a, a @ self.basis)
+            self.image = self.image - redundancy * np.outer(a, a @ self.basis)
 
     def vector(self) -> np.ndarray:
         if self.basis is None:

@@ -37,7 +37,7 @@ METHODS = ("designed", "attributes", "eszsl", "dap")
 _SIMILAR = 5  # known classes that a person names for a new one
 
 
-def attribute_similarity(new: Any, known: Any, n_similar: int | None = None, *, ridge: float = 0.3) -> np.ndarray:
+def attribute_similarity(new: Any, known: Any, n_similar: int | None = None, *, alpha: float = 0.3) -> np.ndarray:
     """Return the similarity of new classes to known ones, by their attributes.
 
     Parameters
@@ -49,7 +49,7 @@ def attribute_similarity(new: Any, known: Any, n_similar: int | None = None, *, 
     n_similar : int, optional
         None: the weights s ≥ 0 of known classes whose attributes together resemble those of the new class most, by
         nonnegative ridge regression. A number: the cosines of so many known classes, the most similar ones.
-    ridge : float, default=0.3
+    alpha : float, default=0.3
         Penalty of s² in the regression, in units of the mean squared length of the attributes of a known class. Larger
         values spread the similarity over more classes.
 
@@ -75,7 +75,7 @@ def attribute_similarity(new: Any, known: Any, n_similar: int | None = None, *, 
     """
     if n_similar is not None:
         n_similar = check_count("n_similar", n_similar)
-    check_positive("ridge", ridge)
+    check_positive("alpha", alpha)
     known = check_table("known", known, len(known))
     new = check_table("new", new, len(new))
     if known.shape[1] != new.shape[1]:
@@ -87,7 +87,7 @@ def attribute_similarity(new: Any, known: Any, n_similar: int | None = None, *, 
     lengths = np.maximum(np.linalg.norm(b, axis=1), 1e-300)
     cosines = (a / np.maximum(np.linalg.norm(a, axis=1, keepdims=True), 1e-300)) @ (b / lengths[:, None]).T
     if n_similar is None:
-        similarity = _combinations(a, b, ridge * float((lengths**2).mean()))
+        similarity = _combinations(a, b, alpha * float((lengths**2).mean()))
     else:
         order = np.argsort(-cosines, axis=1, kind="stable")[:, :n_similar]
         similarity = np.zeros_like(cosines)
@@ -178,7 +178,7 @@ class ZeroShotClassifier(ClassifierMixin, Encoder):
     n_similar : int, optional
         Known classes that are similar to a new one, where similarities are taken from a table. None: those whose
         attributes together resemble its own most, see `attribute_similarity`.
-    lam, eta, sparsify : float
+    proximity_weight, redundancy_weight, sparsify : float
         See `design_attributes`.
     n_neighbors : int, default=10
         See `visual_proximity`.
@@ -227,6 +227,7 @@ class ZeroShotClassifier(ClassifierMixin, Encoder):
     array(['mule', 'goat'], dtype='<U4')
     """
 
+    version = 2  # lam and eta are weights
     saved = Fields(
         classes_=LabelValues(1),
         known_classes_=LabelValues(2),
@@ -259,8 +260,8 @@ class ZeroShotClassifier(ClassifierMixin, Encoder):
         loss: str = "squared-hinge",
         decode: str = "cosine",
         n_similar: int | None = None,
-        lam: float = 3.0,
-        eta: float = 15.0,
+        proximity_weight: float = 3.0,
+        redundancy_weight: float = 15.0,
         sparsify: float = 0.1,
         n_neighbors: int = 10,
         tol: float = 1e-4,
@@ -281,8 +282,8 @@ class ZeroShotClassifier(ClassifierMixin, Encoder):
         self.loss = loss
         self.decode = decode
         self.n_similar = n_similar
-        self.lam = lam
-        self.eta = eta
+        self.proximity_weight = proximity_weight
+        self.redundancy_weight = redundancy_weight
         self.sparsify = sparsify
         self.n_neighbors = n_neighbors
         self.tol = tol
@@ -424,13 +425,14 @@ class ZeroShotClassifier(ClassifierMixin, Encoder):
         similarity = side.similarities()
         S = visual_proximity(X, labels, n_neighbors=self.n_neighbors, sample_weight=weights)
         adaptive = None
-        if self.adaptive:  # of the size of the matrix that it stands in for, so that lam and eta mean the same
+        if self.adaptive:  # of the size of the matrix that it stands in for, so that weights mean the same
             k = len(similarity)
             if k < 2:
                 raise ValueError("adaptive needs two new classes or more, to keep them apart")
             size = np.trace(similarity.T @ (k * np.eye(k) - 1.0) @ similarity)
             adaptive = similarity * np.sqrt(n_known * (n_known - 1) / max(size, 1e-300))
-        A = _designed(S, self.n_attributes, self.lam, self.eta, self.sparsify, adaptive, strict=False)
+        factors = self.proximity_weight, self.redundancy_weight
+        A = _designed(S, self.n_attributes, *factors, self.sparsify, adaptive, strict=False)
         coef, intercept = self._machines(X, A, labels, weights)
         return coef, intercept, A, (similarity / similarity.sum(axis=1, keepdims=True)) @ A
 

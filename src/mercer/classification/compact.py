@@ -31,9 +31,9 @@ class CompactClassifier(Saved, ClassifierMixin, ScoreModel, Estimator):
     ----------
     n_components : int, default=128
         Features.
-    circulant, gamma, lambda_, learning_rate, regularization, alpha, max_iter, steps, batch_size
-        As in `mercer.maps.CompactNonlinearMap`, but for ``lambda_=1e-3``.
-    early_stopping, n_iter_no_change, verbose, random_state
+    circulant, gamma, alpha, learning_rate, frequency_penalty, frequency_alpha, max_iter, steps, batch_size
+        As in `mercer.maps.CompactNonlinearMap`, but for ``alpha=1e-3``.
+    early_stopping, patience, verbose, random_state
         As in `mercer.maps.CompactNonlinearMap`.
     class_weight : dict, "balanced" or None
         Factors of the weights of rows in `fit`.
@@ -64,6 +64,7 @@ class CompactClassifier(Saved, ClassifierMixin, ScoreModel, Estimator):
     array(['inside', 'outside'], dtype='<U7')
     """
 
+    version = 2  # lambda_ is alpha, and what was alpha frequency_alpha
     saved = Fields(n_features_in_=Count(1), map_=Nested(CompactNonlinearMap))
 
     def __init__(
@@ -72,31 +73,31 @@ class CompactClassifier(Saved, ClassifierMixin, ScoreModel, Estimator):
         *,
         circulant: bool = False,
         gamma: float | str = "neighbours",
-        lambda_: float = 1e-3,
+        alpha: float = 1e-3,
         learning_rate: float = 0.02,
-        regularization: str | None = None,
-        alpha: float = 1e-4,
+        frequency_penalty: str | None = None,
+        frequency_alpha: float = 1e-4,
         max_iter: int = 60,
         steps: int = 50,
         batch_size: int = 500,
         early_stopping: bool = True,
-        n_iter_no_change: int = 10,
+        patience: int = 10,
         class_weight: Any = None,
-        verbose: bool = False,
+        verbose: int = 0,
         random_state: Any = None,
     ) -> None:
         self.n_components = n_components
         self.circulant = circulant
         self.gamma = gamma
-        self.lambda_ = lambda_
-        self.learning_rate = learning_rate
-        self.regularization = regularization
         self.alpha = alpha
+        self.learning_rate = learning_rate
+        self.frequency_penalty = frequency_penalty
+        self.frequency_alpha = frequency_alpha
         self.max_iter = max_iter
         self.steps = steps
         self.batch_size = batch_size
         self.early_stopping = early_stopping
-        self.n_iter_no_change = n_iter_no_change
+        self.patience = patience
         self.class_weight = class_weight
         self.verbose = verbose
         self.random_state = random_state
@@ -180,9 +181,6 @@ class CompactClassifier(Saved, ClassifierMixin, ScoreModel, Estimator):
 
     def _feature_name(self, column: int) -> str:
         return f"feature {column} of the map"
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "map_")  # a parameter, lambda_, looks like something fitted
 
     def _check_state(self) -> None:
         if self.map_.task != "classification" or self.map_.n_features_in_ != self.n_features_in_:

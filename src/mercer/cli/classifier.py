@@ -16,7 +16,17 @@ import typer
 from mercer.cli import terminal
 from mercer.cli.columns import check_writable, shown
 from mercer.cli.errors import Stopped, UsageError, as_options
-from mercer.cli.options import FileOptions, Limit, OnError, OnErrorName, Quiet, grouped
+from mercer.cli.options import (
+    FileOptions,
+    L1Ratio,
+    Limit,
+    OnError,
+    OnErrorName,
+    Penalty,
+    PenaltyName,
+    Quiet,
+    grouped,
+)
 
 if TYPE_CHECKING:
     from mercer.online.files import ReadReport
@@ -110,16 +120,15 @@ Counts = Annotated[
 Solver = Annotated[
     SolverName,
     typer.Option(
-        help="adagrad: a rate for each weight. ftrl: the same with exact zeros under --l1. sgd: plain steps.",
+        help="adagrad: a rate for each weight. ftrl: the same with exact zeros under --penalty l1. sgd: plain steps.",
         rich_help_panel=_LEARNING,
     ),
 ]
-L1 = Annotated[float, typer.Option(metavar="X", help="Penalty that makes weights 0.", rich_help_panel=_LEARNING)]
-L2 = Annotated[
+Alpha = Annotated[
     float | None,
     typer.Option(
         metavar="X",
-        help="Penalty that makes weights small. Default: 1e-5 for sgd, 0 otherwise.",
+        help="Factor of the penalty. Default: 1e-5 for sgd, 0 otherwise.",
         rich_help_panel=_LEARNING,
         show_default=False,
     ),
@@ -175,8 +184,9 @@ class HashedOptions(FileOptions):
     keep_case: KeepCase = False
     counts: Counts = CountsName.sqrt
     solver: Solver = SolverName.adagrad
-    l1: L1 = 0.0
-    l2: L2 = None
+    penalty: Penalty = PenaltyName.l2
+    alpha: Alpha = None
+    l1_ratio: L1Ratio = 0.5
     learning_rate: Rate = None
     max_iter: MaxIter = None
     checkpoint: CheckpointPath = None
@@ -196,7 +206,8 @@ class HashedOptions(FileOptions):
     def parameters(self) -> dict[str, Any]:
         """The parameters that classifiers and regressors share."""
         return {
-            "n_bits": self.n_bits, "solver": self.solver.value, "l1": self.l1, "l2": self.l2,
+            "n_bits": self.n_bits, "solver": self.solver.value, "alpha": self.alpha, "l1_ratio": self.l1_ratio,
+            "penalty": None if self.penalty is PenaltyName.none else self.penalty.value,
             "learning_rate": self.learning_rate, "max_iter": "auto" if self.max_iter is None else self.max_iter,
             "hasher": self.hasher(), "counts": self.counts.value, "n_jobs": self.jobs,
             "verbose": int(terminal.is_watched() and not self.quiet),
@@ -263,9 +274,9 @@ def train_classifier(
 def _train_label_sets(file: str, model: str, others: dict[str, bool], options: HashedOptions) -> None:
     """Label sets from a file: the tree of labels has no other losses and rules of learning."""
     others |= {
-        "--solver": options.solver is not SolverName.adagrad, "--l1": options.l1 != 0.0,
-        "--l2": options.l2 is not None, "--checkpoint": options.checkpoint is not None,
-        "--on-error": options.on_error is not OnErrorName.stop,
+        "--solver": options.solver is not SolverName.adagrad, "--penalty": options.penalty is not PenaltyName.l2,
+        "--alpha": options.alpha is not None, "--l1-ratio": options.l1_ratio != 0.5,
+        "--checkpoint": options.checkpoint is not None, "--on-error": options.on_error is not OnErrorName.stop,
     }  # fmt: skip
     wrong = [option for option, was_given in others.items() if was_given]
     if wrong:

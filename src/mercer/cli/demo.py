@@ -17,6 +17,7 @@ from mercer.cli import terminal
 from mercer.cli.columns import check_writable
 from mercer.cli.demo_faces import run_faces, show_faces
 from mercer.cli.demo_images import run_images, show_images
+from mercer.cli.demo_parts import run_parts, show_parts
 from mercer.cli.demo_shares import run_shares, show_shares
 
 if TYPE_CHECKING:
@@ -106,6 +107,7 @@ _PARTS: dict[str, tuple[str, Callable[[Any], None]]] = {
     "segmentation": ("labelling the pixels of images", show_images),
     "shares": ("learning digits from the shares of bags", show_shares),
     "faces": ("recognising faces", show_faces),
+    "parts": ("dividing shapes into parts", show_parts),
 }
 """What is done in each part, and how its result is printed."""
 
@@ -143,6 +145,7 @@ def run_demo(
         segmentation=part("segmentation", lambda: run_images(n_images, seed=seed)),
         shares=part("shares", lambda: run_shares(seed=seed)),
         faces=part("faces", lambda: run_faces(seed=seed)),
+        parts=part("parts", lambda: run_parts(seed=seed)),
         **codes,
     )
 

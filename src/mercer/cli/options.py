@@ -20,9 +20,12 @@ if TYPE_CHECKING:
 __all__ = [
     "FileOptions",
     "FormatName",
+    "L1Ratio",
     "Limit",
     "OnError",
     "OnErrorName",
+    "Penalty",
+    "PenaltyName",
     "Quiet",
     "TableOptions",
     "TrainingOptions",
@@ -134,6 +137,24 @@ Encoding = Annotated[
         rich_help_panel=_READING,
         show_default=False,
     ),
+]
+
+
+class PenaltyName(StrEnum):
+    """Names of penalties."""
+
+    l2 = "l2"
+    l1 = "l1"
+    elasticnet = "elasticnet"
+    none = "none"
+
+
+Penalty = Annotated[
+    PenaltyName, typer.Option(help="What keeps the weights small; l1 makes many exactly 0.", rich_help_panel=_LEARNING)
+]
+L1Ratio = Annotated[
+    float,
+    typer.Option("--l1-ratio", metavar="X", help="Share of ℓ1 in elasticnet, 0 to 1.", rich_help_panel=_LEARNING),
 ]
 
 

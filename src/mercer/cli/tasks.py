@@ -223,8 +223,8 @@ class HashedTask(Task):
         made: list[dict[str, Any]] = [{}]
         made += [{"learning_rate": rate} for rate in (0.3, 1.0, 6.0)]
         made += [{"max_iter": passes} for passes in ((1, 3, 8) if self.texts else (2, 8, 32))]
-        made += [{"solver": "ftrl", "l1": l1} for l1 in (0.0, 1.0)]
-        made += [{"l2": l2} for l2 in (1e-4, 1e-3)]
+        made += [{"solver": "ftrl", "penalty": "l1", "alpha": alpha} for alpha in (0.0, 1.0)]
+        made += [{"alpha": alpha} for alpha in (1e-4, 1e-3)]
         if self.texts:
             made += [{"ngrams": (1, 2)}, {"ngrams": (1, 2), "max_iter": 3}]
         return made

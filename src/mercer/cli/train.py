@@ -15,7 +15,7 @@ import typer
 from mercer.cli import auto, classifier, field, multilabel, proportions, segmenter, terminal
 from mercer.cli.columns import Labelled, check_writable, read_labelled, shown
 from mercer.cli.errors import Stopped, UsageError
-from mercer.cli.options import TrainingOptions, grouped
+from mercer.cli.options import L1Ratio, Penalty, PenaltyName, TrainingOptions, grouped
 
 if TYPE_CHECKING:
     from mercer.data.templates import Template
@@ -53,15 +53,6 @@ class LossName(StrEnum):
     relative_margin = "relative-margin"
     circle = "circle"
     tempered = "tempered"
-
-
-class PenaltyName(StrEnum):
-    """Names of penalties."""
-
-    l2 = "l2"
-    l1 = "l1"
-    elasticnet = "elasticnet"
-    none = "none"
 
 
 class ConstraintsName(StrEnum):
@@ -147,13 +138,8 @@ def tagger(
             rich_help_panel=_LEARNING,
         ),
     ] = LossName.log,
-    penalty: Annotated[
-        PenaltyName, typer.Option(help="What keeps the weights small.", rich_help_panel=_LEARNING)
-    ] = PenaltyName.l2,
-    l1_ratio: Annotated[
-        float,
-        typer.Option("--l1-ratio", metavar="X", help="Share of ℓ1 in elasticnet, 0 to 1.", rich_help_panel=_LEARNING),
-    ] = 0.5,
+    penalty: Penalty = PenaltyName.l2,
+    l1_ratio: L1Ratio = 0.5,
     solver: Annotated[
         SolverName | None,
         typer.Option(

@@ -60,8 +60,8 @@ class Partitions(Sequence[Partition]):
         if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or not n >= 1:
             raise ValueError(f"n must be a positive integer, got {n!r}")
         for name, values in (("y", y), ("sample_weight", sample_weight)):
-            if values is not None and (found := len(values)) != rows:
-                raise ValueError(f"X has {rows} examples and {name} {found}")
+            if values is not None and (length := len(values)) != rows:
+                raise ValueError(f"X has {rows} examples and {name} {length}")
         bounds = [rows * i // n for i in range(n + 1)]
         runs = [slice(a, b) for a, b in pairwise(bounds)]
         cut = [[None if part is None else _rows(part, run) for part in (X, y, sample_weight)] for run in runs]

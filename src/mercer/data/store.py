@@ -564,8 +564,8 @@ def _decoded(kind: str, meta: dict[str, Any], arrays: dict[str, np.ndarray], pla
 
 def _check_lengths(part: Partition, n: int) -> None:
     """Raise ValueError where a piece has another number of examples than its entry in the manifest."""
-    found = part.X.shape[0] if hasattr(part.X, "shape") else len(part.X)
-    for name, count in (("X", found), ("y", None if part.y is None else getattr(part.y, "n_rows", len(part.y)))):
+    rows = part.X.shape[0] if hasattr(part.X, "shape") else len(part.X)
+    for name, count in (("X", rows), ("y", None if part.y is None else getattr(part.y, "n_rows", len(part.y)))):
         if count not in (None, n):
             raise ValueError(f"{name} has {count} examples, not {n}")
     if part.sample_weight is not None:

@@ -45,7 +45,7 @@ __all__ = ["CCA", "KernelCCA", "MultiSetCCA", "choose_regularization"]
 
 def _check_ridge(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value) or value < 0:
-        raise ValueError(f"regularization must be a finite number of at least 0, got {value!r}")
+        raise ValueError(f"alpha must be a finite number of at least 0, got {value!r}")
     return float(value)
 
 
@@ -218,7 +218,7 @@ class _Views(Saved, Estimator):
         rounding: Sequence[np.ndarray] | None = None,
         sample_weight: np.ndarray | None = None,
     ) -> None:
-        ridge, n_components = _check_ridge(self.regularization), check_count("n_components", self.n_components)
+        ridge, n_components = _check_ridge(self.alpha), check_count("n_components", self.n_components)
         weights, self.correlations_ = canonical_weights(
             features, ridge, n_components, rounding, None if sample_weight is None else float(sample_weight.sum())
         )
@@ -227,7 +227,7 @@ class _Views(Saved, Estimator):
     def _check_state(self) -> None:
         """Of the weights; the lengths of the views are for the estimators."""
         check_count("n_components", self.n_components)
-        _check_ridge(self.regularization)
+        _check_ridge(self.alpha)
         if len(self.weights_) < 2:
             raise ValueError("weights_ must be a list of one array for each view")
 
@@ -250,7 +250,7 @@ class MultiSetCCA(_Views):
     ----------
     n_components : int, default=1
         Projections of each view.
-    regularization : float, default=0.0
+    alpha : float, default=0.0
         κ, added to the diagonals of X_vᵀ X_v (sums over the objects, not means). At 0 the correlations do not depend
         on the units of the variables; a larger κ is measured in these units.
 
@@ -281,15 +281,16 @@ class MultiSetCCA(_Views):
     (True, 3)
     """
 
+    version = 2  # regularization is alpha
     saved = Fields(
         weights_=ListOf(Floats(None, "n_components")),
         means_=ListOf(Floats(None), "weights_"),
         correlations_=Floats("n_components"),
     )
 
-    def __init__(self, n_components: int = 1, regularization: float = 0.0) -> None:
+    def __init__(self, n_components: int = 1, alpha: float = 0.0) -> None:
         self.n_components = n_components
-        self.regularization = regularization
+        self.alpha = alpha
 
     def fit(self, views: Sequence[Any], y: Any = None, sample_weight: Any = None) -> MultiSetCCA:
         """Fit to views of objects.
@@ -368,7 +369,7 @@ class CCA(MultiSetCCA):
     ----------
     n_components : int, default=1
         Pairs of projections.
-    regularization : float, default=0.0
+    alpha : float, default=0.0
         κ, added to the diagonals of X_vᵀ X_v (sums over the objects, not means). At 0 the correlations do not depend
         on the units of the variables; a larger κ is measured in these units.
 
@@ -443,7 +444,7 @@ class KernelCCA(_Views):
         objects in `fit`, afterwards of new objects (rows) with the training objects (columns).
     n_components : int, default=1
         Projections of each view.
-    regularization : float, default=1.0
+    alpha : float, default=1.0
         κ of K² + κ K, to be compared with the eigenvalues of the Gram matrices, which grow with the number of objects:
         see `choose_regularization`. With κ = 0 and kernels of full rank every correlation would be 1.
     method : {"exact", "features"}, default="exact"
@@ -488,6 +489,7 @@ class KernelCCA(_Views):
     True
     """
 
+    version = 2  # regularization is alpha
     saved = Fields(
         weights_=ListOf(Floats(None, "n_components")),
         correlations_=Floats("n_components"),
@@ -498,7 +500,7 @@ class KernelCCA(_Views):
         self,
         kernels: Kernel | str | Sequence[Kernel | str],
         n_components: int = 1,
-        regularization: float = 1.0,
+        alpha: float = 1.0,
         method: str = "exact",
         n_features: int = 200,
         random_state: Any = None,
@@ -506,7 +508,7 @@ class KernelCCA(_Views):
     ) -> None:
         self.kernels = kernels
         self.n_components = n_components
-        self.regularization = regularization
+        self.alpha = alpha
         self.method = method
         self.n_features = n_features
         self.random_state = random_state
@@ -663,7 +665,7 @@ def choose_regularization(
         else:
             inside, outside = ([chosen_objects(view, rows) for view in views] for rows in (train, test))
         for v, value in enumerate(values):
-            fitted = clone(model).set_params(regularization=value)
+            fitted = clone(model).set_params(alpha=value)
             if isinstance(model, CCA):
                 scores[v] += fitted.fit(*inside).score(*outside) / cv
             else:

@@ -39,7 +39,7 @@ class KernelFisher(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cla
     ----------
     kernel : Kernel
         Of the objects.
-    regularization : float, default=0.1
+    alpha : float, default=0.1
         κ, added to the covariance within classes, relative to its mean eigenvalue over all objects (its trace divided
         by their number): the same value serves kernels of any scale.
     n_components : int, optional
@@ -84,6 +84,7 @@ class KernelFisher(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cla
     (1.0, (120, 1))
     """
 
+    version = 2  # regularization is alpha
     saved = Fields(
         classes_=LabelValues(2),
         priors_=Floats("classes_"),
@@ -96,7 +97,7 @@ class KernelFisher(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cla
     def __init__(
         self,
         kernel: Kernel,
-        regularization: float = 0.1,
+        alpha: float = 0.1,
         n_components: int | None = None,
         method: str = "exact",
         n_features: int = 200,
@@ -104,7 +105,7 @@ class KernelFisher(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cla
         n_jobs: int | None = None,
     ) -> None:
         self.kernel = kernel
-        self.regularization = regularization
+        self.alpha = alpha
         self.n_components = n_components
         self.method = method
         self.n_features = n_features
@@ -126,7 +127,7 @@ class KernelFisher(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cla
         self
         """
         check_choice("method", self.method, ("exact", "features"))
-        ridge = check_positive("regularization", self.regularization)
+        ridge = check_positive("alpha", self.alpha)
         X = objects("X", X, 2)
         labels = np.asarray(y)
         if labels.ndim != 1 or len(labels) != count(X):

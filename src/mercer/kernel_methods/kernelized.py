@@ -34,6 +34,7 @@ from mercer.kernels import Gaussian
 from mercer.kernels.base import check_kernel, require_positive_definite
 from mercer.learning.estimator import RiskEstimator
 from mercer.maps.spectra import scale_gamma
+from mercer.structures.output_set import Choices
 
 __all__ = ["KernelizedModel"]
 
@@ -56,15 +57,18 @@ class KernelizedModel(Saved, Estimator):
 
     With ``LinearClassifier("hinge")`` this is the multiclass machine of Crammer and Singer with a kernel, with
     ``Tagger("hinge")`` the max-margin Markov network in its kernel form, with ``Ranker()`` the RankSVM (ordinal
-    regression, conjoint analysis) with a kernel, and with ``LabelRanker()`` label ranking.
+    regression, conjoint analysis) with a kernel, and with ``LabelRanker()`` label ranking. With a
+    ``StructuredPredictor`` whose structure is an :class:`~mercer.structures.OutputSet` it is the structured support
+    vector machine with a joint kernel k((x, y), (x', y')).
 
     Parameters
     ----------
-    model : LinearClassifier, Ranker, LabelRanker or Tagger
+    model : LinearClassifier, Ranker, LabelRanker, Tagger or StructuredPredictor
         What is trained, with any loss and solver; it is copied, not changed. Its ``penalty`` must be "l2", the squared
         norm in the space of the kernel.
     kernel : Kernel, "precomputed" or None
-        A positive definite kernel on observations: rows of X, objects of any kind, or the positions of sequences.
+        A positive definite kernel on observations: rows of X, objects of any kind, the positions of sequences, or
+        pairs (x, y) of an input and one of its outputs, as :class:`~mercer.kernels.TensorProduct` compares.
         None: a Gaussian whose width is 1 / (number of columns × variance of X). With ``"precomputed"``, for models
         of rows only, X is the kernel matrix.
     rank : int, optional
@@ -110,6 +114,17 @@ class KernelizedModel(Saved, Estimator):
     >>> model = KernelizedModel(LinearClassifier(C=100.0), Gaussian(1.0)).fit(X, y)
     >>> model.score(X, y), model.dual_coef_.shape
     (1.0, (1, 4))
+
+    Outputs that resemble each other, with a cost of their distance:
+
+    >>> from mercer.kernels import TensorProduct
+    >>> from mercer.structured import StructuredPredictor
+    >>> from mercer.structures import OutputSet
+    >>> stars = OutputSet([(1,), (2,), (3,)], cost=lambda y, z: abs(y[0] - z[0]))
+    >>> joint = TensorProduct(Gaussian(1.0), Gaussian(0.5))
+    >>> X, y = [[0.0], [0.5], [1.0], [1.5], [2.0], [2.5]], [(1,), (1,), (3,), (3,), (2,), (2,)]
+    >>> KernelizedModel(StructuredPredictor(stars, C=100.0, random_state=0), joint).fit(X, y).predict([[0.2], [1.2]])
+    [(1,), (3,)]
     """
 
     _parts_reason = KernelMethod._parts_reason
@@ -135,14 +150,21 @@ class KernelizedModel(Saved, Estimator):
 
     # ------------------------------------------------------------------ training
 
-    def _check(self) -> str:
-        """The form of the inputs of the model, "rows" or "sequences"."""
+    def _check(self, known: bool = True) -> str:
+        """The form of the inputs of the model, "rows", "sequences" or "pairs"."""
         form = getattr(self.model, "_observations", None)
         if not isinstance(self.model, RiskEstimator) or form is None:
             raise TypeError(
-                "model must be LinearClassifier, Ranker, LabelRanker or Tagger, whose scores are linear in "
-                f"observations, got {type(self.model).__name__}"
+                "model must be LinearClassifier, Ranker, LabelRanker, Tagger or StructuredPredictor, whose scores are "
+                f"linear in observations, got {type(self.model).__name__}"
             )
+        if form == "pairs" and known and not hasattr(self.model.structure, "outputs_of"):
+            raise TypeError(
+                "the structure of model must be an OutputSet, whose outputs can be written out, got "
+                f"{type(self.model.structure).__name__}"
+            )
+        if form == "pairs" and self.kernel is None:
+            raise ValueError("kernel must be given: a kernel of pairs (x, y), such as TensorProduct(kernel, Delta())")
         if self.model.penalty != "l2":
             raise ValueError(
                 f"model must have penalty='l2', the norm in the space of the kernel, got {self.model.penalty!r}"
@@ -178,8 +200,8 @@ class KernelizedModel(Saved, Estimator):
         -------
         self
         """
-        form = self._check()
-        objects, offsets = _objects(X, form)
+        self._check()
+        objects, stacked = self._objects(X)
         n = count(objects)
         if n == 0:
             raise ValueError("X is empty: there is nothing to learn from")
@@ -196,10 +218,14 @@ class KernelizedModel(Saved, Estimator):
         rows = coordinates.fit_transform(objects)
         if fit_params.get("dev") is not None:
             held_X, *held = fit_params["dev"]
-            fit_params["dev"] = (_form(coordinates.transform(_objects(held_X, form)[0]), held_X, form), *held)
+            held_objects, held_stacked = self._objects(held_X)
+            fit_params["dev"] = (held_stacked(coordinates.transform(held_objects)), *held)
         if sample_weight is not None:
             fit_params["sample_weight"] = sample_weight
-        model = clone(self.model).fit(_stacked(rows, offsets), y, **fit_params)
+        model = clone(self.model)
+        if self.model._observations == "pairs":
+            model.set_params(structure=Choices(self.model.structure))
+        model.fit(stacked(rows), y, **fit_params)
         self.model_, self.map_ = model, coordinates
         for name in ("n_features_in_", "feature_names_in_"):
             self.__dict__.pop(name, None)
@@ -251,8 +277,25 @@ class KernelizedModel(Saved, Estimator):
         array of shape (n, n_support) or Sequences
         """
         self._fitted()
-        form = self._check()
-        return _form(self.map_.transform(_objects(X, form)[0]), X, form)
+        self._check(known=False)
+        objects, stacked = self._objects(X)
+        return stacked(self.map_.transform(objects))
+
+    def _objects(self, X: Any) -> tuple[Any, Callable[[np.ndarray], Any]]:
+        """All observations one after the other, and what makes inputs of the model of their coordinates."""
+        form = self.model._observations
+        if form == "rows":
+            return X, lambda rows: rows
+        if form == "sequences":
+            objects, offsets = _positions(X)
+            return objects, lambda rows: Sequences(rows, offsets)
+        if isinstance(X, (str, bytes)) or not hasattr(X, "__iter__"):
+            raise ValueError(f"X must be a list of inputs, got {type(X).__name__}")
+        inputs = list(X)
+        outputs = [list(self.model.structure.outputs_of(x)) for x in inputs]
+        ends = np.cumsum([len(some) for some in outputs])[:-1]
+        pairs = [(x, y) for x, some in zip(inputs, outputs, strict=True) for y in some]
+        return pairs, lambda rows: list(zip(outputs, np.split(rows, ends), strict=True))
 
     def predict(self, X: Any) -> Any:
         """Return the outputs with the highest scores.
@@ -304,6 +347,8 @@ class KernelizedModel(Saved, Estimator):
     def _fitted(self) -> Any:
         if not hasattr(self, "model_"):
             raise NotFittedError("this KernelizedModel is not fitted yet: call fit first")
+        if self.model._observations == "pairs":  # of a file: the structure stays with its author
+            self.model_.structure = Choices(self.model.structure)
         return self.model_
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -318,10 +363,12 @@ class KernelizedModel(Saved, Estimator):
     # ------------------------------------------------------------------ model files
 
     def _check_state(self) -> None:
-        self._check()
+        self._check(known=False)  # files have no structures
         if type(self.model_) is not type(self.model) or not hasattr(self.model_, "coef_"):
             raise ValueError(f"model_ must be a fitted {type(self.model).__name__}")
-        if not isinstance(self.map_, IncompleteCholesky) or self.model_.n_features_in_ != len(self.map_.support_):
+        pairs = self.model._observations == "pairs"
+        width = len(self.model_.coef_) if pairs else self.model_.n_features_in_
+        if not isinstance(self.map_, IncompleteCholesky) or width != len(self.map_.support_):
             raise ValueError("map_ must have one column for each feature of model_")
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self.map_, name):
@@ -331,10 +378,8 @@ class KernelizedModel(Saved, Estimator):
 # ---------------------------------------------------------------------------------------------------- inputs
 
 
-def _objects(X: Any, form: str) -> tuple[Any, np.ndarray | None]:
-    """All observations one after the other, and where each sequence begins."""
-    if form == "rows":
-        return X, None
+def _positions(X: Any) -> tuple[Any, np.ndarray]:
+    """The positions of sequences one after the other, and where each sequence begins."""
     if isinstance(X, Sequences):
         if X.edges is not None:
             raise ValueError("X has edge features, and the kernel compares positions: leave them out")
@@ -353,14 +398,6 @@ def _objects(X: Any, form: str) -> tuple[Any, np.ndarray | None]:
             raise ValueError("the sequences of X have different numbers of columns")
         return np.concatenate(items), offsets
     return list(chain.from_iterable(items)), offsets
-
-
-def _stacked(rows: np.ndarray, offsets: np.ndarray | None) -> Any:
-    return rows if offsets is None else Sequences(rows, offsets)
-
-
-def _form(rows: np.ndarray, X: Any, form: str) -> Any:
-    return _stacked(rows, _objects(X, form)[1])
 
 
 def _check_numeric(objects: Any) -> None:

@@ -40,18 +40,18 @@ class OnlineKernelClassifier(ClassifierMixin, KernelMethod):
         A positive definite kernel; None is the linear one. There is no offset: add a constant (``kernel + 1.0``). With
         ``"precomputed"`` X is the kernel matrix, and there is no :meth:`partial_fit`.
     algorithm : {"perceptron", "norma"}, default="perceptron"
-        ``"perceptron"`` takes a step of size ``eta`` at each mistake and uses none of ``loss``, ``lam``, ``schedule``.
-        On data with margin γ and radius R it makes at most (R/γ)² mistakes, for any ``eta``. ``"norma"`` is stochastic
-        gradient descent on the regularised risk (1/m) Σ loss + (lam/2) ‖f‖².
+        ``"perceptron"`` takes a step of size ``learning_rate`` at each mistake and uses none of ``loss``, ``alpha`` and
+        ``schedule``. On data with margin γ and radius R it makes at most (R/γ)² mistakes, for any ``learning_rate``.
+        ``"norma"`` is stochastic gradient descent on the regularised risk (1/m) Σ loss + (alpha/2) ‖f‖².
     loss : {"hinge", "logistic", "exponential", "perceptron", "novelty"} or ScoreLoss, default="hinge"
         With more than two classes the names select the multiclass losses. ``"novelty"`` takes no labels: its
         predictions are 1 where f reaches ρ, and −1 elsewhere. `TaxonomyLoss` takes a graph of labels.
-    lam : float, default=0.01
-        λ of ``"norma"``, at least 0.
-    eta : float, default=1.0
-        Step size; ``eta * lam`` must be below 1.
+    alpha : float, default=0.01
+        Factor of the penalty of ``"norma"``, at least 0.
+    learning_rate : float, default=1.0
+        Step size; ``learning_rate * alpha`` must be below 1.
     schedule : {"constant", "sqrt"}, default="sqrt"
-        η_t = eta, or eta / √t.
+        ``learning_rate`` always, or ``learning_rate`` / √t in step t.
     budget : int or None
         Objects kept at most; None for all that got a coefficient.
     budget_policy : {"oldest", "smallest"}, default="oldest"
@@ -107,7 +107,7 @@ class OnlineKernelClassifier(ClassifierMixin, KernelMethod):
     (True, array([0, 0, 1, 1]))
     """
 
-    version = 2  # n_epochs is max_iter
+    version = 3  # lam and eta are alpha and learning_rate
     saved = KernelMethod.saved | Fields(
         classes_=Optional(LabelValues(2)),
         dual_coef_=Floats("_n_outputs", "support_"),
@@ -127,8 +127,8 @@ class OnlineKernelClassifier(ClassifierMixin, KernelMethod):
         algorithm: str = "perceptron",
         *,
         loss: Any = "hinge",
-        lam: float = 0.01,
-        eta: float = 1.0,
+        alpha: float = 0.01,
+        learning_rate: float = 1.0,
         schedule: str = "sqrt",
         budget: int | None = None,
         budget_policy: str = "oldest",
@@ -142,8 +142,8 @@ class OnlineKernelClassifier(ClassifierMixin, KernelMethod):
         self.kernel = kernel
         self.algorithm = algorithm
         self.loss = loss
-        self.lam = lam
-        self.eta = eta
+        self.alpha = alpha
+        self.learning_rate = learning_rate
         self.schedule = schedule
         self.budget = budget
         self.budget_policy = budget_policy
@@ -215,14 +215,15 @@ class OnlineKernelClassifier(ClassifierMixin, KernelMethod):
         check_choice("algorithm", self.algorithm, ("perceptron", "norma"))
         check_choice("schedule", self.schedule, ("constant", "sqrt"))
         check_choice("budget_policy", self.budget_policy, ("oldest", "smallest"))
-        check_positive("eta", self.eta)
+        check_positive("learning_rate", self.learning_rate)
         check_count("max_iter", self.max_iter)
         if self.budget is not None:
             check_count("budget", self.budget)
-        if isinstance(self.lam, bool) or not 0 <= self.lam < math.inf:
-            raise ValueError(f"lam must be a finite number of at least 0, got {self.lam!r}")
-        if self.algorithm == "norma" and self.eta * self.lam >= 1:
-            raise ValueError(f"eta * lam must be below 1, got {self.eta * self.lam:g}: the first step would undo all")
+        if isinstance(self.alpha, bool) or not 0 <= self.alpha < math.inf:
+            raise ValueError(f"alpha must be a finite number of at least 0, got {self.alpha!r}")
+        if self.algorithm == "norma" and self.learning_rate * self.alpha >= 1:
+            product = self.learning_rate * self.alpha
+            raise ValueError(f"learning_rate * alpha must be below 1, got {product:g}: the first step would undo all")
         if not isinstance(self.loss, ScoreLoss):
             names = [name for name, loss in LOSSES.items() if loss.task != "real"]
             check_choice("loss", self.loss, tuple(names))
@@ -425,7 +426,7 @@ class _Steps:
         self.kept = m
         self.s, self.S = 1.0, 0.0
         self.norma = model.algorithm == "norma"
-        self.shrinks = model.lam if self.norma else 0.0
+        self.shrinks = model.alpha if self.norma else 0.0
         self.falls = self.norma and model.schedule == "sqrt"
 
     def scores(self, row: np.ndarray) -> np.ndarray:
@@ -436,14 +437,14 @@ class _Steps:
         """One step: shrink all, then move the object's own coefficient."""
         model = self.model
         model.t_ += 1
-        eta = model.eta / math.sqrt(model.t_) if self.falls else model.eta
+        rate = model.learning_rate / math.sqrt(model.t_) if self.falls else model.learning_rate
         if self.shrinks:
-            self.s *= 1.0 - eta * self.shrinks
+            self.s *= 1.0 - rate * self.shrinks
             if self.s < _TINY:
                 self._fold()
         if gradient.any():
             model.n_updates_ += 1
-            change = -(eta / self.s) * gradient
+            change = -(rate / self.s) * gradient
             self.a[column] += change
             self.lag[column] += self.S * change
             self.ages[column] = model.t_

@@ -326,10 +326,10 @@ class AttributedWalks(_Attributed):
                 start, stop = np.full(n, 1.0 / max(1, n)), np.where(degree > 0, self.stop_probability, 1.0)
             values = np.zeros(len(row))
             if self.edge_kernel is not None and len(row):
-                found: Any = graph.edge_labels if by_labels else graph.edge_weights
-                if found.dtype.kind == "U":
+                given: Any = graph.edge_labels if by_labels else graph.edge_weights
+                if given.dtype.kind == "U":
                     raise ValueError("edge_kernel compares numbers, and the labels of edges are strings")
-                values = found.astype(float)
+                values = given.astype(float)
             matrices.append(
                 {
                     float(value): sp.csr_matrix((steps[at], (row[at], graph.indices[at])), (n, n))

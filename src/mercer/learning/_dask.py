@@ -616,8 +616,8 @@ def gram_matrix(kernel: Any, X: Any, Z: Any, dtype: Any) -> Any:
     if Z is not None:
         columns = delayed_parts(Z, None, None)
         sizes += [delayed(_size)(part) for part in columns]
-    found = dask.compute(*sizes)
-    heights, widths = found[: len(rows)], found[: len(rows)] if columns is None else found[len(rows) :]
+    counts = dask.compute(*sizes)
+    heights, widths = counts[: len(rows)], counts[: len(rows)] if columns is None else counts[len(rows) :]
     make = delayed(_gram_block, pure=True)
 
     def block(i: int, j: int) -> Any:

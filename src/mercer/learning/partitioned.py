@@ -522,8 +522,8 @@ class PartitionedRisk(Risk):
 
     def curvature(self, w: np.ndarray, out: np.ndarray) -> bool:
         """The estimate of the diagonal of the Hessian."""
-        unknown, found = self.place.sums("curvature", w)
-        out[:] = found
+        unknown, sums = self.place.sums("curvature", w)
+        out[:] = sums
         return not unknown
 
     def value(self, w: np.ndarray) -> float:

@@ -198,10 +198,10 @@ class WeightedRisk(Risk):
 
     def curvature(self, w: np.ndarray, out: np.ndarray) -> bool:
         """The estimate of the diagonal, as if all examples had the mean weight."""
-        found = super().curvature(w, out)
-        if found:
+        known = super().curvature(w, out)
+        if known:
             out *= self.weights.mean()
-        return found
+        return known
 
     def oracle(self, w: np.ndarray, examples: slice | None = None) -> tuple[np.ndarray, csr_array, np.ndarray]:
         """The highest plane of each example, scaled."""

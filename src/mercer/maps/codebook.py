@@ -73,10 +73,10 @@ def gradient_descriptors(image: Any, size: int = 16, step: int = 8, cells: int =
     b = (lefts[:, None] + side * np.arange(cells + 1)).ravel()
     at = sums[:, a][:, :, b].reshape(bins, len(tops), cells + 1, len(lefts), cells + 1)
     cell = np.diff(np.diff(at, axis=2), axis=4)
-    found = np.maximum(cell.transpose(1, 3, 2, 4, 0).reshape(len(tops) * len(lefts), -1), 0.0)
-    norms = np.linalg.norm(found, axis=1)
-    found = np.minimum(found[norms > 1e-12] / norms[norms > 1e-12, None], 0.2)
-    return found / np.linalg.norm(found, axis=1, keepdims=True) if len(found) else found
+    described = np.maximum(cell.transpose(1, 3, 2, 4, 0).reshape(len(tops) * len(lefts), -1), 0.0)
+    norms = np.linalg.norm(described, axis=1)
+    described = np.minimum(described[norms > 1e-12] / norms[norms > 1e-12, None], 0.2)
+    return described / np.linalg.norm(described, axis=1, keepdims=True) if len(described) else described
 
 
 class Codebook(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
@@ -153,8 +153,8 @@ class Codebook(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimat
         self
         """
         items = self._items(X)[0]
-        found = self._described(items, None)
-        points = np.concatenate(found) if found else np.zeros((0, 1))
+        described = self._described(items, None)
+        points = np.concatenate(described) if described else np.zeros((0, 1))
         k, most = check_count("n_words", self.n_words), check_count("max_descriptors", self.max_descriptors)
         if len(points) < k:
             raise ValueError(f"a codebook of {k} words needs as many descriptors, X has {len(points)}")

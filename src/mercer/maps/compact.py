@@ -77,13 +77,13 @@ class CompactNonlinearMap(Saved, Copies, ClassNamePrefixFeaturesOutMixin, Transf
     gamma : float or "neighbours", default="neighbours"
         γ of the Gaussian kernel that the map starts from, and that "kernel" approximates. "neighbours" takes 2 / σ², σ
         being the mean distance to the 50th nearest neighbour.
-    lambda_ : float, default=1e-4
+    alpha : float, default=1e-4
         λ, the weight of ‖W‖².
     learning_rate : float, default=0.02
         Steps in Θ are about this times the size of the first frequencies. 0 keeps random frequencies.
-    regularization : {None, "fro", "l1"}, default=None
+    frequency_penalty : {None, "l2", "l1"}, default=None
         A penalty on the frequencies, α ‖Θ‖² / 2 or α Σ|Θ|; it rarely helps more than stopping early.
-    alpha : float, default=1e-4
+    frequency_alpha : float, default=1e-4
         α.
     max_iter : int, default=60
         Rounds.
@@ -93,10 +93,10 @@ class CompactNonlinearMap(Saved, Copies, ClassNamePrefixFeaturesOutMixin, Transf
         Rows of a step.
     early_stopping : bool, default=True
         Keep a tenth of the rows aside, and the frequencies of the round that did best on them; stop after
-        ``n_iter_no_change`` rounds without progress. Frequencies without a bound on their size can overfit any labels.
-    n_iter_no_change : int, default=10
+        ``patience`` rounds without progress. Frequencies without a bound on their size can overfit any labels.
+    patience : int, default=10
         See ``early_stopping``.
-    verbose : bool, default=False
+    verbose : int, default=0
         Print a line for each round.
     random_state : int, RandomState or None, default=None
         Of the first frequencies, batches and rows kept aside.
@@ -140,6 +140,7 @@ class CompactNonlinearMap(Saved, Copies, ClassNamePrefixFeaturesOutMixin, Transf
     ((1000, 8), True)
     """
 
+    version = 2  # lambda_ is alpha, and what was alpha frequency_alpha
     saved = Fields(
         n_features_in_=Count(1),
         gamma_=Number(0.0),
@@ -160,31 +161,31 @@ class CompactNonlinearMap(Saved, Copies, ClassNamePrefixFeaturesOutMixin, Transf
         *,
         circulant: bool = False,
         gamma: float | str = "neighbours",
-        lambda_: float = 1e-4,
-        learning_rate: float = 0.02,
-        regularization: str | None = None,
         alpha: float = 1e-4,
+        learning_rate: float = 0.02,
+        frequency_penalty: str | None = None,
+        frequency_alpha: float = 1e-4,
         max_iter: int = 60,
         steps: int = 50,
         batch_size: int = 500,
         early_stopping: bool = True,
-        n_iter_no_change: int = 10,
-        verbose: bool = False,
+        patience: int = 10,
+        verbose: int = 0,
         random_state: Any = None,
     ) -> None:
         self.n_components = n_components
         self.task = task
         self.circulant = circulant
         self.gamma = gamma
-        self.lambda_ = lambda_
-        self.learning_rate = learning_rate
-        self.regularization = regularization
         self.alpha = alpha
+        self.learning_rate = learning_rate
+        self.frequency_penalty = frequency_penalty
+        self.frequency_alpha = frequency_alpha
         self.max_iter = max_iter
         self.steps = steps
         self.batch_size = batch_size
         self.early_stopping = early_stopping
-        self.n_iter_no_change = n_iter_no_change
+        self.patience = patience
         self.verbose = verbose
         self.random_state = random_state
 
@@ -254,7 +255,7 @@ class CompactNonlinearMap(Saved, Copies, ClassNamePrefixFeaturesOutMixin, Transf
             This map. Nothing is kept aside, and nothing stops early: ``history_`` holds the score on each batch.
         """
         self._check_params()
-        learner, fitted = getattr(self, "_learner", None), self.__sklearn_is_fitted__()
+        learner, fitted = getattr(self, "_learner", None), hasattr(self, "phases_")
         X = as_rows(self, X, reset=not fitted, sparse_hint=SPARSE_HINT)
         X = X.numpy() if on_processor(X) else X
         if learner is None and fitted:
@@ -306,7 +307,7 @@ class CompactNonlinearMap(Saved, Copies, ClassNamePrefixFeaturesOutMixin, Transf
                 self._keep(learner)
             else:
                 idle += 1
-            if self.early_stopping and idle >= self.n_iter_no_change:
+            if self.early_stopping and idle >= self.patience:
                 break
         self.n_iter_ = len(self.history_)
 
@@ -409,13 +410,13 @@ class CompactNonlinearMap(Saved, Copies, ClassNamePrefixFeaturesOutMixin, Transf
     # ------------------------------------------------------------------------------------------------ parameters
 
     def _check_params(self) -> None:
-        for name in ("n_components", "max_iter", "steps", "batch_size", "n_iter_no_change"):
+        for name in ("n_components", "max_iter", "steps", "batch_size", "patience"):
             check_count(name, getattr(self, name))
         check_choice("task", self.task, ("classification", "kernel"))
-        check_choice("regularization", self.regularization, (None, "fro", "l1"))
+        check_choice("frequency_penalty", self.frequency_penalty, (None, "l2", "l1"))
         check_choice("circulant", self.circulant, (True, False))
         check_choice("early_stopping", self.early_stopping, (True, False))
-        for name in ("lambda_", "alpha"):
+        for name in ("alpha", "frequency_alpha"):
             check_positive(name, getattr(self, name))
         if self.learning_rate != 0:
             check_positive("learning_rate", self.learning_rate)
@@ -424,9 +425,6 @@ class CompactNonlinearMap(Saved, Copies, ClassNamePrefixFeaturesOutMixin, Transf
 
     def _gamma(self, X: Any, random: np.random.RandomState) -> float:
         return spectra.neighbour_gamma(X, random) if isinstance(self.gamma, str) else float(self.gamma)
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "phases_")  # a parameter, lambda_, looks like something fitted
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -565,7 +563,7 @@ class _Learner:
     def _classifier_steps(self, steps: int) -> None:
         """Algorithm 1, all classes at a time; what is kept is the mean over the second half of the steps."""
         assert self.Y is not None and self.W is not None  # noqa: PT018
-        xp, lambda_ = self.xp, self.options.lambda_
+        xp, lambda_ = self.xp, self.options.alpha
         Z = self.waves.features(self.waves.angles(self.X))
         Z = xp.concat([Z, xp.ones_like(Z[:, :1])], axis=1)
         mean, W = xp.zeros_like(self.W), self.W
@@ -589,13 +587,13 @@ class _Learner:
             X = _rows(self.X, chosen)
             if self.Y is not None and self.W is not None:
                 y = _rows(self.Y, chosen)
-                _, _, d_theta, d_phases = hinge_gradients(self.waves, self.W, X, y, self.options.lambda_)
+                _, _, d_theta, d_phases = hinge_gradients(self.waves, self.W, X, y, self.options.alpha)
             else:
                 _, d_theta, d_phases = kernel_gradients(self.waves, X, gaussian_gram(X, self.options.gamma_))
-            if self.options.regularization == "fro":
-                d_theta = d_theta + self.options.alpha * self.waves.theta
-            elif self.options.regularization == "l1":
-                d_theta = d_theta + self.options.alpha * self.xp.sign(self.waves.theta)
+            if self.options.frequency_penalty == "l2":
+                d_theta = d_theta + self.options.frequency_alpha * self.waves.theta
+            elif self.options.frequency_penalty == "l1":
+                d_theta = d_theta + self.options.frequency_alpha * self.xp.sign(self.waves.theta)
             self._move(d_theta, d_phases)
 
     def _move(self, d_theta: Any, d_phases: Any) -> None:

@@ -201,7 +201,7 @@ class StringHasher(HashedMap):
         buffer = TextBuffer(X)
         single = check_dtype(self.dtype) == np.float32
         rows = _core.text.string_rows(
-            buffer.data, buffer.offsets, **self._settings(buffer), weights=self._weights(), n_bits=self.n_bits,
+            buffer.data, buffer.offsets, **self._settings(buffer.binary), weights=self._weights(), n_bits=self.n_bits,
             with_signs=bool(self.signed), single=single, threads=thread_count(self.n_jobs),
         )  # fmt: skip
         return to_csr(rows, self.n_features_out_)
@@ -211,10 +211,11 @@ class StringHasher(HashedMap):
         mask = np.uint64(self.n_features_out_ - 1)
         for start in range(0, len(buffer), BLOCK):
             block = buffer[start : start + BLOCK]
-            names, hashes, counts = _core.text.string_names(block.data, block.offsets, **self._settings(block))
+            names, hashes, counts = _core.text.string_names(block.data, block.offsets, **self._settings(block.binary))
             yield names, hashes & mask, counts.tolist()
 
-    def _settings(self, buffer: TextBuffer) -> dict[str, Any]:
+    def _settings(self, binary: bool) -> dict[str, Any]:
+        """What the compiled analyzer needs (StringSettings in ``cpp/hashing/substrings.hpp``)."""
         letters: list[bytes] = []
         if self.kernel == "mismatch":
             letters = self._known_letters()
@@ -224,7 +225,7 @@ class StringHasher(HashedMap):
             "mismatches": int(self.mismatches),
             "gap": int(self.gap),
             "shift": int(self.shift),
-            "binary": buffer.binary,
+            "binary": binary,
             "seed": int(self.seed),
             "alphabet": letters,
         }
@@ -296,19 +297,25 @@ class StringHasher(HashedMap):
 
     def _check_size(self, n_letters: int) -> None:
         """An error where a single place of a string would give more features than anybody can want."""
-        k, features = int(self.max_length), 1
-        if self.kernel == "mismatch":
-            m = min(int(self.mismatches), k)
-            features = sum(math.comb(k, i) * max(0, n_letters - 1) ** i for i in range(m + 1))
-        elif self.kernel == "gappy":
-            features = math.comb(k + int(self.gap) - 1, k - 1)
-        elif self.kernel == "positional":
-            features = k * (int(self.shift) + 1)
+        features = self._features_a_place(n_letters)
         if features > MOST_FEATURES:
             raise ValueError(
                 f"kernel={self.kernel!r} with these parameters makes {features:,} features at each place of a string "
                 f"(the limit is {MOST_FEATURES:,}): take a smaller max_length, mismatches, gap, shift or alphabet"
             )
+
+    def _features_a_place(self, n_letters: int | None = None) -> int:
+        """How many features begin at a place of a string."""
+        k = int(self.max_length)
+        if self.kernel == "mismatch":
+            letters = len(self._known_letters()) if n_letters is None else n_letters
+            most = min(int(self.mismatches), k)
+            return sum(math.comb(k, i) * max(0, letters - 1) ** i for i in range(most + 1))
+        if self.kernel == "gappy":
+            return math.comb(k + int(self.gap) - 1, k - 1)
+        if self.kernel == "positional":
+            return k * (int(self.shift) + 1)
+        return k if self.kernel == "bounded" else 1
 
     def __sklearn_is_fitted__(self) -> bool:
         return self.kernel != "mismatch" or self.alphabet is not None or hasattr(self, "alphabet_")

@@ -4,7 +4,8 @@
                    g = f / ‖f‖ where only the direction of a row of scores f was trained, else f
     thresholds     the label is given where P(label t | x) ≥ h, or ≥ h_t; h maximises the measure on held-out rows
     seen sets      the label set y of training with the largest Σ_t log P(y_t | x) + τ (log P(y) − Σ_t log P(y_t)),
-                   P(y), P(y_t) shares in training; τ from 0 (independent labels) to 1, by exact sets of held-out rows
+                   P(y), P(y_t) shares in training; τ from 0 (independent labels) to 1, by exact sets of held-out rows.
+                   Of a machine with scores s_y(x) of the sets themselves also Σ_t log P(y_t | x) + v s_y(x), v likewise
 
 A sign rule gives rare labels never or always; probabilities of held-out rows say where to cut.
 """
@@ -18,7 +19,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.special import expit
 
-from mercer._state.saved import Csr, Fields, Flag, Floats, Saved
+from mercer._state.saved import Csr, Fields, Flag, Floats, Number, Optional, Saved
 from mercer._validation import check_choice, check_flag, check_positive
 from mercer.learning.sigmoids import fit_sigmoids
 from mercer.multilabel.label_forms import distinct
@@ -30,6 +31,7 @@ _GRID = np.linspace(0.02, 0.98, 49)  # thresholds for measures of whole rows
 _FEW = 64  # labels up to which dense products are the faster ones
 _LEAST = 1e-4  # probabilities that count in products
 _WEIGHTS = (0.0, 0.25, 0.5, 0.75, 1.0)  # τ
+_OWN = (2.0, 5.0, 10.0, 20.0, 50.0)  # v
 
 
 def _f1(tp: Any, given: Any, true: Any) -> Any:
@@ -93,6 +95,8 @@ class Decisions(Saved):
         What a set has ahead of the product of the probabilities of its labels, weighted by τ.
     by_sets_ : bool
         Whether seen sets decide, and not thresholds.
+    own_weight_ : float or None
+        v, where scores of the sets themselves count.
     """
 
     saved = Fields(
@@ -102,7 +106,10 @@ class Decisions(Saved):
         seen_=Csr(None, "slopes_"),
         bonus_=Floats("seen_"),
         by_sets_=Flag(),
+        own_weight_=Optional(Number(0.0)),
     )
+
+    own_weight_: float | None
 
     def __init__(self, unit: bool = False) -> None:
         self.unit = unit
@@ -115,10 +122,12 @@ class Decisions(Saved):
         measure: str = "micro-f1",
         sets: bool | None = None,
         weights: np.ndarray | None = None,
+        own: np.ndarray | None = None,
     ) -> Any:
         """Learn from scores of held-out rows, their labels and perhaps the weights of these rows.
 
-        ``sets`` says whether seen sets or thresholds decide; None: what is better by the measure on these rows.
+        ``sets`` says whether seen sets or thresholds decide; None: what is better by the measure on these rows. ``own``
+        are scores of the different label sets of ``Y`` in the order of `distinct`.
         """
         on = Y.toarray() > 0
         self.slopes_, self.offsets_ = fit_sigmoids(self._scaled(scores), on, weights, rising=True)
@@ -133,30 +142,42 @@ class Decisions(Saved):
             self.thresholds_ = np.full(T, float(threshold))
         self.seen_, kind = distinct(Y)
         self.bonus_ = np.zeros(self.seen_.shape[0])
-        self.by_sets_ = bool(sets)
+        self.by_sets_, self.own_weight_ = bool(sets), None
         if sets is None and 2 * len(self.bonus_) > len(on):
             sets = False  # most sets occur once: they are no classes
         if sets is not False:
             P = self.probabilities(scores)
-            self._weigh_sets(P, np.average(on, axis=0, weights=weights), kind, weights)
+            self._weigh_sets(P, np.average(on, axis=0, weights=weights), kind, weights, own)
             if sets is None:
-                by_sets, by_labels = self._most_likely(P).toarray() > 0, self.thresholds_ <= P
+                by_sets, by_labels = self._most_likely(P, own).toarray() > 0, self.thresholds_ <= P
                 self.by_sets_ = MEASURES[measure](on, by_sets, weights) > MEASURES[measure](on, by_labels, weights)
         return self
 
-    def _weigh_sets(self, P: np.ndarray, shares: np.ndarray, kind: np.ndarray, weights: np.ndarray | None) -> None:
+    def _weigh_sets(
+        self,
+        P: np.ndarray,
+        shares: np.ndarray,
+        kind: np.ndarray,
+        weights: np.ndarray | None,
+        own: np.ndarray | None,
+    ) -> None:
         n, w = len(P), np.ones(len(P)) if weights is None else weights
         shares = np.clip(shares, 0.5 / n, 1 - 0.5 / n)
         alone = self.seen_ @ (np.log(shares) - np.log1p(-shares)) + np.log1p(-shares).sum()
         ahead = np.log(np.bincount(kind, w) / w.sum()) - alone
-        right = [0.0] * len(_WEIGHTS)
+        steps = _WEIGHTS if own is None else (*_WEIGHTS, *_OWN)
+        right = [0.0] * len(steps)
         for at in range(0, n, 1024):
-            likely = _set_scores(P[at : at + 1024], self.seen_)
-            for i, weight in enumerate(np.diff(_WEIGHTS, prepend=0.0)):
-                if weight:
-                    likely += weight * ahead
-                right[i] += float(w[at : at + 1024] @ (likely.argmax(axis=1) == kind[at : at + 1024]))
-        self.bonus_ = _WEIGHTS[int(np.argmax(right))] * ahead
+            part = slice(at, at + 1024)
+            likely = _set_scores(P[part], self.seen_)
+            for i, step in enumerate(steps):
+                added = step * ahead if i < len(_WEIGHTS) or own is None else step * own[part]
+                right[i] += float(w[part] @ ((likely + added).argmax(axis=1) == kind[part]))
+        best = int(np.argmax(right))
+        if best < len(_WEIGHTS):
+            self.bonus_ = steps[best] * ahead
+        else:
+            self.own_weight_ = steps[best]
 
     def probabilities(self, scores: np.ndarray) -> np.ndarray:
         """Probabilities of labels."""
@@ -168,14 +189,19 @@ class Decisions(Saved):
         lengths = np.sqrt(np.einsum("ij,ij->i", scores, scores))[:, None]
         return np.divide(scores, lengths, out=np.zeros_like(scores), where=lengths > 0)
 
-    def label_sets(self, P: np.ndarray) -> sp.csr_matrix:
+    def label_sets(self, P: np.ndarray, own: np.ndarray | None = None) -> sp.csr_matrix:
         """The most likely label sets, or the labels whose probabilities reach the thresholds."""
         if self.by_sets_:
-            return self._most_likely(P)
+            return self._most_likely(P, own)
         return sp.csr_matrix((self.thresholds_ <= P).astype(np.float64))
 
-    def _most_likely(self, P: np.ndarray) -> sp.csr_matrix:
-        chosen = [(_set_scores(part, self.seen_) + self.bonus_).argmax(axis=1) for part in _blocks(P)]
+    def _most_likely(self, P: np.ndarray, own: np.ndarray | None) -> sp.csr_matrix:
+        chosen = []
+        for at in range(0, len(P), 1024):
+            likely = _set_scores(P[at : at + 1024], self.seen_) + self.bonus_
+            if own is not None and self.own_weight_ is not None:
+                likely += self.own_weight_ * own[at : at + 1024]
+            chosen.append(likely.argmax(axis=1))
         return self.seen_[np.concatenate(chosen)] if chosen else self.seen_[:0]
 
     def _check_complete(self) -> None:
@@ -186,10 +212,6 @@ class Decisions(Saved):
         check_flag("unit", self.unit)
         if not np.isin(self.seen_.data, (0.0, 1.0)).all():
             raise ValueError("seen_ must hold 0 and 1")
-
-
-def _blocks(P: np.ndarray) -> list[np.ndarray]:
-    return [P[at : at + 1024] for at in range(0, len(P), 1024)]
 
 
 def _set_scores(P: np.ndarray, sets: sp.csr_matrix) -> np.ndarray:

@@ -65,11 +65,13 @@ class LabelSetClassifier(ClassifierMixin):
     measure: str
 
     def _probabilities(self, X: Any) -> np.ndarray:
-        probabilities: np.ndarray = self.decisions_.probabilities(self.decision_function(X))
+        scores = self.decision_function(X)  # first: it says so where nothing is fitted
+        probabilities: np.ndarray = self.decisions_.probabilities(scores)
         return probabilities
 
     def _predicted(self, X: Any) -> sp.csr_matrix:
-        return self.decisions_.label_sets(self._probabilities(X))
+        probabilities = self._probabilities(X)
+        return self.decisions_.label_sets(probabilities)
 
     def predict(self, X: Any, n_labels: int | None = None) -> Any:
         """Return the label sets of rows, in the form that the training labels came in.

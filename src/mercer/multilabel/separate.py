@@ -25,7 +25,7 @@ from mercer.learning.solvers import ConvergenceWarning
 from mercer.learning.weighted_machines import fit_machines
 from mercer.multilabel._decisions import MEASURES, Decisions, check_threshold
 from mercer.multilabel.joint import LabelSetClassifier
-from mercer.multilabel.label_forms import FORMS, fit_labels, give, top_labels
+from mercer.multilabel.label_forms import FORMS, fit_labels
 
 __all__ = ["SeparateSVM"]
 
@@ -164,22 +164,22 @@ class SeparateSVM(LabelSetClassifier, Saved, ScoreModel, Estimator):
             return None
         n, best, truth = X.shape[0], -np.inf, labels.toarray() > 0
         fold = np.random.default_rng(0).permutation(n) % min(_FOLDS, n)
-        found: list[Any] = [None] * (int(fold.max()) + 1)
+        machines: list[Any] = [None] * (int(fold.max()) + 1)
         start = None
         for C in tried:
             scores = np.zeros(labels.shape)
-            for k, last in enumerate(found):
+            for k, last in enumerate(machines):
                 own, other = np.flatnonzero(fold == k), np.flatnonzero(fold != k)
                 part = None if weights is None else weights[other]
-                found[k] = self._machines(X[other], labels[other], part, C, last)[:2]
-                scores[own] = np.asarray(X[own] @ found[k][0].T) + found[k][1]
+                machines[k] = self._machines(X[other], labels[other], part, C, last)[:2]
+                scores[own] = np.asarray(X[own] @ machines[k][0].T) + machines[k][1]
             sets = None if self.decode == "auto" else self.decode == "seen"
             decisions = Decisions().fit(scores, labels, self.threshold, self.measure, sets, weights)
             given = None if len(tried) == 1 else decisions.label_sets(decisions.probabilities(scores)).toarray() > 0
             value = 0.0 if given is None else MEASURES[self.measure](truth, given, weights)
             if value > best:
                 best, self.C_, self.decisions_ = value, C, decisions
-                start = tuple(np.mean(parts, axis=0) for parts in zip(*found, strict=True))
+                start = tuple(np.mean(parts, axis=0) for parts in zip(*machines, strict=True))
         return start
 
     def _check_parameters(self) -> None:
@@ -202,14 +202,14 @@ class SeparateSVM(LabelSetClassifier, Saved, ScoreModel, Estimator):
         step = max(8, _CELLS // max(n, 1) // 8 * 8)
         for at in range(0, T, step):
             part = slice(at, min(at + step, T))
-            found = fit_machines(
+            block = fit_machines(
                 X, 2.0 * columns[:, part].toarray() - 1.0, weights=weights, C=C, tol=self.tol,
                 max_iter=self.max_iter, warn=False, threads=thread_count(self.n_jobs),
                 start=None if start is None else (start[0][part], start[1][part]),
             )  # fmt: skip
-            coef[part], intercept[part] = found.coef, found.intercept
-            steps = max(steps, found.n_iter)
-            gap = max(gap, float(found.gap[~found.converged].max(initial=0.0)))
+            coef[part], intercept[part] = block.coef, block.intercept
+            steps = max(steps, block.n_iter)
+            gap = max(gap, float(block.gap[~block.converged].max(initial=0.0)))
         return coef, intercept, steps, gap
 
     def decision_function(self, X: Any) -> np.ndarray:
@@ -246,22 +246,6 @@ class SeparateSVM(LabelSetClassifier, Saved, ScoreModel, Estimator):
     def _probabilities(self, X: Any) -> np.ndarray:
         scores = self.decision_function(X)
         return scores if self.decisions_ is None else self.decisions_.probabilities(scores)
-
-    def predict(self, X: Any, n_labels: int | None = None) -> Any:
-        """Return the label sets of rows, in the form that the training labels came in.
-
-        Parameters
-        ----------
-        X : array or sparse matrix
-        n_labels : int, optional
-            Give each row the labels of so many highest probabilities (scores, with ``threshold=None``).
-
-        Returns
-        -------
-        Y : array or sparse matrix of shape (n_rows, n_labels), or list of lists of labels
-        """
-        found = self._predicted(X) if n_labels is None else top_labels(self._probabilities(X), n_labels)
-        return give(found, self.classes_, self.label_form_)
 
     def _predicted(self, X: Any) -> sp.csr_matrix:
         P = self._probabilities(X)

@@ -9,6 +9,9 @@ every view, and labels can be read off them. Alternating updates are an orthogon
 
 whose leading eigenvectors are X. A new object has the mean over views of K_j(x, ·) α_j, α_j = (K_j + c)⁻¹ X, and labels
 T'X times that. Scores of held-out rows come without another fit: (h_ii x_i − (H X)_i) / (h_ii − 1), H = K (K + c)⁻¹.
+
+Where label sets recur, each has a score of its own, too: views predict "the set is y" as they predict latent values.
+These scores count beside the probabilities of labels as far as that gives more exact sets of held-out rows.
 """
 
 from __future__ import annotations
@@ -38,6 +41,7 @@ from mercer._state.saved import (
     LabelValues,
     ListOf,
     Nested,
+    Optional,
     Saved,
 )
 from mercer._validation import check_choice, check_count, check_positive, thread_count, used_examples
@@ -48,11 +52,12 @@ from mercer.kernels import Gaussian, Kernel
 from mercer.multilabel._decisions import Decisions, check_threshold
 from mercer.multilabel._meka import BlockKernel
 from mercer.multilabel.joint import LabelSetClassifier, label_rows
-from mercer.multilabel.label_forms import FORMS, fit_labels
+from mercer.multilabel.label_forms import FORMS, distinct, fit_labels
 
 __all__ = ["KernelHomogeneityAnalysis"]
 
 _SAMPLE = 500  # rows whose distances give the width of a kernel
+_SET_CELLS = 1 << 24  # rows times label sets up to which sets have scores of their own
 
 
 class View(KernelMethod):
@@ -120,10 +125,10 @@ class KernelHomogeneityAnalysis(
     ----------
     n_components : int or float, default=1.0
         Dimensions of the latent space, or their share of the number of labels (n_rows − 2 at most).
-    lam : float, default=0.1
-        λ, how much latent values are to be predictable from the views.
-    ridge : float, default=0.1
-        c, smaller values fit training rows more closely.
+    C : float, default=0.1
+        λ of the formula above: how much latent values are to be predictable from the views.
+    alpha : float, default=0.1
+        c of the formula above; smaller values fit training rows more closely.
     kernels : Kernel, "precomputed", None, or a list of these for each view
         None: a Gaussian with the mean distance of two rows as its width.
     solver : {"eig", "als"}, default="eig"
@@ -135,7 +140,8 @@ class KernelHomogeneityAnalysis(
         Of the approximation.
     decode : {"auto", "direct", "seen"}, default="auto"
         Each label by its own probability, or the label set of training that is most likely; ``"auto"`` is the better
-        one by ``measure`` on held-out scores.
+        one by ``measure`` on held-out scores. Label sets that recur have scores of their own beside the probabilities
+        of their labels.
     threshold, measure
         As in `JointSVM`.
     max_iter : int, default=1000
@@ -153,6 +159,8 @@ class KernelHomogeneityAnalysis(
     eigenvalues_ : array of shape (n_components,)
         Of A.
     label_map_ : array of shape (n_components, n_labels)
+    set_shares_ : array of shape (n_sets,) or None
+        Shares of the label sets in training, where sets have scores of their own.
     n_iter_ : int
 
     Examples
@@ -175,6 +183,7 @@ class KernelHomogeneityAnalysis(
        Research 18, 2017.
     """
 
+    version = 2  # lam and ridge are C and alpha
     saved = Fields(
         classes_=LabelValues(1),
         label_form_=Choice(*FORMS),
@@ -183,15 +192,18 @@ class KernelHomogeneityAnalysis(
         eigenvalues_=Floats(None),
         label_map_=Floats("eigenvalues_", "classes_"),
         shares_=Floats("classes_", low=0.0, high=1.0),
+        set_shares_=Optional(Floats(None, low=0.0, high=1.0)),
         decisions_=Nested(Decisions),
         n_iter_=Count(0),
     )
 
+    set_shares_: np.ndarray | None
+
     def __init__(
         self,
         n_components: float = 1.0,
-        lam: float = 0.1,
-        ridge: float = 0.1,
+        C: float = 0.1,
+        alpha: float = 0.1,
         kernels: Any = None,
         *,
         solver: str = "eig",
@@ -208,8 +220,8 @@ class KernelHomogeneityAnalysis(
         verbose: int = 0,
     ) -> None:
         self.n_components = n_components
-        self.lam = lam
-        self.ridge = ridge
+        self.C = C
+        self.alpha = alpha
         self.kernels = kernels
         self.solver = solver
         self.approx = approx
@@ -256,7 +268,7 @@ class KernelHomogeneityAnalysis(
         roots = np.ones(n) if weights is None else np.sqrt(weights)
         trivial = roots / np.linalg.norm(roots)
         shares = np.asarray(labels.mean(axis=0) if weights is None else weights @ labels / weights.sum()).ravel()
-        U, strength = _label_part(roots[:, None] * (labels.toarray() - shares), self.ridge)
+        U, strength = _label_part(roots[:, None] * (labels.toarray() - shares), self.alpha)
         pairs = enumerate(zip(views, kernels, strict=True))
         if self.approx == "meka":
             parts: list[Any] = [self._blocked(view, kernel, j) for j, (view, kernel) in pairs]
@@ -267,7 +279,7 @@ class KernelHomogeneityAnalysis(
             V = V.reshape(n, -1)
             out = U @ (strength[:, None] * (U.T @ V))
             for part in parts:
-                out += self.lam * part.smooth(V)
+                out += self.C * part.smooth(V)
             return out
 
         if self.solver == "als":
@@ -279,12 +291,27 @@ class KernelHomogeneityAnalysis(
         self.classes_, self.label_form_, self.shares_ = classes, form, shares
         self.eigenvalues_, self.object_scores_, self.n_iter_ = values, latent / roots[:, None], steps
         self.label_map_ = np.ascontiguousarray(np.asarray((labels.T @ (roots[:, None] * latent)).T))
-        held_out = sum(part.left_out(latent) for part in parts) / len(parts) / roots[:, None]
-        scores = held_out @ self.label_map_ + shares
+        members, set_shares = self._set_targets(labels, weights)
+        targets = latent if members is None else np.hstack([latent, roots[:, None] * (members - set_shares)])
+        held_out = sum(part.left_out(targets) for part in parts) / len(parts) / roots[:, None]
+        scores = held_out[:, :p] @ self.label_map_ + shares
+        own = None if members is None else held_out[:, p:] + set_shares
         sets = None if self.decode == "auto" else self.decode == "seen"
-        self.decisions_ = Decisions().fit(scores, labels, self.threshold, self.measure, sets, weights)
-        self.views_ = [part.view(latent) for part in parts]
+        self.decisions_ = Decisions().fit(scores, labels, self.threshold, self.measure, sets, weights, own)
+        by_own = self.decisions_.by_sets_ and self.decisions_.own_weight_ is not None
+        self.set_shares_ = set_shares if by_own else None
+        self.views_ = [part.view(targets if by_own else latent) for part in parts]
         return self
+
+    def _set_targets(self, labels: sp.csr_matrix, weights: np.ndarray | None) -> tuple[Any, Any]:
+        """Which label set of training each row has, a column each, and their shares; None where sets hardly recur."""
+        if self.decode == "direct":
+            return None, None
+        seen, kind = distinct(labels)
+        n, m = labels.shape[0], seen.shape[0]
+        if 2 * m > n or n * m > _SET_CELLS:
+            return None, None
+        return np.eye(m)[kind], np.bincount(kind, weights, minlength=m) / (n if weights is None else weights.sum())
 
     def _check_parameters(self) -> None:
         if isinstance(self.n_components, float):
@@ -292,8 +319,8 @@ class KernelHomogeneityAnalysis(
                 raise ValueError(f"n_components is a share of the labels: between 0 and 1, got {self.n_components!r}")
         else:
             check_count("n_components", self.n_components)
-        check_positive("lam", self.lam)
-        check_positive("ridge", self.ridge)
+        check_positive("C", self.C)
+        check_positive("alpha", self.alpha)
         check_choice("solver", self.solver, ("eig", "als"))
         check_choice("approx", self.approx, (None, "meka"))
         check_choice("decode", self.decode, ("auto", "direct", "seen"))
@@ -333,7 +360,7 @@ class KernelHomogeneityAnalysis(
         if used is not None:
             K = K[np.ix_(used, used)]
         places = np.arange(len(K)) if used is None else used
-        return _ExactPart(view, X, K, self.ridge, places, np.ones(len(K)) if roots is None else roots)
+        return _ExactPart(view, X, K, self.alpha, places, np.ones(len(K)) if roots is None else roots)
 
     def _blocked(self, X: Any, kernel: Any, j: int) -> _BlockPart:
         if isinstance(kernel, str):
@@ -344,7 +371,7 @@ class KernelHomogeneityAnalysis(
             raise ValueError(f"view {j}: {error}") from error
         random = check_random_state(self.random_state)
         used = _mean_width(X, j) if kernel is None else kernel
-        return _BlockPart(BlockKernel(used, X, self.n_blocks, self.rank, random), self.ridge)
+        return _BlockPart(BlockKernel(used, X, self.n_blocks, self.rank, random), self.alpha)
 
     def _by_eigenvectors(self, product: Any, trivial: np.ndarray, p: int) -> tuple[np.ndarray, np.ndarray, int]:
         n = len(trivial)
@@ -363,7 +390,7 @@ class KernelHomogeneityAnalysis(
     ) -> tuple[np.ndarray, np.ndarray, int]:
         """The eigenvectors of B B' from those of B'B, which is as large as the ranks together, whatever the rows."""
         blocks = [part.blocks for part in parts]
-        roots = [np.sqrt(self.lam * part.shrinkage) for part in parts] + [np.sqrt(strength)]
+        roots = [np.sqrt(self.C * part.shrinkage) for part in parts] + [np.sqrt(strength)]
         ends = np.cumsum([0, *(len(root) for root in roots)])
         where = [slice(a, b) for a, b in pairwise(ends.tolist())]
         M = np.zeros((ends[-1], ends[-1]))
@@ -430,6 +457,10 @@ class KernelHomogeneityAnalysis(
         -------
         latent : array of shape (n_rows, n_components)
         """
+        return self._predictions(X)[:, : len(self.eigenvalues_)]
+
+    def _predictions(self, X: Any) -> np.ndarray:
+        """Latent values, and behind them scores of label sets less their shares."""
         check_is_fitted(self, "views_")
         views = _as_views(X)
         if len(views) != len(self.views_):
@@ -457,6 +488,11 @@ class KernelHomogeneityAnalysis(
         latent = self.transform(X)
         return latent @ self.label_map_ + self.shares_
 
+    def _predicted(self, X: Any) -> sp.csr_matrix:
+        found, p = self._predictions(X), len(self.eigenvalues_)
+        P = self.decisions_.probabilities(found[:, :p] @ self.label_map_ + self.shares_)
+        return self.decisions_.label_sets(P, None if self.set_shares_ is None else found[:, p:] + self.set_shares_)
+
     def _score_rows(self) -> ScoreRows:
         """Scores of labels as sums over the components of the latent space."""
         check_is_fitted(self, "views_")
@@ -477,9 +513,14 @@ class KernelHomogeneityAnalysis(
         self._check_parameters()
         if len(self.decisions_.slopes_) != len(self.classes_) or not self.views_:
             raise ValueError(f"there must be a view, and decisions for {len(self.classes_)} labels")
+        if (self.set_shares_ is None) != (self.decisions_.own_weight_ is None or not self.decisions_.by_sets_):
+            raise ValueError("shares of label sets and the weight of their scores are there together")
+        n_sets = 0 if self.set_shares_ is None else len(self.set_shares_)
+        if n_sets not in (0, self.decisions_.seen_.shape[0]):
+            raise ValueError(f"there are {self.decisions_.seen_.shape[0]} label sets and {n_sets} shares of them")
         for view in self.views_:
-            if len(view.offset_) != len(self.eigenvalues_):
-                raise ValueError(f"a view must have {len(self.eigenvalues_)} components")
+            if len(view.offset_) != len(self.eigenvalues_) + n_sets:
+                raise ValueError(f"a view must have {len(self.eigenvalues_)} components and {n_sets} label sets")
             if isinstance(view, View) and view.coef_.shape[1] != len(view.offset_):
                 raise ValueError("the coefficients of a view must have as many columns as components")
 
@@ -504,10 +545,10 @@ class _ExactPart:
         try:
             factor, _ = cho_factor(K, lower=True, overwrite_a=True, check_finite=False)
         except np.linalg.LinAlgError as error:
-            raise ValueError("a kernel matrix is not positive semi-definite: raise ridge") from error
+            raise ValueError("a kernel matrix is not positive semi-definite: raise alpha") from error
         inverse, info = lapack.dpotri(factor, lower=1, overwrite_c=1)
         if info != 0:
-            raise ValueError("a kernel matrix is singular: raise ridge")
+            raise ValueError("a kernel matrix is singular: raise alpha")
         self.inverse = np.tril(inverse) + np.tril(inverse, -1).T
 
     def smooth(self, V: np.ndarray) -> np.ndarray:

@@ -20,6 +20,7 @@ from mercer._state.values import pack_strings, unpack_strings
 from mercer.data import TextBuffer
 from mercer.data.readers.sniff import csv_rows
 from mercer.data.readers.source import Source
+from mercer.maps import StringHasher
 from mercer.online.formats import ResolvedFormat
 from mercer.online.inputs import text_features
 
@@ -35,8 +36,12 @@ _LONGEST = 200
 
 def names_of(texts: Any, hasher: Any) -> tuple[list[str], np.ndarray, np.ndarray]:
     """The different features of documents: names, 64-bit hashes and counts."""
-    buffer = TextBuffer(texts)
-    names, hashes, counts = _core.text.text_names(buffer.data, buffer.offsets, **text_features(hasher)._settings())
+    buffer, hasher = TextBuffer(texts), text_features(hasher)
+    if isinstance(hasher, StringHasher):
+        found = _core.text.string_names(buffer.data, buffer.offsets, **hasher._settings(buffer.binary))
+    else:
+        found = _core.text.text_names(buffer.data, buffer.offsets, **hasher._settings())
+    names, hashes, counts = found
     return list(names), np.asarray(hashes, np.uint64), np.asarray(counts)
 
 

@@ -26,7 +26,7 @@ from mercer.data.readers.sniff import csv_rows
 from mercer.data.readers.source import FilePath, Source, fill
 from mercer.exceptions import DataFileError
 from mercer.online.formats import FileFormat, ResolvedFormat, resolved_format
-from mercer.online.inputs import text_features
+from mercer.online.inputs import feature_settings
 
 __all__ = ["ReadReport", "blocks_of", "check_kind", "labelled_blocks", "make_reader", "outputs_of"]
 
@@ -199,7 +199,7 @@ def make_reader(
         check_count("limit", limit, least=0)
     if form.format == "csv" and form.header is False and source is not None:
         more["width"] = _usual_width(source, form)
-    text = text_features(model.hasher)._settings()
+    text = feature_settings(model.hasher)
     array = form.format == "svmlight"
     return _core.examples.ExampleReader(
         form.format,
@@ -211,6 +211,8 @@ def make_reader(
         ngrams=(text["min_n"], text["max_n"]),
         lowercase=text["lowercase"],
         seed=0 if array else text["seed"],
+        strings=text.get("strings"),
+        copies=text.get("copies", 1),
         n_bits=model.n_bits if array else 0,
         **{"gather": form.format in ("csv", "jsonl"), **more},
         **form.options(),

@@ -61,7 +61,7 @@ class HashedClassifier(ClassifierMixin, HashedLearner):
     loss : {"log", "hinge", "hybrid", "squared-hinge"}, default="log"
         With y the true class and z the best other one: ``"log"`` −ln p(y | x), p ∝ exp score; ``"hinge"``
         h = max(0, 1 − score(y) + score(z)); ``"squared-hinge"`` h²; ``"hybrid"`` half of the log and half of the hinge
-        loss (see ``alpha``). Up to 64 classes the log loss changes the weights of all; beyond, those of the true
+        loss (see ``log_share``). Up to 64 classes the log loss changes the weights of all; beyond, those of the true
         class and of classes with a probability of at least 2 / (number of classes).
     n_bits : int, default=22
         The table has 2^n_bits weights; from 1 to 32. A weight takes 8 bytes with adagrad (12 if features have values
@@ -73,13 +73,15 @@ class HashedClassifier(ClassifierMixin, HashedLearner):
         class. Two classes need one vector anyway.
     solver : {"adagrad", "ftrl", "sgd"}, default="adagrad"
         ``"adagrad"``: a rate for each weight, features scaled by their largest value so far, and steps that do not
-        overshoot. ``"ftrl"``: follows the regularised leader; with ``l1`` most weights are exactly 0. ``"sgd"``:
-        steps of 1 / (l2 (t + t0)), which over many passes minimises l2/2 ‖w‖² + mean loss.
-    l1, l2 : float, default=0.0 and None
-        Penalties of weights (never of intercepts). ftrl: of the whole vector. sgd: l2 of the whole vector by a common
-        factor, l1 of the weights of an example when it is learnt. adagrad: both of the weights of an example when it
-        is learnt, times their rates; so weights of features that do not occur again stay. None: 1e-5 for sgd, 0 for
-        the others.
+        overshoot. ``"ftrl"``: follows the regularised leader; with ``penalty="l1"`` most weights are exactly 0.
+        ``"sgd"``: steps of 1 / (alpha (t + t0)), which over many passes minimises alpha/2 ‖w‖² + mean loss.
+    penalty : {"l2", "l1", "elasticnet", None}, default="l2"
+        ½ ‖w‖², ‖w‖₁, or l1_ratio ‖w‖₁ + (1 − l1_ratio) ½ ‖w‖²; never of intercepts. ftrl: of the whole vector. sgd:
+        the ℓ2 part of the whole vector by a common factor, the ℓ1 part of the weights of an example when it is learnt.
+        adagrad: both of the weights of an example when it is learnt, times their rates; so weights of features that do
+        not occur again stay.
+    alpha : float, optional
+        Factor of the penalty, where the loss is a mean over examples. None: 1e-5 for sgd, 0 for the others.
     max_iter : int or "auto", default="auto"
         Passes of `fit` over the data. ``"auto"``: as many as visit 100,000 rows of an array or 6,000 documents,
         but at most 16, so that few rows are learnt well and many in one pass; the number is kept as ``n_iter_``.
@@ -89,12 +91,16 @@ class HashedClassifier(ClassifierMixin, HashedLearner):
         depends on it.
     random_state : int, RandomState or None, default=0
         Seed of the order of examples in `fit`.
-    alpha : float, default=0.5
+    l1_ratio : float, default=0.5
+        Share of ‖w‖₁ in ``"elasticnet"``, from 0 to 1.
+    log_share : float, default=0.5
         Share of the log loss in ``"hybrid"``, from 0 to 1.
-    hasher : mercer.maps.TextHasher or None
-        Which features documents have: its ``analyzer``, ``ngrams``, ``lowercase`` and ``seed``. The learner takes
-        counts from it and has its own table, so ``n_bits`` and ``signed`` of the hasher are ignored; one with
-        ``weighting``, ``norm`` or ``copies`` raises an error. None: words in lower case.
+    hasher : mercer.maps.TextHasher, mercer.maps.StringHasher or None
+        Which features documents have: the ``analyzer``, ``ngrams``, ``lowercase``, ``copies`` and ``seed`` of a
+        `TextHasher`, or the substrings of a `StringHasher`. The learner takes counts from it and has its own table, so
+        ``n_bits`` and ``signed`` of the hasher are ignored; one with ``weighting``, ``norm`` or ``weights`` raises an
+        error, and so does ``kernel="mismatch"`` without an alphabet. With ``copies`` every feature has so many weights,
+        those of columns of tables too. None: words in lower case.
     counts : {"sqrt", "linear"}, default="sqrt"
         The value of a word that occurs c times in a document: √c, which is better on long texts, or c. Arrays, records
         and the features of vw and svmlight files keep their values.
@@ -165,13 +171,14 @@ class HashedClassifier(ClassifierMixin, HashedLearner):
         n_bits: int = 22,
         label_hashing: str = "joint",
         solver: str = "adagrad",
-        l1: float = 0.0,
-        l2: float | None = None,
+        penalty: str | None = "l2",
+        alpha: float | None = None,
         max_iter: int | str = "auto",
         n_jobs: int | None = None,
         random_state: Any = 0,
         *,
-        alpha: float = 0.5,
+        l1_ratio: float = 0.5,
+        log_share: float = 0.5,
         hasher: Any = None,
         counts: str = "sqrt",
         learning_rate: float | None = None,
@@ -185,12 +192,13 @@ class HashedClassifier(ClassifierMixin, HashedLearner):
         self.n_bits = n_bits
         self.label_hashing = label_hashing
         self.solver = solver
-        self.l1 = l1
-        self.l2 = l2
+        self.penalty = penalty
+        self.alpha = alpha
         self.max_iter = max_iter
         self.n_jobs = n_jobs
         self.random_state = random_state
-        self.alpha = alpha
+        self.l1_ratio = l1_ratio
+        self.log_share = log_share
         self.hasher = hasher
         self.counts = counts
         self.learning_rate = learning_rate
@@ -291,7 +299,7 @@ class HashedClassifier(ClassifierMixin, HashedLearner):
         settings |= {
             "task": "multiclass" if several else "binary",
             "label_hashing": self.label_hashing,
-            "alpha": float(self.alpha),
+            "alpha": float(self.log_share),
             "scaled": isinstance(inputs, Rows),
         }
         if several and self.n_bits < 4:
@@ -305,8 +313,8 @@ class HashedClassifier(ClassifierMixin, HashedLearner):
     def _check_parameters(self) -> dict[str, Any]:
         check_choice("loss", self.loss, LOSSES)
         check_choice("label_hashing", self.label_hashing, LABEL_HASHINGS)
-        if not 0 <= self.alpha <= 1:
-            raise ValueError(f"alpha must lie between 0 and 1, got {self.alpha!r}")
+        if not 0 <= self.log_share <= 1:
+            raise ValueError(f"log_share must lie between 0 and 1, got {self.log_share!r}")
         return super()._check_parameters()
 
     def _check_y(self, y: Any) -> np.ndarray:

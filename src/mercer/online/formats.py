@@ -264,7 +264,7 @@ def _sniffed(source: Source, asked: str | None, known: ResolvedFormat | None) ->
             return Sniffed("jsonl", asked)
         if asked not in ("csv", "text"):
             return Sniffed(asked)
-    sniffed = sniff(source)
+    sniffed = sniff(source, only=asked)
     lines = sniffed.layout is None and sniffed.format in ("text", "csv", "prose", "columns")
     if known is not None and known.format == "text" and (asked == "text" or lines):
         return Sniffed("text", separator=known.separator, label=_label_place(known))
@@ -425,7 +425,7 @@ _EPOCH = np.datetime64("1970-01-01")
 
 def _code(column: Column) -> tuple[str, float, float, tuple[float, ...]] | None:
     """Mean, scale and knots of a column of numbers; dates are days."""
-    values = _days(column) if column.role == "date" else np.array([float(v) for v in column.values if _is_float(v)])
+    values = _days(column) if column.role == "date" else _floats(column.values)
     values = values[np.isfinite(values) & (np.abs(values) < 1e30)]
     if not len(values):
         return None
@@ -440,6 +440,14 @@ def _code(column: Column) -> tuple[str, float, float, tuple[float, ...]] | None:
             other = distinct[distinct != np.median(values)]
             knots = np.unique(np.concatenate([knots, np.quantile(other, np.linspace(0, 1, N_KNOTS - 2))]))
     return column.name, mean, scale, tuple(knots.tolist()) if len(knots) > 2 else ()
+
+
+def _floats(values: Sequence[str]) -> np.ndarray:
+    """Those that are numbers."""
+    try:
+        return np.array(list(map(float, values)), dtype=np.float64)
+    except ValueError:
+        return np.concatenate([np.zeros(0), *(_floats([value]) for value in values if _is_float(value))])
 
 
 def _is_float(value: str) -> bool:

@@ -17,7 +17,7 @@ from scipy.sparse import csr_array, issparse
 from mercer import _core
 from mercer.data import TextBuffer
 from mercer.learning.checkpoint import arrays_of, digest_of
-from mercer.maps import TextHasher
+from mercer.maps import StringHasher, TextHasher
 from mercer.maps.columns import columns_of
 
 __all__ = [
@@ -25,32 +25,60 @@ __all__ = [
     "Inputs",
     "Records",
     "Rows",
+    "feature_settings",
     "has_texts",
+    "hasher_params",
     "is_documents",
     "is_table",
+    "n_copies",
     "table_columns",
     "text_features",
 ]
 
 
-def text_features(hasher: Any) -> TextHasher:
-    """The `TextHasher` that says which features a document has; None is words in lower case.
+def text_features(hasher: Any) -> TextHasher | StringHasher:
+    """The hasher that says which features a document has; None is words in lower case.
 
     A learner takes counts from it. What else a hasher does to them has its place before the learner, in a pipeline.
     """
     if hasher is None:
         return TextHasher()
-    if not isinstance(hasher, TextHasher):
-        raise TypeError(f"hasher must be a TextHasher or None, got {type(hasher).__name__}")
+    if not isinstance(hasher, (TextHasher, StringHasher)):
+        raise TypeError(f"hasher must be a TextHasher, a StringHasher or None, got {type(hasher).__name__}")
     hasher._check_parameters()
-    for name, neutral in (("weighting", None), ("norm", None), ("copies", 1)):
+    for name in ("weighting", "norm") if isinstance(hasher, TextHasher) else ("weights",):
         value = getattr(hasher, name)
-        if value != neutral:
+        if value is not None:
             raise ValueError(
                 f"hasher must leave counts as they are, and this one has {name}={value!r}: "
-                "put such a TextHasher before the learner, in a pipeline"
+                f"put such a {type(hasher).__name__} before the learner, in a pipeline"
             )
+    if isinstance(hasher, StringHasher) and hasher.kernel == "mismatch":
+        hasher._known_letters()  # the learner has no look at all strings first
     return hasher
+
+
+def feature_settings(hasher: Any, binary: bool = False) -> dict[str, Any]:
+    """What the compiled readers of documents need to know of a hasher; ``binary``: characters of strings are bytes."""
+    hasher = text_features(hasher)
+    if isinstance(hasher, TextHasher):
+        return {**hasher._settings(), "copies": int(hasher.copies)}
+    settings = {**hasher._settings(binary)}
+    return {**TextHasher(seed=int(hasher.seed))._settings(), "strings": _core.text.StringSettings(**settings)}
+
+
+def n_copies(hasher: Any) -> int:
+    """Weights that every feature has."""
+    return int(getattr(hasher, "copies", 1))
+
+
+def hasher_params(hasher: Any) -> dict[str, Any]:
+    """The parameters of a hasher as JSON data, for fingerprints."""
+    hasher = text_features(hasher)
+    if isinstance(hasher, TextHasher):
+        return hasher.to_json()
+    letters = hasher._known_letters() if hasher.kernel == "mismatch" else []
+    return {**hasher.get_params(deep=False), "dtype": str(hasher.dtype), "alphabet": [one.hex() for one in letters]}
 
 
 def is_documents(X: Any, expected: bool = False) -> bool:
@@ -246,7 +274,7 @@ class Documents:
     """Documents and the features they have."""
 
     texts: Any
-    hasher: TextHasher
+    hasher: TextHasher | StringHasher
 
     @classmethod
     def of(cls, X: Any, hasher: Any) -> Documents:
@@ -265,8 +293,11 @@ class Documents:
         """About how many features all documents have together."""
         sample = [len(text) for text in self.texts[:100] if _is_text(text)]
         per_text = max(1, sum(sample) // max(1, len(sample)))
+        if isinstance(self.hasher, StringHasher):
+            return per_text * len(self) * self.hasher._features_a_place()
         least, most = self.hasher.ngrams
-        return per_text * len(self) * (most - least + 1) // (6 if self.hasher.analyzer == "word" else 1)
+        size = per_text * len(self) * (most - least + 1) // (6 if self.hasher.analyzer == "word" else 1)
+        return size * n_copies(self.hasher)
 
     def fingerprint_arrays(self) -> list[np.ndarray]:
         """What the documents are, for checkpoints."""
@@ -276,9 +307,10 @@ class Documents:
 
     def examples(self, order: np.ndarray) -> _core.examples.Examples:
         """The documents in this order, as a block without labels."""
-        settings = self.hasher._settings()
         if isinstance(self.texts, TextBuffer):
+            settings = feature_settings(self.hasher, self.texts.binary)
             return _core.examples.buffer_examples(self.texts.data, self.texts.offsets, order, **settings)
+        settings = feature_settings(self.hasher, bool(len(self.texts)) and isinstance(self.texts[0], bytes))
         return _core.examples.document_examples(self.texts, order, **settings)
 
 

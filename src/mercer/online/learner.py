@@ -25,6 +25,7 @@ from mercer._validation import check_choice, check_count, check_not_negative, ch
 from mercer.exceptions import ModelFileError
 from mercer.learning.checkpoint import Checkpoint, digest_of, fingerprint
 from mercer.learning.partitioned import Here, n_examples
+from mercer.learning.penalties import Penalty
 from mercer.learning.training import seed_state
 from mercer.online._frames import frame_format, frame_records, frame_rows, split_label
 from mercer.online._names import NameTable, Naming, Unnamed, frame_sample, names_of
@@ -38,8 +39,10 @@ from mercer.online.inputs import (
     Records,
     Rows,
     has_texts,
+    hasher_params,
     is_documents,
     is_table,
+    n_copies,
     table_columns,
     text_features,
 )
@@ -50,7 +53,7 @@ SOLVERS = ("adagrad", "ftrl", "sgd")
 RATES = {"adagrad": 2.5, "ftrl": 0.1, "sgd": 0.5}
 """``learning_rate=None``: chosen on the progressive loss of fifteen streams together, never for one of them."""
 
-SGD_L2 = 1e-5
+SGD_ALPHA = 1e-5
 AUTO_PASSES = 16
 AUTO_VISITS = {"rows": 100_000, "documents": 6_000}
 """``max_iter="auto"``: passes that visit so many rows or documents, at most 16. Chosen on five sets of rows, and on
@@ -95,8 +98,9 @@ class HashedLearner(FileLearning, Saved, Estimator):
     loss: str
     n_bits: int
     solver: str
-    l1: float
-    l2: float | None
+    penalty: str | None
+    alpha: float | None
+    l1_ratio: float
     max_iter: int | str
     n_jobs: int | None
     random_state: Any
@@ -114,7 +118,7 @@ class HashedLearner(FileLearning, Saved, Estimator):
     interrupted_: bool
     n_iter_: int
 
-    version = 2  # optimizer and passes are solver and max_iter
+    version = 3  # l1 and l2 are penalty and alpha
     saved: ClassVar[Fields] = Fields(
         model_=_Weights(),
         progress_=AsJson(Progress),
@@ -319,19 +323,24 @@ class HashedLearner(FileLearning, Saved, Estimator):
         if sizes != {1}:
             raise ValueError(f"x must be one record, got {max(sizes, default=0)} rows")
         block = frame_records(self, columns, self.file_format_, False).examples(np.arange(1))
+        first = slice(None, None, n_copies(self.hasher))  # of the copies of each feature
         names = RecordNames(self.hasher)
         names.fields([{name: cells[0] for name, cells in columns.items()}], self.file_format_)
         known = dict(zip(*(list(part) for part in reversed(names.result())), strict=True))
-        hashes = np.asarray(block.hashes, np.uint64)
-        values = np.asarray(block.values, float) if len(block.values) else np.ones(len(hashes))
+        hashes = np.asarray(block.hashes, np.uint64)[first]
+        values = np.asarray(block.values, float)[first] if len(block.values) else np.ones(len(hashes))
         if block.documents and self.counts == "sqrt":
             values = np.sqrt(values)
         return [str(known.get(h, "(unnamed)")) for h in hashes], hashes, values
 
     def _hash_scores(self, hashes: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """What features with these hashes and values add to every score, and the scores without any."""
+        hashes, copies = hashes.astype(np.uint64), 1 if self.input_ == "array" else n_copies(self.hasher)
         n = len(hashes)
-        indptr = np.concatenate([[0], np.arange(n + 1)]).astype(np.int64)  # none, then one feature each
+        if copies > 1:
+            every = [hashes, *(_core.hashing.combine_hashes(hashes, k) for k in range(1, copies))]
+            hashes, values = np.stack(every, axis=1).ravel(), np.repeat(values, copies)
+        indptr = np.concatenate([[0], copies * np.arange(n + 1)]).astype(np.int64)  # none, then one feature each
         examples = _core.examples.Examples(indptr, hashes.astype(np.uint64), values.astype(np.float32))
         scores = self.model_.scores(examples, threads=thread_count(self.n_jobs)).astype(np.float64)
         return scores[1:] - scores[0], scores[0]
@@ -343,13 +352,15 @@ class HashedLearner(FileLearning, Saved, Estimator):
         check_choice("solver", self.solver, SOLVERS)
         n_bits = check_n_bits(self.n_bits)
         rate = RATES[self.solver] if self.learning_rate is None else check_positive("learning_rate", self.learning_rate)
-        l1 = check_not_negative("l1", self.l1)
-        if self.l2 is None:
-            l2 = SGD_L2 if self.solver == "sgd" else 0.0
+        penalty = Penalty.named(self.penalty, self.l1_ratio)
+        if self.alpha is None:
+            alpha = SGD_ALPHA if self.solver == "sgd" else 0.0
         else:
-            l2 = check_not_negative("l2", self.l2)
-        if self.solver == "sgd" and l2 == 0:
-            raise ValueError("solver='sgd' needs l2 > 0: its steps are 1 / (l2 (t + t0))")
+            alpha = check_not_negative("alpha", self.alpha)
+        if self.solver == "sgd" and alpha * penalty.l2 == 0:
+            raise ValueError(
+                "solver='sgd' needs alpha > 0 and penalty='l2' or 'elasticnet': its steps are 1 / (alpha (t + t0))"
+            )
         if not (isinstance(self.max_iter, str) and self.max_iter == "auto"):
             try:
                 check_count("max_iter", self.max_iter)
@@ -364,8 +375,8 @@ class HashedLearner(FileLearning, Saved, Estimator):
             "n_bits": n_bits,
             "optimizer": self.solver,
             "rate": rate,
-            "l1": l1,
-            "l2": l2,
+            "l1": alpha * penalty.l1,
+            "l2": alpha * penalty.l2,
             "intercept": bool(self.fit_intercept),
             "damped": check_choice("counts", self.counts, ("sqrt", "linear")) == "sqrt",
         }
@@ -494,7 +505,7 @@ class HashedLearner(FileLearning, Saved, Estimator):
         """Keeps the next `_learn` in a checkpoint, if there is one."""
         if checkpoint is None:
             return
-        params = {**self.get_params(deep=False), "hasher": text_features(self.hasher).to_json()}
+        params = {**self.get_params(deep=False), "hasher": hasher_params(self.hasher)}
         params = {name: value for name, value in params.items() if name not in ("n_jobs", "verbose", "random_state")}
         settings = (params, seed_state(self.random_state), y.dtype.str)
         labels = y if y.dtype.kind in "biuf" else np.array(digest_of(y.tolist()))

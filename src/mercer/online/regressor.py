@@ -37,8 +37,8 @@ class HashedRegressor(RegressorMixin, HashedLearner):
     solver : {"adagrad", "ftrl", "sgd"}, default="adagrad"
         See :class:`HashedClassifier`. adagrad and ftrl measure their steps in the spread of the targets seen so far
         (but for poisson), so the unit of y does not matter; scores are measured from the first target.
-    l1, l2 : float, default=0.0 and None
-        Penalties of weights, as in :class:`HashedClassifier`. None: 1e-5 for sgd, 0 for the others.
+    penalty, alpha, l1_ratio
+        As in :class:`HashedClassifier`.
     max_iter : int or "auto", default="auto"
         Passes of `fit` over the data. ``"auto"``: as many as visit 100,000 rows of an array or 6,000 documents,
         but at most 16, so that few rows are learnt well and many in one pass; the number is kept as ``n_iter_``.
@@ -51,10 +51,12 @@ class HashedRegressor(RegressorMixin, HashedLearner):
         For ``loss="quantile"``, between 0 and 1.
     epsilon : float, default=1.0
         For ``loss="huber"``, in the unit of y.
-    hasher : mercer.maps.TextHasher or None
-        Which features documents have: its ``analyzer``, ``ngrams``, ``lowercase`` and ``seed``. The learner takes
-        counts from it and has its own table, so ``n_bits`` and ``signed`` of the hasher are ignored; one with
-        ``weighting``, ``norm`` or ``copies`` raises an error. None: words in lower case.
+    hasher : mercer.maps.TextHasher, mercer.maps.StringHasher or None
+        Which features documents have: the ``analyzer``, ``ngrams``, ``lowercase``, ``copies`` and ``seed`` of a
+        `TextHasher`, or the substrings of a `StringHasher`. The learner takes counts from it and has its own table, so
+        ``n_bits`` and ``signed`` of the hasher are ignored; one with ``weighting``, ``norm`` or ``weights`` raises an
+        error, and so does ``kernel="mismatch"`` without an alphabet. With ``copies`` every feature has so many weights,
+        those of columns of tables too. None: words in lower case.
     counts : {"sqrt", "linear"}, default="sqrt"
         The value of a word that occurs c times in a document: √c, which is better on long texts, or c. Arrays, records
         and the features of vw and svmlight files keep their values.
@@ -106,12 +108,13 @@ class HashedRegressor(RegressorMixin, HashedLearner):
         loss: str = "squared",
         n_bits: int = 22,
         solver: str = "adagrad",
-        l1: float = 0.0,
-        l2: float | None = None,
+        penalty: str | None = "l2",
+        alpha: float | None = None,
         max_iter: int | str = "auto",
         n_jobs: int | None = None,
         random_state: Any = 0,
         *,
+        l1_ratio: float = 0.5,
         quantile: float = 0.5,
         epsilon: float = 1.0,
         hasher: Any = None,
@@ -125,11 +128,12 @@ class HashedRegressor(RegressorMixin, HashedLearner):
         self.loss = loss
         self.n_bits = n_bits
         self.solver = solver
-        self.l1 = l1
-        self.l2 = l2
+        self.penalty = penalty
+        self.alpha = alpha
         self.max_iter = max_iter
         self.n_jobs = n_jobs
         self.random_state = random_state
+        self.l1_ratio = l1_ratio
         self.quantile = quantile
         self.epsilon = epsilon
         self.hasher = hasher

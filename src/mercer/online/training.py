@@ -35,7 +35,7 @@ from mercer.online.blocks import (
     make_reader,
 )
 from mercer.online.formats import FileFormat, announce, resolved_format, with_roles
-from mercer.online.inputs import Documents, Records, Rows, text_features
+from mercer.online.inputs import Documents, Records, Rows, hasher_params, text_features
 
 __all__ = ["Training"]
 
@@ -369,7 +369,7 @@ class Training:
 
     def _fingerprint(self) -> str:
         """Settings and the way of reading; the bytes themselves are compared when they are read again."""
-        params = {**self.model.get_params(deep=False), "hasher": text_features(self.model.hasher).to_json()}
+        params = {**self.model.get_params(deep=False), "hasher": hasher_params(self.model.hasher)}
         params = {name: value for name, value in params.items() if name not in _OF_NO_ACCOUNT}
         return fingerprint_of((params, self.form, self.on_error, self.limit, sorted(self.names)), [])
 

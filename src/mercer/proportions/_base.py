@@ -276,7 +276,7 @@ class ProportionEstimator(ClassifierMixin, KernelMethod):
     map: Any = None
     random_state: Any = None
     n_jobs: int | None = None
-    verbose: Any = False
+    verbose: int = 0
     _warns_of_constants = True  # not where shares are bounds that nobody expects to be met
     saved = KernelMethod.saved | Fields(
         classes_=LabelValues(2),

@@ -83,7 +83,7 @@ class AlternatingProportionSVM(ProportionEstimator):
     random_state : int, RandomState or None
     n_jobs : int, optional
         Threads; starts run in parallel. Results do not depend on it.
-    verbose : bool, default=False
+    verbose : int, default=0
         Print the objective of each start.
 
     Attributes
@@ -160,7 +160,7 @@ class AlternatingProportionSVM(ProportionEstimator):
         max_swaps: int = 100,
         random_state: Any = None,
         n_jobs: int | None = None,
-        verbose: bool = False,
+        verbose: int = 0,
     ) -> None:
         self.C = C
         self.C_instance = C_instance

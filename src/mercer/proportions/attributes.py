@@ -57,7 +57,7 @@ class _Attributes(Saved, Estimator):
     """What the two estimators share: categories and the matrix checked, one model for each attribute, prediction."""
 
     n_jobs: int | None
-    verbose: Any
+    verbose: int
 
     def _read(self, category: Any, matrix: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
         """The number of the category of each row, and the shares of the categories; sets names."""
@@ -244,7 +244,7 @@ class AttributeModeler(_Attributes):
         Used if the learner has none.
     n_jobs : int or None, default=None
         Threads over attributes.
-    verbose : bool, default=False
+    verbose : int, default=0
         Print a line for each attribute.
 
     Attributes
@@ -297,7 +297,7 @@ class AttributeModeler(_Attributes):
         C: float = 10.0,
         random_state: Any = None,
         n_jobs: int | None = None,
-        verbose: Any = False,
+        verbose: int = 0,
     ) -> None:
         self.estimator = estimator
         self.C = C
@@ -441,7 +441,7 @@ class BinarizedAttributes(_Attributes):
         Default: ``sklearn.svm.LinearSVC``.
     n_jobs : int or None, default=None
         Threads over attributes.
-    verbose : bool, default=False
+    verbose : int, default=0
         Print a line for each attribute.
 
     Attributes
@@ -468,7 +468,7 @@ class BinarizedAttributes(_Attributes):
         estimator: Any = None,
         *,
         n_jobs: int | None = None,
-        verbose: Any = False,
+        verbose: int = 0,
     ) -> None:
         self.threshold = threshold
         self.estimator = estimator

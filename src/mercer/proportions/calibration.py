@@ -52,7 +52,7 @@ class InverseCalibration(ProportionEstimator):
         Limit on its steps, with a warning; None for 200.
     n_jobs : int or None
         Threads for kernel values.
-    verbose : bool, default=False
+    verbose : int, default=0
         Show the progress of a large kernel matrix.
 
     Attributes
@@ -105,7 +105,7 @@ class InverseCalibration(ProportionEstimator):
         tol: float = 1e-8,
         max_iter: int | None = None,
         n_jobs: int | None = None,
-        verbose: Any = False,
+        verbose: int = 0,
     ) -> None:
         self.C = C
         self.epsilon = epsilon

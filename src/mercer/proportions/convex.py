@@ -84,7 +84,7 @@ class ConvexProportionSVM(ProportionEstimator):
         Nothing is drawn.
     n_jobs : int, optional
         Threads of the kernel and of the search.
-    verbose : bool, default=False
+    verbose : int, default=0
         Print the objective of every round.
 
     Attributes
@@ -167,7 +167,7 @@ class ConvexProportionSVM(ProportionEstimator):
         tol: float = 1e-2,
         random_state: Any = None,
         n_jobs: int | None = None,
-        verbose: bool = False,
+        verbose: int = 0,
     ) -> None:
         self.C = C
         self.epsilon = epsilon

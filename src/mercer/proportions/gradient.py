@@ -409,7 +409,7 @@ class ProportionClassifier(ProportionEstimator):
         map: Any = None,
         random_state: Any = None,
         n_jobs: int | None = None,
-        verbose: Any = False,
+        verbose: int = 0,
     ) -> None:
         self.loss = loss
         self.scorer = scorer

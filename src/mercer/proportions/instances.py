@@ -55,7 +55,7 @@ class MultipleInstanceSVM(ProportionEstimator):
         Tolerance of a support vector machine.
     n_jobs : int, optional
         Threads of the kernel.
-    verbose : bool, default=False
+    verbose : int, default=0
         Print the objective of every turn.
 
     Attributes
@@ -108,7 +108,7 @@ class MultipleInstanceSVM(ProportionEstimator):
         max_iter: int = 50,
         tol: float = 1e-3,
         n_jobs: int | None = None,
-        verbose: bool = False,
+        verbose: int = 0,
     ) -> None:
         self.mode = mode
         self.C = C

@@ -75,7 +75,7 @@ class MeanMap(ProportionEstimator):
         Newton steps.
     n_jobs : int or None
         Threads for kernel values.
-    verbose : bool, default=False
+    verbose : int, default=0
         Show the progress of a large kernel matrix.
 
     Attributes
@@ -140,7 +140,7 @@ class MeanMap(ProportionEstimator):
         tol: float = 1e-8,
         max_iter: int = 200,
         n_jobs: int | None = None,
-        verbose: Any = False,
+        verbose: int = 0,
     ) -> None:
         self.alpha = alpha
         self.weighted = weighted

@@ -125,7 +125,7 @@ class VideoEventDetector(Saved, Estimator):
         Used if the learner has none.
     n_jobs : int or None, default=None
         Threads; several events are learnt in parallel.
-    verbose : bool, default=False
+    verbose : int, default=0
         Print a line for each event learnt.
 
     Attributes
@@ -179,7 +179,7 @@ class VideoEventDetector(Saved, Estimator):
         C: float = 1.0,
         random_state: Any = None,
         n_jobs: int | None = None,
-        verbose: Any = False,
+        verbose: int = 0,
     ) -> None:
         self.granularities = granularities
         self.stride = stride

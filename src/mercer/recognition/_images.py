@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["as_pixel_rows"]
+__all__ = ["as_pixel_rows", "check_images", "image_shape"]
 
 
 def as_pixel_rows(X: Any, n_pixels: int | None = None) -> Any:
@@ -26,3 +26,21 @@ def as_pixel_rows(X: Any, n_pixels: int | None = None) -> Any:
     if shape is None or len(shape) not in (3, 4) or not hasattr(X, "reshape"):
         return X
     return X.reshape(shape[0], -1)
+
+
+def image_shape(X: Any) -> np.ndarray | None:
+    """Return height, width and channels of images, or None for rows of pixels."""
+    shape = getattr(X, "shape", None)
+    if shape is None and isinstance(X, (list, tuple)) and X and getattr(X[0], "ndim", 0) in (2, 3):
+        shape = (len(X), *X[0].shape)
+    return None if shape is None or len(shape) not in (3, 4) else np.array(shape[1:], np.int64)
+
+
+def check_images(X: Any, fitted: np.ndarray | None) -> None:
+    """Refuse images of another shape than those of training: as many pixels would still be other pixels."""
+    shape = image_shape(X)
+    if fitted is None or shape is None or len(shape) != len(fitted):
+        return
+    if (shape != fitted).any():
+        found, known = (" × ".join(map(str, sides)) for sides in (shape, fitted))
+        raise ValueError(f"images of X have {found} pixels, those of training {known}")

@@ -23,7 +23,7 @@ from mercer._estimator import Estimator
 from mercer._state.saved import Fields, Floats, Ints, LabelValues, Objects, Optional, Saved, Transient
 from mercer._validation import check_choice, check_flag, used_examples
 from mercer.learning.sparse_codes import Dictionary, SparseCodes
-from mercer.recognition._images import as_pixel_rows
+from mercer.recognition._images import as_pixel_rows, check_images, image_shape
 from mercer.recognition.coder import Coding
 
 __all__ = ["CodeClassifier", "SparseRepresentationClassifier"]
@@ -46,6 +46,7 @@ class _Gallery(Coding, Saved, ClassifierMixin, Estimator):
     projection: Any
     classes_: np.ndarray
     atoms_: np.ndarray
+    _image_shape: np.ndarray | None
     _prepared: Dictionary | None
 
     saved = Fields(
@@ -53,12 +54,14 @@ class _Gallery(Coding, Saved, ClassifierMixin, Estimator):
         atoms_=Floats(None, None),
         labels_=Ints("atoms_", below="classes_"),
         projection_=Optional(Objects()),
+        _image_shape=Optional(Ints(None, low=1)),
         _prepared=Transient(),
     )
 
     def _fit_gallery(self, X: Any, y: Any, sample_weight: Any = None) -> np.ndarray | None:
         """Project the rows with a weight above 0; returns their weights."""
         self._check_search()
+        self._image_shape = image_shape(X)
         X, y = validate_data(self, as_pixel_rows(X), y, dtype=[np.float64, np.float32])
         used, weights = used_examples(sample_weight, X.shape[0])
         if used is not None:
@@ -92,6 +95,7 @@ class _Gallery(Coding, Saved, ClassifierMixin, Estimator):
 
     def _queries(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
+        check_images(X, getattr(self, "_image_shape", None))
         X = validate_data(self, as_pixel_rows(X, self.n_features_in_), dtype=[np.float64, np.float32], reset=False)
         return np.asarray(self._project(X), np.float64)
 

@@ -16,6 +16,12 @@ from mercer.registration.result import move
 __all__ = ["ICP"]
 
 KINDS = ("point", "plane", "generalized")
+THIN = 1e-3
+"""The least variance across a plane, in units of that along it."""
+COPIES = 0.6
+"""Share of the spacing: pairs whose median distance is below it are copies of each other."""
+ROUNDS, SAMPLE = 4, 1000
+"""Of settling: the median distance falls to that of the points that have a counterpart. It is that of a sample."""
 
 
 class ICP(Registration):
@@ -118,9 +124,11 @@ class ICP(Registration):
                 source, target, weights, pose, limit, overlap, max_iter, tol, self.scale
             )
             return pose, facts
-        pose, facts["n_iter"], facts["converged"] = compiled(
-            source, target, weights, pose, kind, limit, overlap, max_iter, tol
-        )
+        if kind == "generalized" and overlap == 1:
+            found = settled(source, target, weights, pose, limit, max_iter, tol)
+        else:
+            found = compiled(source, target, weights, pose, kind, limit, overlap, max_iter, tol)
+        pose, facts["n_iter"], facts["converged"] = found
         return pose, facts
 
 
@@ -134,13 +142,16 @@ def compiled(
     overlap: float,
     max_iter: int,
     tol: float,
+    epsilon: float | None = None,
 ) -> tuple[np.ndarray, int, bool]:
     """The compiled loop.
 
     Planes to planes: a covariance has the variances 1, 1 and ε across the plane. The usual ε = 0.001 trusts planes that
-    noise has tilted; ε is the thickness of the clouds here, so that noisy clouds are matched more like points.
+    noise has tilted; by default ε is the thickness of the clouds here, so that noisy clouds are matched more like
+    points.
     """
-    thickness = max(source.thickness, target.thickness) if kind == "generalized" else 0.0
+    if epsilon is None:
+        epsilon = max(source.thickness, target.thickness) if kind == "generalized" else 0.0
     result = _core.registration.icp(
         target.tree,
         None if kind == "point" else target.normals,
@@ -151,13 +162,48 @@ def compiled(
         KINDS.index(kind),
         min(limit, 1e150),
         overlap,
-        min(1.0, max(1e-3, thickness)),
+        min(1.0, max(THIN, epsilon)),
         max_iter,
         tol,
         tol,
         target.threads,
     )
     return result[0], result[1], result[2]
+
+
+def settled(
+    source: Cloud, target: Cloud, weights: np.ndarray | None, pose: np.ndarray, limit: float, max_iter: int, tol: float
+) -> tuple[np.ndarray, int, bool]:
+    """Planes to planes, and once more as the pairs ask for where one cloud is a copy of the other.
+
+    Points of two samples of a surface are as far from each other as points of one of them. Where pairs are nearer, they
+    are the same points, moved: those beyond three times the median distance are outliers, which would pull the pose
+    aside; and noise has moved the others across planes as far as along them, so that planes say no more than points.
+    """
+    pose, total, converged = compiled(source, target, weights, pose, "generalized", limit, 1.0, max_iter, tol)
+    some = np.ascontiguousarray(source.points[:: max(1, len(source) // SAMPLE)])
+    apart = COPIES * min(source.spacing, target.spacing)
+    for _ in range(ROUNDS):
+        moved = move(pose, some)
+        squared, partner = target.nearest(moved, limit)
+        pairs = partner >= 0
+        if pairs.sum() <= 4 * source.dimension:
+            break
+        middle = math.sqrt(float(np.median(squared[pairs])))
+        if not 1e-9 * target.radius < middle < apart:
+            break
+        core = squared <= 9 * middle**2
+        across = ((moved[core] - target.points[partner[core]]) * target.normals[partner[core]]).sum(axis=1) ** 2
+        along = float((squared[core] - across).sum()) / (source.dimension - 1)
+        reached, limit = limit, min(limit, 3 * middle)
+        epsilon = float(across.sum()) / max(along, 1e-300)
+        pose, n_iter, converged = compiled(
+            source, target, weights, pose, "generalized", limit, 1.0, max_iter, tol, epsilon
+        )
+        total += n_iter
+        if limit > 0.9 * reached:
+            break
+    return pose, total, converged
 
 
 def closest_points(

@@ -34,7 +34,7 @@ from mercer.manifolds import SE, minimize
 from mercer.registration._evidence import Judge
 from mercer.registration._search import Found, best_pose, challenged, verdict
 from mercer.registration.base import Registration
-from mercer.registration.icp import closest_points, compiled
+from mercer.registration.icp import closest_points, settled
 from mercer.registration.prepared import Cloud, umeyama
 from mercer.registration.result import move
 
@@ -367,7 +367,7 @@ def finished(
 ) -> tuple[np.ndarray, dict[str, Any]]:
     """Refine the best pose on all points."""
     limit = max(3 * max(source.spacing, target.spacing), 1.5 * judge.r)
-    pose, n_iter, converged = compiled(source, target, weights, ranking.pose, "generalized", limit, 1.0, 50, 1e-6)
+    pose, n_iter, converged = settled(source, target, weights, ranking.pose, limit, 50, 1e-6)
     if np.isfinite(pose).all() and judge.evidence(pose).score >= 0.97 * ranking.evidence.score:
         facts["n_iter"], facts["converged"] = n_iter, converged
     else:  # the fine stage drifted off: keep what was found

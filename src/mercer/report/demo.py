@@ -10,6 +10,7 @@ import numpy as np
 from mercer.report.charts import grey_image, heat_map, line_chart, probability_strip
 from mercer.report.demo_faces import FaceResult, faces_part
 from mercer.report.demo_images import ImageResult, images_part
+from mercer.report.demo_parts import PartResult, parts_part
 from mercer.report.demo_shares import ShareResult, shares_part
 from mercer.report.html import Html, columns, figure, page, paragraph, section, table, text_of
 from mercer.report.segmentations import plot_segment_confusion, plot_segmentation
@@ -134,6 +135,8 @@ class DemoResult:
         Digits judged by the shares of bags.
     faces : FaceResult
         People recognised by sparse codes.
+    parts : PartResult
+        Point clouds divided into parts.
     history : dict of lists
         The tagger's training.
     """
@@ -152,6 +155,7 @@ class DemoResult:
     segmentation: ImageResult
     shares: ShareResult
     faces: FaceResult
+    parts: PartResult
     history: dict[str, list[float]] = field(default_factory=dict)
 
     @property
@@ -195,6 +199,7 @@ def demo_page(result: DemoResult) -> str:
         section("Images, not pixels", *images_part(r.segmentation)),
         section("Shares, not labels", *shares_part(r.shares)),
         section("Faces from few measurements", *faces_part(r.faces)),
+        section("Parts of shapes", *parts_part(r.parts)),
         section("The same in Python", *_program(r)),
     )
 

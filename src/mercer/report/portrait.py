@@ -188,6 +188,13 @@ def _settings(model: Any) -> str:
     return ", ".join(changed) or "defaults"
 
 
+def _text_features(hasher: Any) -> str:
+    if hasattr(hasher, "kernel"):
+        return f"substrings, {hasher.kernel}, length {hasher.max_length}"
+    copies = f", {hasher.copies} copies" if hasher.copies > 1 else ""
+    return f"{hasher.analyzer}, n-grams {hasher.ngrams[0]}-{hasher.ngrams[1]}{copies}"
+
+
 def _hashed_facts(model: Any) -> list[tuple[str, str]]:
     state = model.progress_
     rows = [("examples", f"{state.examples:,}{' (interrupted)' if model.interrupted_ else ''}")]
@@ -197,7 +204,7 @@ def _hashed_facts(model: Any) -> list[tuple[str, str]]:
     if hasattr(model, "file_format_"):
         rows.append(("trained on", _reading(model.file_format_)))
     if model.hasher is not None:
-        rows.append(("text", f"{model.hasher.analyzer}, n-grams {model.hasher.ngrams[0]}-{model.hasher.ngrams[1]}"))
+        rows.append(("text", _text_features(model.hasher)))
     rows.append(("table", f"{model.model_bytes_ / 1e6:,.1f} MB"))
     if hasattr(model, "names_"):
         rows.append(("names kept", f"{len(model.names_.names):,}, {model.names_bytes_ / 1e6:,.1f} MB"))

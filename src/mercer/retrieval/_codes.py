@@ -401,9 +401,6 @@ class SignCodes(Saved, Copies, ClassNamePrefixFeaturesOutMixin, TransformerMixin
     def _n_features_out(self) -> int:
         return -(-self.n_bits // 8)  # columns of packed codes
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "n_features_in_")  # a parameter, lambda_, looks like something fitted
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = []

@@ -56,9 +56,9 @@ class CirculantEmbedding(SignCodes):
         Bits of a code.
     method : {"random", "learned"}, default="random"
         r is normal, or learned from data by alternating between bits and frequencies.
-    lambda_ : float, default=1.0
+    alpha : float, default=1.0
         Weight λ > 0 of ‖R Rᵀ − I‖², which keeps bits uncorrelated. Results hardly depend on it.
-    mu : float, default=1.0
+    pair_weight : float, default=1.0
         Weight μ ≥ 0 of the pairs that `fit` is given.
     rest : {"auto", "sign", "zero"}, default="auto"
         Of learned codes with fewer bits than features: the targets of outputs beyond the bits. "sign": near ±1 like
@@ -66,7 +66,7 @@ class CirculantEmbedding(SignCodes):
         takes the others as queries against these, and then learns from all rows in the way that kept more of the
         queries' neighbours. Unless that is more than a random circulant kept, by two standard errors, the circulant
         stays random. With pairs, or with too few rows to tell (below 300), "auto" is "sign".
-    n_iter : int, default=10
+    max_iter : int, default=10
         Rounds of learning.
     tol : float, default=0.0
         Learning ends when a round lowers the objective by less than this share of it.
@@ -86,6 +86,8 @@ class CirculantEmbedding(SignCodes):
     history_ : list of list of float
         Of a learned embedding: the objective of each circulant at the start and after each round; nothing where it
         stayed random.
+    n_iter_ : int
+        Rounds of learning, of the circulant that took the most; 1 for random ones, which are drawn once.
     n_features_in_ : int
         Features of the input.
 
@@ -114,6 +116,7 @@ class CirculantEmbedding(SignCodes):
     history_: list[list[float]]
     _plans: dict[Any, Any]
 
+    version = 2  # n_iter, lambda_ and mu are max_iter, alpha and pair_weight
     saved = SignCodes.saved | Fields(
         r_=Floats(None, None),
         signs_=Ints(None, None, low=-1, below=2),
@@ -125,10 +128,10 @@ class CirculantEmbedding(SignCodes):
         self,
         n_bits: int = 256,
         method: str = "random",
-        lambda_: float = 1.0,
-        mu: float = 1.0,
+        alpha: float = 1.0,
+        pair_weight: float = 1.0,
         rest: str = "auto",
-        n_iter: int = 10,
+        max_iter: int = 10,
         tol: float = 0.0,
         sign_flip: bool = True,
         random_state: Any = None,
@@ -136,10 +139,10 @@ class CirculantEmbedding(SignCodes):
     ) -> None:
         self.n_bits = n_bits
         self.method = method
-        self.lambda_ = lambda_
-        self.mu = mu
+        self.alpha = alpha
+        self.pair_weight = pair_weight
         self.rest = rest
-        self.n_iter = n_iter
+        self.max_iter = max_iter
         self.tol = tol
         self.sign_flip = sign_flip
         self.random_state = random_state
@@ -182,6 +185,10 @@ class CirculantEmbedding(SignCodes):
                 self.r_[c], history = self._learned(c, X, start, lambda_, mu, pairs, rounds, tol, weights)
                 self.history_.append(history)
         return self
+
+    @property
+    def n_iter_(self) -> int:
+        return max([1, *(len(history) - 1 for history in self.history_)])
 
     def partial_fit(self, X: Any, y: Any = None) -> CirculantEmbedding:
         """Learn from one more batch of rows; a random embedding is drawn in the first call and then stays.
@@ -235,8 +242,8 @@ class CirculantEmbedding(SignCodes):
         check_count("n_bits", self.n_bits)
         check_choice("method", self.method, ("random", "learned"))
         check_choice("rest", self.rest, ("auto", "sign", "zero"))
-        lambda_, mu = check_positive("lambda_", self.lambda_), check_optional_positive("mu", self.mu)
-        rounds, tol = check_count("n_iter", self.n_iter), check_optional_positive("tol", self.tol)
+        lambda_, mu = check_positive("alpha", self.alpha), check_optional_positive("pair_weight", self.pair_weight)
+        rounds, tol = check_count("max_iter", self.max_iter), check_optional_positive("tol", self.tol)
         check_choice("sign_flip", self.sign_flip, (True, False))
         thread_count(self.n_jobs)
         return lambda_, mu, rounds, tol

@@ -110,7 +110,7 @@ class BilinearEmbedding(SignCodes):
     method : {"random", "learned"}, default="random"
         Normal matrices; or orthogonal ones that lie as close to their signs as can be, by alternating between bits
         and the two matrices.
-    n_iter : int, default=10
+    max_iter : int, default=10
         Rounds of learning.
     random_state : int, RandomState or None, default=None
         Of the matrices.
@@ -125,6 +125,8 @@ class BilinearEmbedding(SignCodes):
         R₂.
     history_ : list of float
         Of a learned embedding: the mean of ``|R₁ᵀ Z R₂|`` over rows, summed over bits; it never falls.
+    n_iter_ : int
+        Rounds of learning; 1 for random matrices, which are drawn once.
     n_features_in_ : int
         Features of the input.
 
@@ -142,6 +144,7 @@ class BilinearEmbedding(SignCodes):
     (5, 8)
     """
 
+    version = 2  # n_iter is max_iter
     saved = SignCodes.saved | Fields(
         left_=Floats(None, None), right_=Floats(None, None), history_=ListOf(Number(finite=False))
     )
@@ -150,13 +153,13 @@ class BilinearEmbedding(SignCodes):
         self,
         n_bits: int = 256,
         method: str = "random",
-        n_iter: int = 10,
+        max_iter: int = 10,
         random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
         self.n_bits = n_bits
         self.method = method
-        self.n_iter = n_iter
+        self.max_iter = max_iter
         self.random_state = random_state
         self.n_jobs = n_jobs
 
@@ -179,7 +182,7 @@ class BilinearEmbedding(SignCodes):
         """
         bits = check_count("n_bits", self.n_bits)
         check_choice("method", self.method, ("random", "learned"))
-        rounds = check_count("n_iter", self.n_iter)
+        rounds = check_count("max_iter", self.max_iter)
         thread_count(self.n_jobs)
         X, _ = self._checked(X, reset=True)
         weights = check_weights(sample_weight, X.shape[0])
@@ -199,6 +202,10 @@ class BilinearEmbedding(SignCodes):
                 self._improve(Z)
             self._forget_copies()
         return self
+
+    @property
+    def n_iter_(self) -> int:
+        return max(1, len(self.history_) - 1)
 
     def _matrices(self, X: Any) -> Any:
         d1, d2 = len(self.left_), len(self.right_)

@@ -34,7 +34,7 @@ class IterativeQuantization(SignCodes):
     ----------
     n_bits : int, default=64
         Bits of a code, at most the number of features and the number of training rows.
-    n_iter : int, default=50
+    max_iter : int, default=50
         Rounds of the alternation.
     random_state : int, RandomState or None, default=None
         Of the first rotation.
@@ -49,6 +49,8 @@ class IterativeQuantization(SignCodes):
         Rotated principal components; their columns are orthonormal.
     history_ : list of float
         ‖B − V R‖² / n before the first round and after each; it never rises.
+    n_iter_ : int
+        Rounds of the alternation.
     n_features_in_ : int
         Features of the input.
 
@@ -67,15 +69,18 @@ class IterativeQuantization(SignCodes):
     ((200, 1), True)
     """
 
+    version = 2  # n_iter is max_iter
     saved = SignCodes.saved | Fields(
         mean_=Floats("n_features_in_"),
         components_=Floats("n_features_in_", "n_bits"),
         history_=ListOf(Number(finite=False)),
     )
 
-    def __init__(self, n_bits: int = 64, n_iter: int = 50, random_state: Any = None, n_jobs: int | None = None) -> None:
+    def __init__(
+        self, n_bits: int = 64, max_iter: int = 50, random_state: Any = None, n_jobs: int | None = None
+    ) -> None:
         self.n_bits = n_bits
-        self.n_iter = n_iter
+        self.max_iter = max_iter
         self.random_state = random_state
         self.n_jobs = n_jobs
 
@@ -97,7 +102,7 @@ class IterativeQuantization(SignCodes):
             Itself.
         """
         bits = check_count("n_bits", self.n_bits)
-        rounds = check_count("n_iter", self.n_iter)
+        rounds = check_count("max_iter", self.max_iter)
         thread_count(self.n_jobs)
         rows, weights = self._training_rows(X, sample_weight)
         most = min(rows.shape)
@@ -122,6 +127,10 @@ class IterativeQuantization(SignCodes):
         self.components_ = axes @ R
         self._forget_copies()
         return self
+
+    @property
+    def n_iter_(self) -> int:
+        return len(self.history_) - 1
 
     def _project(self, X: Any) -> Any:
         kept = self._like(X, self._numbers)

@@ -96,6 +96,7 @@ class StructuredPredictor(StructuredEstimator):
     """
 
     coef_: np.ndarray
+    _observations = "pairs"
 
     saved = StructuredEstimator.saved | Fields(coef_=Floats(None))
     lacks: ClassVar[dict[str, str]] = dict.fromkeys(

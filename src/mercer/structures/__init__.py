@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from mercer.structures.joint import Joint
     from mercer.structures.label_sets import LabelSetMarginals, LabelSets, LabelSetScores, dependent_pairs
     from mercer.structures.labels import Labels
+    from mercer.structures.output_set import OutputSet
     from mercer.structures.segment_parts import SegmentMarginals, SegmentScores, length_basis
     from mercer.structures.segments import Segments
 
@@ -49,6 +50,7 @@ __all__ = [
     "LabelSets",
     "Labels",
     "OracleError",
+    "OutputSet",
     "SegmentCost",
     "SegmentDifference",
     "SegmentMarginals",

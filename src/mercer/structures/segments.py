@@ -708,9 +708,9 @@ class Segments(Saved, Structure):
         keys = taken.indices.astype(np.int64) * width + np.repeat(column, sizes)
         values, row = taken.data * np.repeat(share, sizes), np.repeat(row, sizes)
         if (known := self._known(part)) is not None:
-            place, found = known
-            at = place[keys] if found is None else np.minimum(np.searchsorted(found, keys), max(0, len(found) - 1))
-            has = at >= 0 if found is None else found[at] == keys if len(found) else np.zeros(len(keys), bool)
+            place, own = known
+            at = place[keys] if own is None else np.minimum(np.searchsorted(own, keys), max(0, len(own) - 1))
+            has = at >= 0 if own is None else own[at] == keys if len(own) else np.zeros(len(keys), bool)
             keys, values, row = at[has], values[has], row[has]
         return row, self.slices[part].start + keys, values.astype(float)
 
@@ -724,14 +724,14 @@ class Segments(Saved, Structure):
             return None
         if part not in self._places:
             pattern = self._patterns[part]
-            found = patterns.keys(given, pattern.n_features, pattern.width)
+            own = patterns.keys(given, pattern.n_features, pattern.width)
             size = pattern.n_features * pattern.width
-            if size <= 8 * len(found):
+            if size <= 8 * len(own):
                 place = np.full(size, -1, np.int32)
-                place[found] = np.arange(len(found), dtype=np.int32)
+                place[own] = np.arange(len(own), dtype=np.int32)
                 self._places[part] = place, None
             else:
-                self._places[part] = found, found
+                self._places[part] = own, own
         return self._places[part]
 
     # ------------------------------------------------------------------ parts

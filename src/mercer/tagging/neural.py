@@ -44,7 +44,8 @@ class NeuralTagger(BaseEstimator):
     loss : {"log", "hinge", "squared-hinge", "softmax-margin", "hybrid"} or Loss, default="log"
     constraints : Constraints or None
         Forbidden labellings, in training and prediction.
-    epochs : int, default=10
+    max_iter : int, default=10
+        Epochs: passes over the sequences.
     batch_size : int, default=32
         Sequences of a step.
     learning_rate : float, default=1e-3
@@ -80,7 +81,7 @@ class NeuralTagger(BaseEstimator):
     --------
     >>> from mercer.tagging import NeuralTagger  # doctest: +SKIP
     >>> X, y = [["the", "dog", "barks"], ["a", "dog"]], [["DET", "NOUN", "VERB"], ["DET", "NOUN"]]  # doctest: +SKIP
-    >>> tagger = NeuralTagger(epochs=60, learning_rate=0.05, random_state=0).fit(X, y)  # doctest: +SKIP
+    >>> tagger = NeuralTagger(max_iter=60, learning_rate=0.05, random_state=0).fit(X, y)  # doctest: +SKIP
     >>> tagger.predict([["the", "dog"]])  # doctest: +SKIP
     [['DET', 'NOUN']]
     """
@@ -91,7 +92,7 @@ class NeuralTagger(BaseEstimator):
         loss: str | Loss = "log",
         *,
         constraints: Constraints | None = None,
-        epochs: int = 10,
+        max_iter: int = 10,
         batch_size: int = 32,
         learning_rate: float = 1e-3,
         optimizer: Callable[[Any], Any] | None = None,
@@ -104,7 +105,7 @@ class NeuralTagger(BaseEstimator):
         self.module = module
         self.loss = loss
         self.constraints = constraints
-        self.epochs = epochs
+        self.max_iter = max_iter
         self.batch_size = batch_size
         self.learning_rate = learning_rate
         self.optimizer = optimizer
@@ -143,7 +144,7 @@ class NeuralTagger(BaseEstimator):
 
     def _fit(self, X: Sequence[Any], y: Sequence[Sequence[Any]], dev: Any) -> None:
         torch = _torch()
-        for name in ("epochs", "batch_size", "min_count", "patience"):
+        for name in ("max_iter", "batch_size", "min_count", "patience"):
             check_count(name, getattr(self, name))
         check_positive("learning_rate", self.learning_rate)
         if len(X) != len(y) or not len(X):
@@ -162,14 +163,14 @@ class NeuralTagger(BaseEstimator):
             make = self.optimizer or (lambda given: torch.optim.AdamW(given, lr=self.learning_rate))
             optimizer = make([p for p in parameters if p.requires_grad])
             inputs = [self._numbers(x) for x in X]
-            steps = self.epochs * -(-len(X) // self.batch_size)
+            steps = self.max_iter * -(-len(X) // self.batch_size)
             falling = None
             if self.optimizer is None:
                 falling = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: max(0.0, 1.0 - step / steps))
             self.history_: dict[str, list[float]] = {"loss": [], **({} if dev is None else {"score": []})}
             best: tuple[float, Any] = (-np.inf, None)
             waited = 0
-            for epoch in range(self.epochs):
+            for epoch in range(self.max_iter):
                 self.history_["loss"].append(self._epoch(inputs, rows, optimizer, falling, random))
                 if dev is not None:
                     score = self.score(*dev)

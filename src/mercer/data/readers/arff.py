@@ -193,10 +193,10 @@ def read_mulan(
 
 def _counted_labels(name: str, table: ArffTable) -> list[str]:
     """MEKA's labels: so many of the first attributes, or of the last ones where the number is negative."""
-    found = _COUNTED.search(table.relation)
-    if found is None:
+    match = _COUNTED.search(table.relation)
+    if match is None:
         raise DataFileError(name, 1, "needs a list of labels: give labels, or a relation with -C NUMBER")
-    count, attributes = int(found[1]), [attribute.name for attribute in table.attributes]
+    count, attributes = int(match[1]), [attribute.name for attribute in table.attributes]
     if not 0 < abs(count) <= len(attributes):
         raise DataFileError(name, 1, f"-C {count} of the relation does not fit {len(attributes)} attributes")
     return attributes[:count] if count > 0 else attributes[count:]

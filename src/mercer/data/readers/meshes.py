@@ -185,13 +185,14 @@ def _shown(word: bytes) -> str:
     return repr(word[:30].decode("utf-8", "replace"))
 
 
-def _triangles(corners: list[int], n_points: int, fail: Fail) -> Iterator[tuple[int, int, int]]:
-    """Cut a polygon into triangles that share its first corner."""
+def _triangles(corners: list[int], n_points: int, fail: Fail, first: int = 0) -> Iterator[tuple[int, int, int]]:
+    """Cut a polygon into triangles that share its first corner; files count points from ``first``, corners from 0."""
     if len(corners) < 3:
         raise fail(f"a face needs at least 3 corners, found {len(corners)}")
     for corner in corners:
         if not 0 <= corner < n_points:
-            raise fail(f"a face names point {corner}, but there are points 0 to {n_points - 1} only")
+            last = n_points - 1 + first
+            raise fail(f"a face names point {corner + first}, but there are points {first} to {last} only")
     for k in range(1, len(corners) - 1):
         yield corners[0], corners[k], corners[k + 1]
 
@@ -264,7 +265,7 @@ def _read_obj(name: str, content: bytes) -> _Parts:
             if position == 0:
                 raise lines.fail("positions of points begin with 1 in an OBJ file, found 0")
             corners.append(seen - position if back else position - 1)
-        triangles.extend(_triangles(corners, len(points), lines.fail))
+        triangles.extend(_triangles(corners, len(points), lines.fail, 1))
     try:
         table = np.array([word for row in points for word in row], dtype=np.bytes_).astype(np.float64)
         table = table.reshape(len(points), 3)
@@ -454,7 +455,7 @@ class _PlyBytes:
     def element(self, element: _Element, values: dict[str, Any], wanted: bool) -> Any:
         if element.plain:
             fields = [(f"f{k}", self.order + p[1]) for k, p in enumerate(element.properties)]
-            table = self.take(fields, element.count if fields else 0, element.name)
+            table = self.take(fields, element.count if fields else 0, f"{element.name} row")
             return _vertices(element, lambda k: table[f"f{k}"]) if element.name == "vertex" else None
         n_points = len(values["vertex"][0]) if "vertex" in values else -1
         return self.faces(element, n_points, wanted and element.name == "face" and n_points >= 0)

@@ -61,20 +61,23 @@ class Column:
     values: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, name: str, cells: Sequence[Any]) -> Column:
-        """Look at the cells of a column: texts, or values of JSON."""
-        if any(issubclass(kind, (list, dict)) for kind in set(map(type, cells))):
+    def of(cls, name: str, cells: Sequence[Any], stripped: bool = False) -> Column:
+        """Look at the cells of a column: texts, perhaps without spaces around them already, or values of JSON."""
+        if not stripped and any(issubclass(kind, (list, dict)) for kind in set(map(type, cells))):
             lists = [cell for cell in cells if isinstance(cell, list)]
             role = "list" if len(lists) > len(cells) / 2 else "ignore"
             return cls(name, role, len(lists), len({str(cell) for cell in lists}), 0.0, len(cells) - len(lists))
-        texts = [_as_text(cell) for cell in cells]
-        values = [cell for cell in texts if cell.lower() not in MISSING]
+        texts = list(cells) if stripped else [_as_text(cell) for cell in cells]
+        missing = {cell for cell in set(texts) if cell.lower() in MISSING}
+        values = [cell for cell in texts if cell not in missing] if missing else texts
         numeric = are_numbers(values)
         if not numeric or set(texts) == {"-", "+"} or len(set(values)) < 2:
-            values = [cell for cell in texts if cell == "-" or cell.lower() not in MISSING]  # a name among names
+            missing -= {"-"}
+            values = [cell for cell in texts if cell not in missing] if missing else texts  # a name among names
             numeric = are_numbers(values)
-        different, order = len(set(values)), None
-        words = 1.0 if numeric else sum(len(cell.split()) for cell in values) / max(1, len(values))
+        times, order = Counter(values), None
+        different = len(times)
+        words = 1.0 if numeric else sum(len(cell.split()) * n for cell, n in times.items()) / max(1, len(values))
         if not values:
             role = "empty"
         elif numeric:
@@ -206,7 +209,7 @@ def table_of_csv(data: bytes, whole: bool, separator: str, header: bool | None) 
     rows = [row for row in rows if len(row) == len(names)]
     if not rows or len(set(names)) != len(names):
         return None
-    columns = tuple(Column.of(name, cells) for name, cells in zip(names, zip(*rows, strict=True), strict=True))
+    columns = tuple(Column.of(name, cells, True) for name, cells in zip(names, zip(*rows, strict=True), strict=True))
     return Table(columns, len(rows), header)
 
 

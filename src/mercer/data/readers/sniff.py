@@ -91,7 +91,7 @@ def are_numbers(cells: Sequence[str]) -> bool:
     return together.count("\0") == len(cells) and _NUMBERS.fullmatch(together) is not None
 
 
-def sniff(source: Source, head: bytes | None = None, whole: bool = True) -> Sniffed:
+def sniff(source: Source, head: bytes | None = None, whole: bool = True, only: str | None = None) -> Sniffed:
     """Say what a file is.
 
     Parameters
@@ -101,6 +101,8 @@ def sniff(source: Source, head: bytes | None = None, whole: bool = True) -> Snif
         Its first bytes, if they were read already.
     whole : bool, default=True
         Whether ``head`` is all of it.
+    only : {"csv", "text"}, optional
+        The format, where it is known: only its details are looked for.
 
     Returns
     -------
@@ -112,8 +114,8 @@ def sniff(source: Source, head: bytes | None = None, whole: bool = True) -> Snif
     if head is None:
         head, whole = source.head()
     _check_text(head, source.name)
-    named = SUFFIXES.get(source.suffix)
-    candidates = _candidates(_lines(head, whole), head, source)
+    named = only or SUFFIXES.get(source.suffix)
+    candidates = _candidates(_lines(head, whole), head, source, only)
     if not candidates:
         if head.strip():
             fallback = named if named in FORMATS else "prose"
@@ -144,14 +146,16 @@ def _lines(head: bytes, whole: bool) -> list[str]:
     text = head.decode("utf-8", "surrogateescape").removeprefix("\ufeff")
     if not whole and "\n" in text:
         text = text[: text.rfind("\n")]
-    return [line.rstrip("\r") for line in text.replace("\r\n", "\n").split("\n", _LINES)[:_LINES]]
+    return [line.rstrip("\r") for line in text.split("\n", _LINES)[:_LINES]]
 
 
-def _candidates(lines: Sequence[str], head: bytes, source: Source) -> list[Sniffed]:
+def _candidates(lines: Sequence[str], head: bytes, source: Source, only: str | None = None) -> list[Sniffed]:
     """All formats that the lines fit, the likeliest first."""
     filled = [line for line in lines if line.strip()]
     if not filled:
         return []
+    if only is not None:
+        return _tables(lines, source) if only == "csv" else _labelled_text(filled, source.suffix == ".txt")
     start = filled[0].lstrip()
     if start[:1] == "[" and _is_json_array(start, head):
         return [Sniffed("jsonl", "json", why="it begins with a JSON array")]
@@ -224,24 +228,24 @@ def _labelled_text(lines: Sequence[str], named: bool) -> list[Sniffed]:
     if len(tabs) >= max(1, 0.95 * n) or (named and 2 * len(tabs) >= n):
         parts = [line.split("\t") for line in tabs]
         first, last = Counter(part[0] for part in parts), Counter(part[-1] for part in parts)
-        wordy_first, wordy_last = (sum(len(part[i].split()) for part in parts) for i in (0, -1))
-        end = len(last) < len(first) and wordy_last < wordy_first and not named
+        words = [0, 0] if named else [sum(len(part[i].split()) for part in parts) for i in (0, -1)]
+        end = not named and len(last) < len(first) and words[1] < words[0]
         labels = last if end else first
         if _is_name_row(parts, labels):
             return []
         two = sum(1 for part in parts if len(part) == 2) >= 0.9 * len(parts)
         few = len(labels) <= max(3, min(_MOST_LABELS, n // 3))
-        if named or (two and few and max(wordy_first, wordy_last) >= 3 * len(parts)):
+        if named or (two and few and max(words) >= 3 * len(parts)):
             what = "a text, a tab and a label" if end else "a label, a tab and a text"
             label = "last" if end else "first"
             return [Sniffed("text", separator="\t", label=label, why=f"{what} a line: {_some(labels)}")]
         return []
     if sum(1 for line in lines if _LABEL_WORD.match(line)) >= 0.95 * n:
         return [Sniffed("text", separator=" ", label="first", why="__label__ before every text")]
-    words = [line.split(" ", 1) for line in lines]
-    if n >= 50 and all(len(pair) == 2 for pair in words):
-        labels = Counter(pair[0] for pair in words)
-        few = len(labels) <= min(_MOST_LABELS, n // 4) and sum(len(pair[1].split()) for pair in words) >= 3 * n
+    pairs = [line.split(" ", 1) for line in lines]
+    if n >= 50 and all(len(pair) == 2 for pair in pairs):
+        labels = Counter(pair[0] for pair in pairs)
+        few = len(labels) <= min(_MOST_LABELS, n // 4) and sum(len(pair[1].split()) for pair in pairs) >= 3 * n
         if few and min(labels.values()) >= 1 and all(not is_number(label) for label in labels):
             return [Sniffed("text", separator=" ", label="first", why=f"few words begin all lines: {_some(labels)}")]
     return []
@@ -265,12 +269,11 @@ def _some(labels: Any) -> str:
 def _is_columns(lines: Sequence[str]) -> bool:
     """Whether lines are tokens: as many words in each, at least two, and blank lines between groups of them."""
     body = lines[:-1] if lines and not lines[-1].strip() else lines
-    rows = [line.split() for line in body]
-    widths = Counter(len(row) for row in rows if row)
-    if len(widths) != 1 or next(iter(widths)) < 2:
+    filled = [line for line in body if line.strip()]
+    if not 0 < len(body) - len(filled) <= len(body) / 3:
         return False
-    blank = sum(1 for row in rows if not row)
-    return 0 < blank <= len(rows) / 3
+    width = len(filled[0].split())
+    return width >= 2 and all(len(line.split()) == width for line in filled)
 
 
 def csv_rows(text: str, separator: str, most: int) -> list[list[str]] | None:
@@ -287,6 +290,15 @@ def _raw_rows(text: str, separator: str, most: int) -> list[list[str]] | None:
         return None
 
 
+def _widths(lines: Sequence[str], text: str, separator: str) -> list[int] | None:
+    """The number of cells of each row; None where quotes make no sense."""
+    plain = '"' not in text and "\r" not in text and not (separator == " " and any(line[:1] == " " for line in lines))
+    if plain and max(map(len, lines)) < csv.field_size_limit():  # then the reader splits nowhere else
+        return [line.count(separator) + 1 for line in lines if separator in line or line.strip()]
+    rows = _raw_rows(text, separator, _LINES)
+    return None if rows is None else list(map(len, rows))
+
+
 def _tables(lines: Sequence[str], source: Source) -> list[Sniffed]:
     """The separators that give rows of equal length, the likeliest first."""
     text = "\n".join(lines)
@@ -294,12 +306,11 @@ def _tables(lines: Sequence[str], source: Source) -> list[Sniffed]:
     for separator in (*_SEPARATORS, " "):
         if separator not in text or (separator == " " and any("  " in line for line in lines)):
             continue
-        rows = _raw_rows(text, separator, _LINES)
+        rows = _widths(lines, text, separator)
         alone = rows is not None and len(rows) == 1 and source.suffix not in (".csv", ".tsv", ".tab")
         if not rows or alone:
             continue
-        widths = Counter(map(len, rows))
-        width, times = widths.most_common(1)[0]
+        width, times = Counter(rows).most_common(1)[0]
         # Commas in prose come at random; a table has as many in every line, but for one or two damaged ones.
         even = times / len(rows)
         least = {" ": 3}.get(separator, 2)

@@ -178,12 +178,12 @@ class BCFW(Solver):
             return [slice(i, i + 1) for i in order.tolist()]
         visited = order // size
         seen = np.zeros(-(-n // size), int)
-        found = []
+        groups = []
         for g in visited.tolist():
             if seen[g] % size == 0:
-                found.append(slice(g * size, min((g + 1) * size, n)))
+                groups.append(slice(g * size, min((g + 1) * size, n)))
             seen[g] += 1
-        return found
+        return groups
 
     def _measure(self, sets: WorkingSets, best: Best, average: np.ndarray, tol: float) -> None:
         if self.average and not np.isfinite(sets.bound):
