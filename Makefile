@@ -131,6 +131,7 @@ $(VENV)/.stamp-docs: $(VENV)/.stamp-dev
 
 docs: $(VENV)/.stamp-docs
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+	@$(BIN)/python tools/links.py docs/_build/html
 	@echo "docs/_build/html/index.html"
 
 $(SANITIZE)/.stamp: $(CORE)

@@ -1,6 +1,6 @@
 """CRF layers for PyTorch beside pytorch-crf, torch-struct and flash-semicrf, on a GPU or on one thread of the CPU.
 
-    python benchmarks/layers.py [--parts check chain segments long verbs cpu conll] [--repeats 30]
+    python benchmarks/layers.py [--parts check chain segments long verbs cpu conll tutorial] [--repeats 30]
 
 check     largest errors of loss and gradients in float32 and bfloat16 against float64, 512 and 100,000 positions (GPU)
 chain     training steps (loss and gradients) and decoding of 64 × 512 positions, 10, 50 and 128 labels; memory (GPU)
@@ -8,6 +8,7 @@ segments  training steps of semi-Markov layers, 8 × 4,096 positions, 32 lengths
 long      the same with 2 × 50,000 positions, 100 lengths, 12 labels: flash-semicrf takes most of a minute (GPU)
 cpu       steps of 64 × 512 positions with 50 labels on one thread; semi-Markov steps
 conll     chunks of CoNLL-2000 on one thread: `NeuralTagger` with its defaults beside `Tagger`; nothing is held out
+tutorial  the same by the code of docs/tutorials/networks.md
 verbs     k best, samples and entropy of chains and segments on a GPU, beside the operations of torch and the core (GPU)
 
 Times are medians of wall-clock seconds that wait for the device, for cpu and conll of seconds of the processor; peers
@@ -19,10 +20,12 @@ from __future__ import annotations
 
 import argparse
 import gc
+import re
 import statistics
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 from unittest.mock import MagicMock
 
@@ -491,9 +494,33 @@ def conll(sentences: int | None) -> None:
             record("conll", f"{name}, {len(train):,} sentences", values=values)
 
 
+def tutorial() -> None:
+    """The code of the tutorial up to its score of the test set, on one thread."""
+    from unittest.mock import patch
+
+    from mercer import datasets
+
+    torch.set_num_threads(1)
+    page = Path(__file__).parent.parent / "docs" / "tutorials" / "networks.md"
+    blocks = re.findall(r"^```{code-block} python\n(.*?)^```", page.read_text(), re.S | re.M)
+    names: dict[str, Any] = {}
+    with from_data("tutorial"):
+        load = datasets.load_conll2000
+        with patch.object(datasets, "load_conll2000", lambda part: load(part)[: sized(None, 40)]):
+            for block in blocks:
+                if "f1" not in names:
+                    exec(block, names)
+        values = {"F1": round(100 * names["f1"], 2), "seconds": names["seconds"]}
+        values["epochs or iterations"] = names["epochs"]
+        print(f"tutorial: F1 {values['F1']}, {values['seconds']:.1f} s", flush=True)
+        record("conll", f"the network of the tutorial, {len(names['train']):,} sentences", values=values)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--parts", nargs="+", default=["check", "chain", "segments", "long", "verbs", "cpu", "conll"])
+    parser.add_argument(
+        "--parts", nargs="+", default=["check", "chain", "segments", "long", "verbs", "cpu", "conll", "tutorial"]
+    )
     parser.add_argument("--repeats", type=int, default=30)
     parser.add_argument("--sentences", type=int, help="of CoNLL-2000's training set; default all")
     options = parse(parser, repeats=1)
@@ -501,7 +528,7 @@ def main() -> None:
     for part in options.parts:
         if part in ("check", "chain", "segments", "long", "verbs") and not here:
             print(f"{part}: left out, there is no GPU", flush=True)
-        elif (part in ("cpu", "conll") or not GPU) and not HAS_CORE:
+        elif (part in ("cpu", "conll", "tutorial") or not GPU) and not HAS_CORE:
             print(f"{part}: left out, the compiled core is missing", flush=True)
         elif part == "check":
             checks()
@@ -517,6 +544,8 @@ def main() -> None:
             on_cpu(options.repeats)
         elif part == "conll":
             conll(options.sentences)
+        elif part == "tutorial":
+            tutorial()
 
 
 if __name__ == "__main__":

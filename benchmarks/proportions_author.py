@@ -14,7 +14,8 @@ what nobody has, and say what the grid can give at most. Printed beside: mean an
 95 % of the means of five of them.
 
 One line for each fold, with every point of the grid, goes to a JSON-lines file (--out); what is there is not run again.
-The released split itself and the toy of figure 8.1 are run with --parts split toy.
+The released split itself and the toy of figure 8.1 are run with --parts split toy, and the votes in bags that all have
+the prior (section 8.7), the machines with their defaults, with --parts prior.
 """
 
 from __future__ import annotations
@@ -29,12 +30,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _timing import from_data, parse, record
+from _timing import from_data, parse, record, spread
 from proportions_printed import PRINTED, SIZES
 from scipy.io import loadmat
 
+from mercer.datasets import load_proportion_set
 from mercer.datasets._home import data_file
-from mercer.proportions import Bags, make_bags
+from mercer.proportions import AlternatingProportionSVM, Bags, ConvexProportionSVM, make_bags
 from proportions import GAMMAS, METHODS, SETS, Inputs, distinct, learner, loaded
 
 KEYS = ("set", "size", "kernel", "method", "run", "fold")
@@ -197,12 +199,49 @@ def toy(options: argparse.Namespace) -> None:
     warnings.simplefilter("ignore")
     X, y, _, _, number = released("toy")
     print("\ntoy of figure 8.1, linear\n| method | accuracy |\n|---|---:|")
+    names = {
+        "mean-map": "mean map",
+        "inverse-calibration": "inverse calibration",
+        "alter": "alternating",
+        "conv": "convex",
+    }
+    found = {}
     for method, point in (("mean-map", {}), ("inverse-calibration", {}), ("alter", {"C": 10.0}), ("conv", {})):
         model = learner(method, point, "linear", False, 0).fit(X, bags=number, proportions=[0.6, 0.4])
+        found[names.get(method, "convex")] = round(100 * model.score(X, y), 1)
         print(f"| {method} | {100 * model.score(X, y):.1f} |")
+    record("toy", "toy", values=found)
 
 
-PARTS = {"tables": tables, "split": split, "toy": toy}
+def prior(options: argparse.Namespace) -> None:
+    """Votes in bags of one composition, 38.6 % of each: nothing in the shares tells bags apart."""
+    warnings.simplefilter("ignore")
+    X, y = load_proportion_set("vote")
+    machines = {
+        "alternating": lambda seed: AlternatingProportionSVM(random_state=seed),
+        "alternating, C = 10": lambda seed: AlternatingProportionSVM(C=10.0, random_state=seed),
+        "convex": lambda seed: ConvexProportionSVM(),
+    }
+    for size in (8, 32):
+        found: dict[str, list[float]] = {name: [] for name in machines}
+        for seed in range(options.runs):
+            rng = np.random.default_rng(seed)
+            ones, zeros = rng.permutation(np.flatnonzero(y == 1)), rng.permutation(np.flatnonzero(y == 0))
+            n_ones = round(0.386 * size)
+            n_zeros, count = size - n_ones, min(len(ones) // n_ones, len(zeros) // (size - n_ones))
+            groups = (ones, n_ones), (zeros, n_zeros)
+            rows = np.hstack([part[: count * n].reshape(count, n) for part, n in groups]).ravel()
+            bags = np.repeat(np.arange(count), size)
+            for name, make in machines.items():
+                model = make(seed).fit(X[rows], bags=bags, proportions=np.full(count, n_ones / size))
+                found[name].append(100 * model.score(X, y))
+        values = {name: spread(scores, 1) for name, scores in found.items()}
+        shown = ", ".join(f"{name} {v['value']} ± {v['deviation']}" for name, v in values.items())
+        print(f"votes, all bags of {size} at the prior: {shown}")
+        record("prior", f"bags of {size}", values=values, sizes=f"{options.runs} runs")
+
+
+PARTS = {"tables": tables, "split": split, "toy": toy, "prior": prior}
 
 
 def main() -> None:
@@ -214,7 +253,7 @@ def main() -> None:
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=[m for m in METHODS if m != "best start"])
     parser.add_argument("--runs", type=int, default=20)
     parser.add_argument("--out", default="proportions_author.jsonl", help="results, one line for each fold")
-    options = parse(parser, parts=["tables", "split", "toy"], methods=["mean-map"], runs=1, out=os.devnull)
+    options = parse(parser, parts=["tables", "split", "toy", "prior"], methods=["mean-map"], runs=1, out=os.devnull)
     for part in options.parts:
         with from_data(part):
             PARTS[part](options)

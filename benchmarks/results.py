@@ -56,10 +56,12 @@ PAGES = (
     "docs/defaults.md",
     "docs/guide/census.md",
     "docs/guide/command-line.md",
+    "docs/guide/growth.md",
     "docs/guide/parsing.md",
     "docs/guide/promises.md",
     "docs/guide/relative-margin.md",
     "docs/guide/serving.md",
+    "docs/tutorials/networks.md",
 )
 BLOCK = re.compile(r"(<!-- figures: (?!end)(.*?)-->\n)(.*?)(<!-- figures: end -->)", re.S)
 COMPARED = ("peer", "peer's", "mercer", "ratio")
@@ -400,7 +402,7 @@ def source_page(source: dict[str, Any], rows: list[Row]) -> str:
                 lines += [*table(chosen_rows(rows, part), part.get("first", "measure")), ""]
             if text := spec.get("below", "").strip():
                 lines += [text, ""]
-    lines += ["Back to [the overview](index.md).", ""]
+    lines += ["Next: [the overview](index.md) of all sources, or [other packages](peers.md) in time and memory.", ""]
     return "\n".join(lines)
 
 
@@ -464,6 +466,7 @@ def overview(sources: list[dict[str, Any]], rows: list[Row]) -> str:
             lines.append(f"| {link} | {item['title']} | {data} | {item['outcome']} |")
     lines += others(rows, shown_tables(sources))
     toc = "\n".join(source["name"] for source in sources)
+    lines += ["", "Next: [other packages](peers.md) in time and memory, or [default against tuned](../defaults.md)."]
     lines += ["", "```{toctree}", ":hidden:", "", toc, "peers", "```", ""]
     return "\n".join(lines)
 

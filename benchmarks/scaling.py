@@ -3,8 +3,9 @@
 store      CoNLL-2000 in copies: passes over a store against passes over memory, and the peak of memory in each
 iteration  overhead of one evaluation on two workers: shared memory against Dask as it comes
 workers    passes with two single-thread workers against two threads of one process
-failures   weights after workers were killed at random points against those of memory, to the last bit
-hashed     a hashed learner from pieces of generated text: MB a second and memory as it goes
+failures   weights from a store, from 1, 2 and 3 workers, and after workers were killed at random points, against those
+           of memory, to the last bit
+hashed     a hashed learner from pieces of generated text: MB a second of the processor, and memory as it goes
 growth     processor time of client and workers for 1 to 8 workers, and a simulation to 1,000 from these constants
 
 python benchmarks/scaling.py --tasks store iteration
@@ -16,6 +17,7 @@ import argparse
 import contextlib
 import io
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -62,12 +64,9 @@ def fit_once(place: str, folder: str, copies: int, passes: int) -> None:
 
     before = peak()
     model = Tagger(template=Template.load("words+pos"))
+    given: Any = Store(folder)
     if place == "memory":
-        X, y = sentences(copies)
-        given: Any = Partitions.split(X, y, n=copies)
-        del X, y
-    else:
-        given = Store(folder)
+        given = Partitions([given[i] for i in range(copies)])
     with prepare(copy.copy(model), given, None, None, model._loss(), None) as risk:
         del given
         w = np.zeros(risk.n_weights)
@@ -241,49 +240,76 @@ def workers_task(copies: int, passes: int) -> None:
 
 
 def failures_task(kills: int) -> None:
-    from mercer.data import Partitions, Template
+    """Fits on 1, 2 and 3 workers, from a store, and with workers killed, against the fit in memory."""
+    from mercer.data import Partitions, Store, Template
     from mercer.learning import _dask
     from mercer.tagging import Tagger
 
     X, y = sentences(1)
     X, y = X[: sized(400, 20)], y[: sized(400, 20)]
     parts = Partitions.split(X, y, n=5)
-    model = Tagger(template=Template.load("words+pos"), max_iter=30)
-    with warnings.catch_warnings():
+    template = Template.load("words+pos")
+
+    def fitted(*given: Any) -> np.ndarray:
+        return Tagger(template=template, max_iter=30).fit(*given).coef_
+
+    with warnings.catch_warnings(), tempfile.TemporaryDirectory() as folder:
         warnings.simplefilter("ignore")
-        reference = model.fit(parts).coef_
+        reference = fitted(parts)
+        store = Store(Path(folder) / "train.store")
+        for part in parts:
+            store.append(part.X, part.y, template=template)
+        same = {"a store": np.array_equal(fitted(store), reference)}
+        local, client = cluster(1)
         random = np.random.default_rng(int(time.time()))
-        local, client = cluster(2)
         ask_all, equal, points = _dask.OnWorkers._ask_all, 0, []
         try:
+            for n in (1, 2, 3):
+                local.scale(n)
+                client.wait_for_workers(n, timeout=120)
+                same[f"{n} worker{'s' if n > 1 else ''}"] = np.array_equal(fitted(*bags_of(parts)), reference)
+            same["3 workers, a store"] = np.array_equal(fitted(store.distributed()), reference)
             for _ in range(kills):
                 point, asked = int(random.integers(1, 30)), [0]
+                victim = int(random.choice(sorted(client.run(os.getpid).values())))
 
-                def dying(self: Any, *args: Any, point: int = point, asked: list[int] = asked) -> Any:
+                def dying(
+                    self: Any, *args: Any, point: int = point, asked: list[int] = asked, victim: int = victim
+                ) -> Any:
                     asked[0] += 1
                     if asked[0] == point:
-                        victim = sorted(self._workers())[int(random.integers(2)) % len(self._workers())]
-                        client.run(os._exit, 9, workers=[victim], wait=False)
+                        os.kill(victim, signal.SIGKILL)
                     return ask_all(self, *args)
 
                 _dask.OnWorkers._ask_all = dying  # type: ignore[method-assign]
-                found = Tagger(template=model.template, max_iter=30).fit(*bags_of(parts)).coef_
-                equal += bool(np.array_equal(found, reference))
+                equal += np.array_equal(fitted(*bags_of(parts)), reference)
                 points.append(point)
-                client.wait_for_workers(2, timeout=120)
+                client.wait_for_workers(3, timeout=120)
         finally:
             _dask.OnWorkers._ask_all = ask_all  # type: ignore[method-assign]
             client.close()
             local.close()
+    print(f"failures: equal weights from {same}")
     print(f"failures: {equal} of {kills} fits with a worker killed (at evaluations {points}) have equal weights")
-    record("failures", "fits with a worker killed at a random point", values={"with the same bits": equal, "of": kills})
+    for name, is_same in same.items():
+        record("failures", name, values={"with the same bits": int(is_same), "of": 1})
+    record("failures", "a worker killed at a random evaluation", values={"with the same bits": int(equal), "of": kills})
 
 
 # -------------------------------------------------------------------------------------------------------------- text
 
 
+def resident() -> float:
+    """Resident memory of this process, in MB."""
+    with open("/proc/self/status") as file:
+        return next(int(line.split()[1]) / 1e3 for line in file if line.startswith("VmRSS"))
+
+
 def hashed_task(megabytes: int, piece: int) -> None:
-    """Generated text: words by Zipf's law, classes by their first words."""
+    """Generated text: words by Zipf's law, classes by most of the first words; a store of 250 MB, read again and again.
+
+    The loss of the first reading is compared with one pass over the same texts in memory.
+    """
     from mercer.data import Store
     from mercer.online import HashedClassifier
 
@@ -293,27 +319,32 @@ def hashed_task(megabytes: int, piece: int) -> None:
     share /= share.sum()
     with tempfile.TemporaryDirectory() as folder:
         store = Store(Path(folder) / "text.store")
-        while store.nbytes < megabytes * 1e6:
+        while store.nbytes < min(megabytes, 250) * 1e6:
             numbers = random.choice(len(words), (piece, 100), p=share)
             texts = [" ".join(row) for row in words[numbers]]
-            store.append(texts, (numbers[:, :5].sum(axis=1) % 2).astype(int))
-        model, seen, marks = HashedClassifier(n_bits=20), 0, []
-        before = peak()
-        for i, part in enumerate(store):
-            begin = time.process_time()
-            model.partial_fit(part.X, part.y, classes=[0, 1])
-            taken = time.process_time() - begin
-            seen += store.pieces[i]["bytes"]
-            marks.append((store.pieces[i]["bytes"] / 1e6 / taken, peak() - before))
-        first, last = marks[min(1, len(marks) - 1)], marks[-1]
-        middle = np.median([rate for rate, _ in marks])
-        print(f"hashed: {seen / 1e6:,.0f} MB of text in {len(store)} pieces, median {middle:.1f} MB/s")
-        for when, (rate, memory) in (("beginning", first), ("end", last)):
-            print(f"hashed: at the {when} {rate:.1f} MB/s, memory +{memory:.0f} MB")
-        loss = model.progressive_loss_
-        again = HashedClassifier(n_bits=20, max_iter=1).fit(store)
-        print(f"hashed: progressive loss {loss:.6f}, by fit(store) {again.progressive_loss_:.6f}")
-        record("scaling", "hashed learner from a store", ours=float(np.median([m for m, _ in marks])), unit="MB/s")
+            store.append(texts, ((numbers[:, :20] % 2).sum(axis=1) > 10).astype(int))
+        model, seen, marks, loss = HashedClassifier(n_bits=20), 0, [], 0.0
+        while seen < megabytes * 1e6:
+            for i, part in enumerate(store):
+                begin = time.process_time()
+                model.partial_fit(part.X, part.y, classes=[0, 1])
+                taken = time.process_time() - begin
+                seen += store.pieces[i]["bytes"]
+                marks.append((store.pieces[i]["bytes"] / 1e6 / taken, resident()))
+            loss = loss or model.progressive_loss_
+        parts = [store[i] for i in range(len(store))]
+        texts, labels = [text for part in parts for text in part.X], np.concatenate([part.y for part in parts])
+        whole = HashedClassifier(n_bits=20).partial_fit(texts, labels, classes=[0, 1]).progressive_loss_
+        n = max(1, len(marks) // 10)
+        first, last = (np.median([rate for rate, _ in some]) for some in (marks[:n], marks[-n:]))
+        low, high = marks[min(n, len(marks) - 1)][1], max(memory for _, memory in marks[n:] or marks)
+        print(f"hashed: {seen / 1e6:,.0f} MB of text, {store.nbytes / 1e6:,.0f} MB in {len(store)} pieces on disk")
+        print(f"hashed: {first:.0f} MB/s in the first tenth, {last:.0f} in the last; memory {low:.0f} to {high:.0f} MB")
+        print(f"hashed: progressive loss of the first reading {loss:.9f}, of one pass in memory {whole:.9f}")
+        values = {"MB/s, first tenth": float(first), "MB/s, last tenth": float(last)}
+        values |= {"memory after a tenth, MB": low, "most after that, MB": high}
+        values |= {"progressive loss, first reading": loss, "one pass in memory": float(whole)}
+        record("hashed", f"{seen / 1e6:,.0f} MB of text, {store.nbytes / 1e6:,.0f} MB on disk", values=values)
 
 
 # ------------------------------------------------------------------------------------------------------------ growth

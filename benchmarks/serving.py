@@ -5,11 +5,14 @@
 Loopback only, on the cores that the load generator uses as well. The model is a tagger of sentences with 24 tokens.
 
 ``load``      closed loop over ``--connections`` kept connections: requests a second, median and 99 % of latency, and
-              processor time of the server for a request, with many callers and with one; beside the same model behind a
-              plain FastAPI endpoint on uvicorn without batches, where that is installed, and beside a bare application
-              that answers a constant
-``overload``  four times as many callers as the queue holds: answered requests a second beside the peak, latency of
-              those, the share that is refused, memory
+              processor time of the server for a request, with many callers and with one, also without the time that
+              ``predict`` takes; beside the same model behind plain FastAPI endpoints on uvicorn without batches (a
+              function, which runs on a thread, and a coroutine, which holds the loop up), where that is installed, and
+              beside a bare application that answers a constant
+``overload``  more than the server can do: answered requests a second beside the peak, latency of those, the share that
+              is refused, memory. Four times as many callers as the queue holds, who come back 20 ms after a refusal;
+              and requests of 32 sentences at four times the pace of the peak, whoever is refused (the generator needs
+              as much time for a request as the server, and can keep such a pace only of long requests)
 ``soak``      two workers for ``--soak`` seconds at 70 % of the peak that they reach; the model replaced every 5 s, a
               worker killed every 30 s: answers that are wrong, requests without an answer
 ``hostile``   ``--hostile`` requests that are truncated, huge, deep, of wrong types, slow, with bad tokens, paths and
@@ -37,11 +40,24 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from _timing import missing, parse, record, sized
 
 import mercer
 from mercer.tagging import Tagger
 
+TIMED = """
+import sys, time
+import numpy as np
+from mercer.tagging import Tagger
+own, plain = np.memmap(sys.argv[-1], np.float64, "r+", shape=(1,)), Tagger.predict
+def timed(self, X):
+    begun = time.thread_time()
+    found = plain(self, X)
+    own[0] += time.thread_time() - begun
+    return found
+Tagger.predict = timed
+"""
 SERVER = """
 import json, sys
 from mercer.serve.server import Options, serve
@@ -58,27 +74,25 @@ class Request(BaseModel):
 class Answer(BaseModel):
     predictions: list[list[str]]
 @app.post("/v1/models/tagger:predict", response_model=Answer)
-def predict(request: Request) -> Any:
+KIND predict(request: Request) -> Any:
     return {"predictions": tagger.predict(request.instances)}
-@app.on_event("startup")
-def started():
-    print("http://127.0.0.1:" + sys.argv[2] + "/", flush=True)
-uvicorn.run(app, port=int(sys.argv[2]), log_level="error", access_log=False)
+"""
+ON_UVICORN = """
+class Server(uvicorn.Server):
+    async def startup(self, sockets=None):
+        await super().startup(sockets)
+        print("http://127.0.0.1:" + sys.argv[2] + "/", flush=True)
+Server(uvicorn.Config(app, port=int(sys.argv[2]), log_level="error", access_log=False, lifespan="off")).run()
 """
 BARE = """
 import sys, uvicorn
-async def application(scope, receive, send):
+async def app(scope, receive, send):
     while (await receive()).get("more_body"):
         pass
     body = b'{"predictions":[]}'
     headers = [(b"content-type", b"application/json"), (b"content-length", b"18")]
     await send({"type": "http.response.start", "status": 200, "headers": headers})
     await send({"type": "http.response.body", "body": body})
-class Server(uvicorn.Server):
-    async def startup(self, sockets=None):
-        await super().startup(sockets)
-        print("http://127.0.0.1:" + sys.argv[2] + "/", flush=True)
-Server(uvicorn.Config(application, port=int(sys.argv[2]), log_level="error", access_log=False, lifespan="off")).run()
 """
 WORDS = [f"w{i}" for i in range(500)]
 
@@ -101,7 +115,12 @@ def tagger(labels: tuple[str, str], seed: int = 0) -> Tagger:
 class Server:
     """A server process on loopback."""
 
-    def __init__(self, command: list[str]) -> None:
+    def __init__(self, program: str, *arguments: str, times: Path | None = None) -> None:
+        self.times = None
+        if times is not None:
+            self.times = np.memmap(times, np.float64, "w+", shape=(1,))
+            program, arguments = TIMED + program, (*arguments, str(times))
+        command = [sys.executable, "-W", "ignore", "-c", program, *arguments]
         self.log = tempfile.TemporaryFile()  # noqa: SIM115 - read when the server has ended
         environment = {**os.environ, "OMP_NUM_THREADS": "1"}
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=self.log, env=environment)
@@ -133,6 +152,10 @@ class Server:
         fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
+    def own_seconds(self) -> float:
+        """Processor time of the model so far, where the program is timed."""
+        return 0.0 if self.times is None else float(self.times[0])
+
     def end(self) -> str:
         self.process.send_signal(signal.SIGTERM)
         try:
@@ -144,9 +167,9 @@ class Server:
 
 
 @contextmanager
-def serving(path: Path, **options: Any) -> Iterator[Server]:
+def serving(path: Path, times: Path | None = None, **options: Any) -> Iterator[Server]:
     said = {"models": {"tagger": str(path)}, "port": 0, **options}
-    server = Server([sys.executable, "-c", SERVER, json.dumps(said)])
+    server = Server(SERVER, json.dumps(said), times=times)
     try:
         yield server
     finally:
@@ -154,8 +177,8 @@ def serving(path: Path, **options: Any) -> Iterator[Server]:
 
 
 @contextmanager
-def own_server(program: str, path: Path, port: int = 18_431) -> Iterator[Server]:
-    server = Server([sys.executable, "-W", "ignore", "-c", program, str(path), str(port)])
+def own_server(program: str, path: Path, times: Path | None = None, port: int = 18_431) -> Iterator[Server]:
+    server = Server(program + ON_UVICORN, str(path), str(port), times=times)
     try:
         yield server
     finally:
@@ -211,19 +234,27 @@ class Caller(asyncio.Protocol):
             self.transport = None
 
 
-async def closed_loop(port: int, connections: int, seconds: float, pause: float = 0.0) -> dict[str, Any]:
-    """So many callers, each with one request at a time."""
+async def closed_loop(
+    port: int, connections: int, seconds: float, pause: float = 0.0, sentences: int = 1, pace: float = 0.0
+) -> dict[str, Any]:
+    """So many callers, each with one request at a time; with a pace, the next free one asks when a request is due."""
     rng = random.Random(1)
-    bodies = [json.dumps({"instances": [sentence(rng)]}).encode() for _ in range(200)]
-    begun = time.perf_counter()
+    bodies = [json.dumps({"instances": [sentence(rng) for _ in range(sentences)]}).encode() for _ in range(200)]
+    begun, spent = time.perf_counter(), time.process_time()
     until = begun + seconds
     statuses: Counter[int] = Counter()
     times: list[float] = []
+    tickets = iter(range(10**12))
 
     async def one(k: int) -> None:
         caller = Caller(port)
         i = k
-        while time.perf_counter() < until:
+        while True:
+            due = begun + next(tickets) / pace if pace else 0.0
+            if max(due, time.perf_counter()) >= until:
+                break
+            if pace:
+                await asyncio.sleep(max(0.0, due - time.perf_counter()))
             started = time.perf_counter()
             status, _ = await caller.ask(bodies[i % len(bodies)])
             statuses[status] += 1
@@ -243,6 +274,8 @@ async def closed_loop(port: int, connections: int, seconds: float, pause: float 
         "p99": 1e3 * times[min(len(times) - 1, int(0.99 * len(times)))],
         "statuses": dict(statuses),
         "n": len(times),
+        "offered": sum(statuses.values()) / elapsed,
+        "generator": (time.process_time() - spent) / elapsed,
     }
 
 
@@ -251,62 +284,59 @@ async def closed_loop(port: int, connections: int, seconds: float, pause: float 
 
 def load(path: Path, args: argparse.Namespace) -> None:
     """Many callers, then one: requests a second, latency, processor time of the server for a request."""
-    model = mercer.load(path)
-    rng = random.Random(2)
-    X = [[sentence(rng)] for _ in range(sized(2000, 50))]
-    model.predict(X[0])
-    begun = time.process_time()
-    for one in X:
-        model.predict(one)
-    own = 1e6 * (time.process_time() - begun) / len(X)
-    print(f"load: the model alone takes {own:.0f} µs for a sentence")
-    rates = {}
+    rates, above = {}, {}
 
     def measured(name: str, server: Server) -> None:
-        values = {}
+        values, costs = {}, {}
         for callers in (args.connections, 1):
             asyncio.run(closed_loop(server.port, callers, 0.2 * args.seconds))
-            before = server.seconds()
+            before, own = server.seconds(), server.own_seconds()
             found = asyncio.run(closed_loop(server.port, callers, args.seconds))
-            cost = 1e6 * (server.seconds() - before) / max(1, found["n"])
+            each = 1e6 / max(1, found["n"])
+            whole, own = each * (server.seconds() - before), each * (server.own_seconds() - own)
             if callers > 1:
-                rates[name] = found["rate"]
+                rates[name], above[name] = found["rate"], whole - own
                 values |= {"requests/s": found["rate"], "p50, ms": found["p50"], "p99, ms": found["p99"]}
-            values["µs, one caller" if callers == 1 else "µs, many callers"] = cost
+            who = "one caller" if callers == 1 else "many callers"
+            costs |= {f"µs, {who}": whole, f"without the model, {who}": whole - own}
         if name != "mercer serve":
             values["ratio of requests/s"] = rates["mercer serve"] / rates[name]
-        print(f"load: {name}: " + ", ".join(f"{key} {value:,.1f}" for key, value in values.items()), flush=True)
+            costs["ratio, many callers"] = above[name] / above["mercer serve"]
+        shown = ", ".join(f"{key} {value:,.1f}" for key, value in {**values, **costs}.items())
+        print(f"load: {name}: {shown}", flush=True)
         record("load", name, values=values)
+        record("cost", name, values=costs)
 
-    with serving(path) as server:
+    times = path.with_name("times")
+    with serving(path, times) as server:
         measured("mercer serve", server)
     if not missing("fastapi"):
-        with own_server(FASTAPI, path) as server:
-            measured("FastAPI, no batches", server)
+        for name, kind in (("", "def"), (", a coroutine", "async def")):
+            with own_server(FASTAPI.replace("KIND", kind), path, times) as server:
+                measured(f"FastAPI, no batches{name}", server)
     with own_server(BARE, path) as server:
         measured("bare ASGI application, no model", server)
 
 
 def overload(path: Path, args: argparse.Namespace) -> None:
-    with serving(path) as server:
-        peak = asyncio.run(closed_loop(server.port, args.connections, args.seconds))
-        before = server.memory()
-        found = asyncio.run(closed_loop(server.port, 4 * 64, args.seconds, pause=0.02))
-        after = server.memory()
-    refused = found["statuses"].get(503, 0) / sum(found["statuses"].values())
-    print(
-        f"overload: {found['rate']:,.0f} answered/s, {found['rate'] / peak['rate']:.0%} of the peak, p99"
-        f" {found['p99']:.0f} ms, {refused:.0%} refused, memory {before:.0f} to {after:.0f} MB,"
-        f" statuses {found['statuses']}"
-    )
-    values: dict[str, Any] = {"requests/s": found["rate"], "of the peak, %": 100 * found["rate"] / peak["rate"]}
-    values |= {
-        "p99, ms": found["p99"],
-        "refused, %": 100 * refused,
-        "memory before, MB": before,
-        "memory after, MB": after,
-    }
-    record("overload", f"{4 * 64} callers, a queue of 64", values=values)
+    callers = 4 * 64
+    for name, many, pause in ((f"{callers} callers, a queue of 64", 1, 0.02), ("long requests, 4 × the pace", 32, 0.0)):
+        with serving(path) as server:
+            asyncio.run(closed_loop(server.port, args.connections, 0.2 * args.seconds, sentences=many))
+            peak = asyncio.run(closed_loop(server.port, args.connections, args.seconds, sentences=many))
+            before = server.memory()
+            pace = 0.0 if pause else 4 * peak["rate"]
+            found = asyncio.run(closed_loop(server.port, callers, args.seconds, pause, many, pace))
+            after = server.memory()
+        refused = found["statuses"].get(503, 0) / sum(found["statuses"].values())
+        values: dict[str, Any] = {"peak, requests/s": peak["rate"], "offered/s": found["offered"]}
+        values |= {"answered/s": found["rate"], "of the peak, %": 100 * found["rate"] / peak["rate"]}
+        values |= {"p99, ms": found["p99"], "refused, %": 100 * refused}
+        values |= {"memory before, MB": before, "memory after, MB": after}
+        values |= {"generator, % of a core": 100 * found["generator"]}
+        said = ", ".join(f"{key} {value:,.1f}" for key, value in values.items())
+        print(f"overload: {name}: {said}, statuses {found['statuses']}", flush=True)
+        record("overload", name, values=values)
 
 
 def soak(path: Path, args: argparse.Namespace) -> None:
@@ -436,9 +466,13 @@ def hostile(path: Path, args: argparse.Namespace) -> None:
     outcomes: Counter[str] = Counter()
     numbers = iter(range(args.hostile))
 
-    async def one(port: int, k: int) -> None:
-        rng = random.Random(k)
-        for _ in numbers:
+    memory: dict[str, float] = {}
+
+    async def one(server: Server, k: int) -> None:
+        rng, port = random.Random(k), server.port
+        for i in numbers:
+            if i == args.hostile // 10:
+                memory["after a tenth, MB"] = server.memory()
             try:
                 reader, writer = await asyncio.open_connection("127.0.0.1", port)
                 data = hostile_requests(rng)
@@ -457,18 +491,18 @@ def hostile(path: Path, args: argparse.Namespace) -> None:
             if b"Traceback" in said or b'File "' in said:
                 outcomes["stack traces"] += 1
 
-    async def run(port: int) -> None:
-        loris = [await asyncio.open_connection("127.0.0.1", port) for _ in range(20)]
+    async def run(server: Server) -> None:
+        loris = [await asyncio.open_connection("127.0.0.1", server.port) for _ in range(20)]
         for _, writer in loris:
             writer.write(b"POST /v1/models/tagger:predict HTTP/1.1\r\nHost: loc")
-        await asyncio.gather(*(one(port, k) for k in range(8)))
+        await asyncio.gather(*(one(server, k) for k in range(8)))
         for _, writer in loris:
             writer.close()
 
     with serving(path, max_body=100_000, head_seconds=sized(1.0, 0.3), body_seconds=sized(1.0, 0.3)) as server:
         asyncio.run(closed_loop(server.port, 4, sized(1.0, 0.1)))
         pid, before = server.process.pid, server.memory()
-        asyncio.run(run(server.port))
+        asyncio.run(run(server))
         after = server.memory()
         alive = asyncio.run(closed_loop(server.port, 4, sized(0.5, 0.1)))["n"] > 0 and server.process.poll() is None
         assert pid == server.process.pid
@@ -476,11 +510,11 @@ def hostile(path: Path, args: argparse.Namespace) -> None:
     crashes = 0 if alive else 1
     print(
         f"hostile: {args.hostile:,} requests, {crashes} crashes, {outcomes['stack traces']} stack traces,"
-        f" {outcomes['hung']} hung, {failures} failures in the log, memory {before:.0f} to {after:.0f} MB,"
-        f" {dict(sorted(outcomes.items()))}"
+        f" {outcomes['hung']} hung, {failures} failures in the log, memory {before:.0f} to {after:.0f} MB"
+        f" ({memory}), {dict(sorted(outcomes.items()))}"
     )
     values = {"requests": args.hostile, "crashes": crashes, "stack traces": outcomes["stack traces"]}
-    values |= {"hung": outcomes["hung"], "memory before, MB": before, "memory after, MB": after}
+    values |= {"hung": outcomes["hung"], "memory before, MB": before, **memory, "after all, MB": after}
     record("faults", "hostile requests", values=values)
 
 

@@ -1,6 +1,6 @@
 """Relative margins on sequences: CRF, structured SVM and structured RMM.
 
-    python benchmarks/structured_rmm.py [--parts drawn pos] [--seeds 10] [--train 100] [--sentences 300]
+    python benchmarks/structured_rmm.py [--parts drawn pos] [--seeds 10] [--train 100] [--sentences 120]
 
     min ½‖w‖² + C Σ ξ_i,   B ≥ score(y_i) − score(z) ≥ Δ(y_i, z) − ξ_i for all z
 
@@ -10,14 +10,16 @@ it. C (and for the RMM B) is chosen on validation sequences.
 ``pos``: parts of speech of CoNLL-2000 (MERCER_DATA): half as many seeds, each with its own ``--sentences`` training
 sentences of the training file; a quarter of them chooses C and B for fits on the others, then one fit on all of them
 and one look at 1,000 sentences of the test file. Features are words, endings and shapes beside a position.
- B is given as a share of the largest lead that the SVM with the same C
-has over its worst labelling, so a share of 1 would not bind. The slide that we compare with has real data that it does
-not name: only the order of the methods can be compared, and ours is reported as it falls, with a paired t-test.
+
+B is given as a share of the largest lead that the SVM with the same C has over its worst labelling, so a share of 1
+would not bind. The slide that we compare with has real data that it does not name: only the order of the methods can
+be compared, and ours is reported as it falls, with a paired t-test.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import time
 import warnings
@@ -150,13 +152,26 @@ class Seed:
         }
 
 
-def compare(name: str, made: Callable[[int], Seed], seeds: int, n_train: int) -> None:
+def kept(path: str | None) -> dict[str, dict[str, tuple[float, str]]]:
+    """What a file of results has, by task and seed."""
+    if not path or not os.path.exists(path):
+        return {}
+    with open(path) as lines:
+        return {json.dumps(key): found for key, found in map(json.loads, lines)}
+
+
+def compare(name: str, made: Callable[[int], Seed], seeds: int, n_train: int, path: str | None) -> None:
     begin = time.perf_counter()
     print(f"\n## {name}, {n_train} sequences to learn from; token error in %")
     print(f"{'seed':>4s}  " + "".join(f"{method:>10s}" for method in METHODS) + "   chosen")
     errors = np.empty((seeds, len(METHODS)))
     for seed in range(seeds):
-        found = made(seed).errors()
+        found = kept(path).get(json.dumps([name, n_train, seed]))
+        if found is None:
+            found = made(seed).errors()
+            if path:
+                with open(path, "a") as lines:
+                    lines.write(json.dumps([[name, n_train, seed], found]) + "\n")
         errors[seed] = [found[method][0] for method in METHODS]
         notes = "; ".join(found[method][1] for method in METHODS)
         print(f"{seed:4d}  " + "".join(f"{value:10.2f}" for value in errors[seed]) + f"   {notes}", flush=True)
@@ -177,7 +192,8 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--train", type=int, default=100, help="training sequences")
     parser.add_argument("--parts", nargs="+", choices=("drawn", "pos"), default=["drawn", "pos"])
-    parser.add_argument("--sentences", type=int, default=300, help="training sentences of CoNLL-2000")
+    parser.add_argument("--sentences", type=int, default=120, help="training sentences of CoNLL-2000")
+    parser.add_argument("--out", help="file of results, a line for each task and seed: what is there is not run again")
     args = parse(parser, seeds=2, train=10, sentences=12)
     warnings.simplefilter("ignore", ConvergenceWarning)
     for name, task in TASKS.items() if "drawn" in args.parts else ():
@@ -185,15 +201,18 @@ def main() -> None:
         def made(seed: int, task: Task = task) -> Seed:
             return Seed(drawn(task, args.train, seed), False)
 
-        compare(name, made, args.seeds, args.train)
+        compare(name, made, args.seeds, args.train, args.out)
     if "pos" in args.parts:
         with from_data("conll2000"):
             sentences = load_conll2000("train"), load_conll2000("test")
             seeds = (args.seeds + 1) // 2
             compare(
-                "POS, CoNLL-2000", lambda seed: Seed(speech(sentences, args.sentences, seed), True), seeds,
+                "POS, CoNLL-2000",
+                lambda seed: Seed(speech(sentences, args.sentences, seed), True),
+                seeds,
                 args.sentences,
-            )  # fmt: skip
+                args.out,
+            )
     print("\nslide (other data; presumably % error):" + "".join(f"{method:>16s}" for method in METHODS))
     for data, values in SLIDE.items():
         row = "".join(f"{v:9.2f} ± {s:.2f}" for v, s in zip(values, SLIDE_SPREAD[data], strict=True))

@@ -11,15 +11,16 @@
 ``coverage``    bounds on the error of classifiers of a known problem, over many training sets: how often they fail.
 ``mixed``       five labels, a share rho of the examples at one point without a dominant label: log, hinge, hybrid and
                 adaptive hybrid, and scikit-learn's logistic regression, whose constant has no penalty, beside
-                LinearClassifier with the log loss. Features are standardised by the training rows, and the constant
-                feature is 10: the margin solvers penalise its weight, and with 1 that decides who wins. C (and α of the
-                hybrid, floor and ceiling of the adaptive one) by 1,000 validation examples, error on 1,000 others.
+                LinearClassifier with the log loss. "adaptive" has a floor of 0.2, the default one of 0.5. Features are
+                standardised by the training rows, and the constant feature is 10: the margin solvers penalise its
+                weight, and with 1 that decides who wins. C (and α of the hybrid, floor and ceiling of the adaptive one)
+                by 1,000 validation examples, error on 1,000 others.
 ``basenp``      the same as the next on the 900 base-NP sentences that come with CRF++.
 ``conll2000``   CoNLL-2000 chunking (needs MERCER_DATA), train and test pooled and cut 20 / 40 / 40 into training,
-                validation and test. C and α by F1 on the validation part; the adaptive loss takes the C of the log
-                loss and chooses nothing by itself. The hinge loss is minimised to a certified relative gap of 1 %, the
-                hybrid losses by L-BFGS from the weights of the log loss with the same C, 10 steps to choose and 20 at
-                the end, without a certificate.
+                validation and test. C and α by F1 on the validation part; the adaptive loss (with a floor of 0.2)
+                takes the C of the log loss and chooses nothing by itself. The hinge loss is minimised to a certified
+                relative gap of 1 %, the hybrid losses by L-BFGS from the weights of the log loss with the same C, 10
+                steps to choose and 20 at the end, without a certificate.
 
 No choice is made on test data.
 """
@@ -200,7 +201,8 @@ LEARNERS: dict[str, list[Loss]] = {
     "log": [Log()],
     "hinge": [Hinge()],
     "hybrid": [Hybrid(alpha) for alpha in ALPHAS],
-    "adaptive": [AdaptiveHybrid()],
+    "adaptive": [AdaptiveHybrid(floor=0.2)],
+    "adaptive, default": [AdaptiveHybrid()],
     "adaptive, range chosen": [
         AdaptiveHybrid(floor=low, ceiling=high) for low in ALPHAS for high in CEILINGS if low <= high
     ],
@@ -218,11 +220,12 @@ def peers() -> dict[str, Callable[[float], Any]]:
 
 def mixed(args: argparse.Namespace) -> None:
     """Errors by the share of examples without a dominant label and the size of the training set."""
-    names = [*LEARNERS, *peers()]
+    names = args.learners or [*LEARNERS, *peers()]
+    table = "mixed" if args.learners is None else "mixed, some"
     print("error in per cent, mean of seeds; the best possible is 60 rho")
     print(f"{'rho':>4s} {'m':>5s} " + " ".join(f"{name:>24s}" for name in names))
-    worst = dict.fromkeys(("adaptive", "adaptive, range chosen"), -np.inf)
-    for rho, m in CELLS:
+    worst = dict.fromkeys([name for name in names if name.startswith("adaptive")], -np.inf)
+    for rho, m in [cell for cell in CELLS if args.rho in (None, cell[0])]:
         errors: dict[str, list[float]] = {name: [] for name in names}
         for seed in range(args.seeds):
             parts = [
@@ -247,13 +250,13 @@ def mixed(args: argparse.Namespace) -> None:
                         )
                 errors[name].append(min(candidates, key=lambda pair: pair[0])[1])
         means = {name: 100 * float(np.mean(values)) for name, values in errors.items()}
-        best = min(means[name] for name in ("log", "hinge", "hybrid"))
+        best = min([means[name] for name in ("log", "hinge", "hybrid") if name in means], default=np.nan)
         for name in worst:
             worst[name] = max(worst[name], means[name] - best)
         print(f"{rho:4.1f} {m:5d} " + " ".join(f"{means[name]:24.1f}" for name in names), flush=True)
         shown = {name: spread([100 * value for value in values], 1) for name, values in errors.items()}
-        record("mixed", f"rho = {rho:g}, m = {m}", values=shown, sizes=f"{args.seeds} seeds")
-    for name, points in worst.items():
+        record(table, f"rho = {rho:g}, m = {m}", values=shown, sizes=f"{args.seeds} seeds")
+    for name, points in worst.items() if args.learners is None and args.rho is None else ():
         print(f"{name}, less the best of log, hinge and hybrid: at most {points:+.1f} points")
         record("mixed", f"{name}, less the best of the others", values={"points": round(points, 1)})
 
@@ -335,7 +338,7 @@ def protocol(table: str, sentences: list[Any], args: argparse.Namespace) -> None
             "log": final,
             "hinge": hinges[chosen_hinge],
             "hybrid": cut.from_log(final, Hybrid(alpha), 20),
-            "adaptive hybrid": cut.from_log(final, AdaptiveHybrid(), 20),
+            "adaptive hybrid": cut.from_log(final, AdaptiveHybrid(floor=0.2), 20),
         }
         for name, model in models.items():
             values = cut.f1(model, 2), cut.accuracy(model, 2)
@@ -367,6 +370,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
     parser.add_argument("--seeds", type=int, default=5, help="training sets")
+    parser.add_argument(
+        "--learners", nargs="+", choices=[*LEARNERS, *peers()], help="of mixed; in a table of their own"
+    )
+    parser.add_argument("--rho", type=float, help="only these cells of mixed")
     parser.add_argument("--runs", type=int, default=2000, help="training sets of the coverage")
     args = parse(parser, seeds=1, runs=20)
     warnings.simplefilter("ignore")

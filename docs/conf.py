@@ -5,6 +5,8 @@ import os
 import re
 import warnings
 
+from sphinx.util.docutils import SphinxDirective
+
 import mercer
 
 project = "Mercer"
@@ -82,7 +84,49 @@ def _without_foreign_labels(app, what, name, obj, options, lines):
     lines[:] = [re.sub(r":ref:`([^`<]+) <(?:accuracy_score|r2_score)>`", r"\1", line) for line in lines]
 
 
+class Commands(SphinxDirective):
+    """Every command of ``mercer``, with its help and its options, as the program itself knows them."""
+
+    def run(self):
+        """Return the sections."""
+        from typer.main import get_command
+
+        from mercer.cli.app import app
+
+        return self.parse_text_to_nodes("\n".join(_commands(get_command(app), "mercer")), allow_section_headings=True)
+
+
+def _commands(command, name):
+    """Lines of reStructuredText about a command and those below it."""
+    if hasattr(command, "commands"):
+        with command.make_context(name, [], resilient_parsing=True) as context:
+            below = [(each, command.get_command(context, each)) for each in command.list_commands(context)]
+        for each, one in below:
+            yield from _commands(one, f"{name} {each}")
+        return
+    yield from (name, "-" * len(name), "")
+    for paragraph in (command.help or "").split("\n\n"):
+        lines = [line for line in paragraph.splitlines() if "[bold]" not in line]
+        if any(line.startswith("  ") for line in lines):
+            yield from (".. code-block:: console", "", *(f"   $ {line.strip()}" for line in lines), "")
+        elif lines:
+            yield from (_escaped(" ".join(lines)), "")
+    with command.make_context(name, [], resilient_parsing=True) as context:
+        params = [param for param in command.params if param.name != "help"]
+        records = [record for param in params if (record := param.get_help_record(context)) is not None]
+    if records:
+        yield from (".. list-table::", "   :widths: 35 65", "")
+        for option, meaning in records:
+            yield from (f"   * - ``{option.removesuffix(' <str>')}``", f"     - {_escaped(' '.join(meaning.split()))}")
+        yield ""
+
+
+def _escaped(text):
+    return re.sub(r"\[/?(?:bold|dim)\]", "", re.sub(r"([*`|\\])|(?<=\w)(_)(?=\W|$)", r"\\\1\2", text))
+
+
 def setup(app):
     """Connect the handlers."""
+    app.add_directive("commands", Commands)
     app.connect("autodoc-skip-member", _skip)
     app.connect("autodoc-process-docstring", _without_foreign_labels)

@@ -118,3 +118,6 @@ x, truth, found, marginals = shown[5]
 strips = plot_segmentation(x, truth, dict(zip(NAMES, found, strict=True)), marginals, names=dict(enumerate(ACTIONS)))
 html = page("Actions", section("A hard sequence", strips))
 print(f"a page of {len(html) / 1000:.0f} kB")
+
+# %%
+# Next: the guide :doc:`segmentation </guide/segmentation>`.

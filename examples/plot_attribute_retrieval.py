@@ -65,3 +65,6 @@ axes.set(xlabel="images retrieved", ylabel="precision", ylim=(0, 1.02), title="e
 axes.legend()
 figure.tight_layout()
 plt.show()
+
+# %%
+# Next: the guide :doc:`attributes </guide/attributes>`.

@@ -67,3 +67,6 @@ right.set(xlabel="levels of shares", xticks=levels)
 for ax in (left, right):
     ax.spines[["top", "right"]].set_visible(False)
 plt.show()
+
+# %%
+# Next: the guide :doc:`bags and proportions </guide/proportions>`.

@@ -115,3 +115,6 @@ for i, row in enumerate(axes):
         spine.set(color="#c1121f", linewidth=2)
 fig.subplots_adjust(left=0.01, right=0.99, top=0.99, bottom=0.01, hspace=0.08, wspace=0.08)
 plt.show()
+
+# %%
+# Next: the guide :doc:`binary codes and retrieval </guide/retrieval>`.

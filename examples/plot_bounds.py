@@ -69,3 +69,6 @@ axes[1].set_xlabel("examples")
 axes[1].set_ylabel("margin bound, best γ")
 axes[1].legend(fontsize=8)
 plt.show()
+
+# %%
+# Next: the guide :doc:`what can be promised </guide/promises>`.

@@ -80,3 +80,6 @@ for ax, (name, matrix) in zip(axes, panels.items(), strict=True):
     ax.imshow(matrix, cmap="RdBu", vmin=-limit, vmax=limit)
     ax.set(title=name, xticks=[], yticks=[], xlabel="inputs", ylabel="outputs")
 plt.show()
+
+# %%
+# Next: the guide :doc:`fast maps </guide/fast-maps>`.

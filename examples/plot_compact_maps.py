@@ -83,3 +83,6 @@ ax.set_xticks(sizes, [str(k) for k in sizes])
 ax.set(xlabel="features", ylabel="accuracy", ylim=(0.2, 1.01))
 ax.legend(loc="lower right")
 plt.show()
+
+# %%
+# Next: the guide :doc:`fast maps </guide/fast-maps>`.

@@ -71,3 +71,6 @@ for ax, (name, loss) in zip(axes, (("svm", "hinge"), ("lcrf", "log"), ("circle",
     margins.probabilistic(name).plot(ax=ax, resolution=120)
     ax.set_title(f"{name}: the {loss} loss", pad=16)
 plt.show()
+
+# %%
+# Next: the guide :doc:`what can be promised </guide/promises>`.

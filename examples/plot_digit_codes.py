@@ -88,3 +88,6 @@ ax.set_ylabel("digit")
 ax.set_title("Transition weights; circles: neighbours on the keypad", fontsize=11)
 fig.colorbar(picture, ax=ax, shrink=0.85)
 plt.show()
+
+# %%
+# Next: the guide :doc:`tagging </guide/tagging>`.

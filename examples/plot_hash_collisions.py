@@ -74,3 +74,6 @@ axes[2].axhline(unhashed_error, color="black", linestyle=":", label="vocabulary"
 axes[2].set(title="error of a linear classifier", xlabel="n_bits", ylim=(0, None))
 axes[2].legend()
 plt.show()
+
+# %%
+# Next: the guide :doc:`hashing text and strings </guide/hashing>`.

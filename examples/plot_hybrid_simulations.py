@@ -164,3 +164,6 @@ for ax, (name, values) in zip(axes, grid.items(), strict=True):
     ax.set_title(f"{name}: lowest in {wins[name].sum()} cells", fontsize=11, color=COLOURS[name])
 axes[0].set_ylabel("share without a dominant label, ρ")
 plt.show()
+
+# %%
+# Next: the guide :doc:`what can be promised </guide/promises>`.

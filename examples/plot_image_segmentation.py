@@ -113,3 +113,6 @@ html = page(
     section("Messages", plot_convergence(runs)),
 )
 print(f"a page of {len(html) / 1000:.0f} kB")
+
+# %%
+# Next: the guide :doc:`labelling graphs and images </guide/labeling>`.

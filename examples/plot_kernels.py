@@ -77,3 +77,6 @@ for (title, kernel, objects), (above, below) in zip(tasks, axes.T, strict=True):
     below.set(title=f"accuracy {accuracy:.2f}", xlabel="component 1", ylabel="component 2")
 axes[1, 0].legend()
 plt.show()
+
+# %%
+# Next: the guide :doc:`kernels </guide/kernels>`.

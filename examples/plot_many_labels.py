@@ -61,3 +61,6 @@ analysis = HomogeneityAnalysis(2).fit(table)
 axis = analysis.plot()
 axis.set_title("Scenes and their labels in one plane")
 plt.show()
+
+# %%
+# Next: the guide :doc:`many labels </guide/many-labels>`.

@@ -113,3 +113,6 @@ ax.grid(color="#e6e6e6")
 ax.spines[["top", "right"]].set_visible(False)
 ax.legend(frameon=False)
 plt.show()
+
+# %%
+# Next: the guide :doc:`margins </guide/margins>`.

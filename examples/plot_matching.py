@@ -116,3 +116,6 @@ curves.grid(color="#e6e6e6")
 curves.spines[["top", "right"]].set_visible(False)
 curves.legend(frameon=False)
 plt.show()
+
+# %%
+# Next: the guide :doc:`your own structures </guide/own-structures>`.

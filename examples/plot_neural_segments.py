@@ -111,3 +111,6 @@ for axis, (name, labels) in zip(axes[1:], {"truth": y.numpy(), **answers}.items(
 axes[-1].set_xlabel("position")
 figure.tight_layout()
 plt.show()
+
+# %%
+# Next: the guide :doc:`layers for PyTorch </guide/layers>`.

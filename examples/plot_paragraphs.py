@@ -78,3 +78,6 @@ ax.set_xticks([0, 0.5, 1])
 ax.set_yticks([])
 ax.set_xlabel("p(a paragraph starts); bold: one does", loc="left")
 _ = ax.spines[["top", "right", "left"]].set_visible(False)
+
+# %%
+# Next: the guide :doc:`paragraphs and segments </guide/paragraphs>`.

@@ -121,3 +121,6 @@ axis.set_ylim(0, 1.02)
 axis.legend()
 figure.tight_layout()
 plt.show()
+
+# %%
+# Next: the guide :doc:`sparse codes and recognition </guide/recognition>`.

@@ -103,3 +103,6 @@ axes[0].set_ylabel("mean distance of pairs")
 axes[0].legend(frameon=False, fontsize=8)
 figure.tight_layout()
 plt.show()
+
+# %%
+# Next: the guide :doc:`point cloud registration </guide/registration>`.

@@ -49,3 +49,6 @@ axes.set(xscale="log", xlabel="scale of the second axis", ylabel="test error (%)
 axes.legend()
 figure.tight_layout()
 plt.show()
+
+# %%
+# Next: the guide :doc:`relative margin </guide/relative-margin>`.

@@ -62,3 +62,6 @@ for row, (name, model) in enumerate(models.items()):
             axes.set_title(name)
 picture.tight_layout()
 plt.show()
+
+# %%
+# Next: the guide :doc:`random fields </guide/fields>`.

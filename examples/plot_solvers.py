@@ -106,3 +106,6 @@ for ax in (left, right):
     ax.spines[["top", "right"]].set_visible(False)
 fig.legend(loc="outside lower center", ncols=3, frameon=False)
 plt.show()
+
+# %%
+# Next: the guide :doc:`margins </guide/margins>`.

@@ -60,3 +60,6 @@ axes[0].legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=2, frameon=False,
 axes[0].set_title("score of each frame (standardised)", loc="left", fontsize=10)
 axes[-1].set(xlabel="frame", xlim=(-0.5, 29.5))
 plt.show()
+
+# %%
+# Next: the guide :doc:`bags and proportions </guide/proportions>`.

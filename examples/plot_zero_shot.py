@@ -65,3 +65,6 @@ axes.set(xticks=range(3), yticks=range(3), xticklabels=new_digits, yticklabels=n
 axes.set(xlabel="predicted", ylabel="true", title="New digits")
 figure.tight_layout()
 plt.show()
+
+# %%
+# Next: the guide :doc:`attributes </guide/attributes>`.

@@ -76,6 +76,7 @@ CLAIMS: dict[str, list[str]] = {
         r"gaussian 100 x 100.*ratio +\d", r"laplacian .*ratio +\d", r"additive chi2 .*ratio +\d", r"largest error"
     ],
     "labeling": [r"\n +50 +\d\.\d+ \(", r"pixels, 15 iterations: \d"],
+    "hinge": [r"digits: 200 x 64, 10 classes", r"mercer \d.*liblinear \d.*x"],
     "logistic": [r"digits: 200 x 64, 10 classes", r"mercer +\d", r"newton-cholesky +\d.*x"],
     "layers": [],
     "maps": [r"RBFSampler +\d", r"structured +\d.*ratio", r"PolynomialCountSketch +\d", r"\n +64 +0\.\d", r"exponent"],

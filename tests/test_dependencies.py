@@ -81,3 +81,12 @@ def test_every_import_is_declared() -> None:
 
 def test_extras_are_those_that_something_uses() -> None:
     assert set(PROJECT["optional-dependencies"]) == {*RUN_TIME, "bench", "docs", "dev"}
+
+
+def test_the_job_of_the_oldest_dependencies_installs_the_lower_bounds() -> None:
+    workflow = ROOT / ".github" / "workflows" / "tests.yml"
+    pinned = dict(re.findall(r'"([\w-]+)==([\d.]+)\.\*"', workflow.read_text()))
+    bounds = dict(re.findall(r"^([\w-]+)>=([\d.]+)$", "\n".join(PROJECT["dependencies"]), re.M))
+    assert pinned.keys() == bounds.keys()
+    for name, bound in bounds.items():
+        assert f"{pinned[name]}.0".startswith(f"{bound}."), name

@@ -92,6 +92,35 @@ def test_readme_example_prints_what_it_says(tmp_path, monkeypatch, capsys):
         assert promised
 
 
+def test_every_page_names_a_next_step():
+    lists = {"index.md", "more.md"}  # of links
+    pages = [page for page in (ROOT / "docs").rglob("*.md") if page.name not in lists and "_build" not in page.parts]
+    pages += [*(ROOT / "docs" / "api").glob("*.rst"), *(ROOT / "docs" / "_templates").rglob("*.rst")]
+    pages += (ROOT / "examples").glob("plot_*.py")
+    pages = [page for page in pages if not {"gallery", "generated"} & set(page.parts)]
+    assert len(pages) > 100
+    assert [str(page) for page in pages if not re.search(r"^(# |## )?Next", page.read_text(), re.M)] == []
+
+
+def test_options_in_tables_of_the_guide_are_those_of_the_commands():
+    from typer.main import get_command
+
+    from mercer.cli.app import app
+
+    commands = get_command(app).commands
+    commands |= {f"train {name}": command for name, command in commands["train"].commands.items()}
+    text = (ROOT / "docs" / "guide" / "command-line.md").read_text()
+    sections = dict(re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", text, re.M | re.S))
+    tables = 0
+    for name, command in commands.items():
+        section = next((body for heading, body in sections.items() if name in heading.split(", ")), "")
+        cells = "".join(re.findall(r"^\|([^|]*)\|", section, re.M))
+        told, known = set(re.findall(r"--[a-zA-Z][\w-]*", cells)), {o for param in command.params for o in param.opts}
+        assert told - known - {"--label-hashing", "--multilabel"} == set(), name  # of classifiers, beside regressors
+        tables += bool(told)
+    assert tables >= 6
+
+
 @pytest.mark.parametrize("package", PACKAGES)
 def test_public_names_have_docstrings_with_a_summary_line(package):
     for name, thing in public(package):

@@ -15,7 +15,12 @@
 #endif
 
 #define INLINE inline __attribute__((always_inline))
-#define APART __attribute__((noinline, noclone))  // one copy, called from several places
+// One copy, called from several places.
+#if defined(__clang__)
+#define APART __attribute__((noinline))
+#else
+#define APART __attribute__((noinline, noclone))
+#endif
 
 namespace mercer {
 namespace MERCER_ARCH {
@@ -274,12 +279,13 @@ template <class T, bool Forward> class Walk {
   static constexpr int64_t kLanes = kPartLanes<T>;
   template <int H, bool High, int... I> static INLINE P half(P a, P b, std::integer_sequence<int, I...>) {
     constexpr int L = int(kLanes);
+#if defined(__clang__)
+    return __builtin_shufflevector(a, b, (High ? (I & H ? L + I : I ^ H) : (I & H ? L + (I ^ H) : I))...);
+#else
     typedef std::conditional_t<sizeof(T) == 4, int32_t, int64_t> Place;
     typedef Place Index __attribute__((vector_size(kPartBytes)));
-    if constexpr (High)
-      return __builtin_shuffle(a, b, Index{Place(I & H ? L + I : I ^ H)...});
-    else
-      return __builtin_shuffle(a, b, Index{Place(I & H ? L + (I ^ H) : I)...});
+    return __builtin_shuffle(a, b, Index{Place(High ? (I & H ? L + I : I ^ H) : (I & H ? L + (I ^ H) : I))...});
+#endif
   }
   template <int H> static INLINE void swap_halves(P* rows) {
     constexpr int L = int(kLanes);

@@ -190,7 +190,7 @@ class Block {
         put(&bent_[at], bent);
         bend += get(&along_[at]) * bent;
       }
-      const V length = live_ & (bend > 0.0) ? rz / (bend > kTiny ? bend : V{} + kTiny) : V{};
+      const V length = (live_ & (bend > 0.0)) ? rz / (bend > kTiny ? bend : V{} + kTiny) : V{};
       V after{};
       for (size_t at = 0; at < size_; at += kMachines) {
         put(&step_[at], get(&step_[at]) + length * get(&along_[at]));

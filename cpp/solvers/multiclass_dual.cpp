@@ -65,8 +65,7 @@ class MulticlassDual {
 
   void weights(Out1<double> out) const {
     require(int64_t(out.shape(0)) == rows_.n_columns() * n_labels_, "out must have n_features * n_labels values");
-    for (int64_t f = 0; f < rows_.n_columns(); ++f)
-      std::copy_n(state_.average + f * state_.stride, n_labels_, out.data() + f * n_labels_);
+    pack(state_.average, out.data());
   }
   void dual_variables(Out2<double> out) const {
     require(int64_t(out.shape(0)) == rows_.n_rows() && int64_t(out.shape(1)) == n_labels_,
@@ -154,11 +153,22 @@ class MulticlassDual {
   }
   std::vector<double> packed(const double* w) const {
     std::vector<double> out(rows_.n_columns() * n_labels_);
-    for (int64_t f = 0; f < rows_.n_columns(); ++f)
-      std::copy_n(w + f * state_.stride, n_labels_, out.data() + f * n_labels_);
+    pack(w, out.data());
     return out;
   }
+  void pack(const double* w, double* out) const {
+    for (int64_t f = 0; f < rows_.n_columns(); ++f) {
+      if (state_.stride == 1)
+        out[2 * f] = -w[f], out[2 * f + 1] = w[f];
+      else
+        std::copy_n(w + f * state_.stride, n_labels_, out + f * n_labels_);
+    }
+  }
   void unpack(const double* from, double* w) const {
+    if (state_.stride == 1) {
+      for (int64_t f = 0; f < rows_.n_columns(); ++f) w[f] = from[2 * f + 1];
+      return;
+    }
     for (int64_t f = 0; f < rows_.n_columns(); ++f) std::copy_n(from + f * n_labels_, n_labels_, w + f * state_.stride);
   }
   void check_variables(In1<int64_t> starts, In1<int32_t> labels, In1<double> values) const {

@@ -88,7 +88,8 @@ MERCER_APART inline double merge_shards(bool sparse, int64_t n_columns, MarginSt
   });
   double slope = 0, curvature = 0;
   for (auto& shard : shards) slope += shard.slope, curvature += shard.curvature;
-  for (int64_t part = 0; part < kParts; ++part) slope -= along[part], curvature += squares[part];
+  for (int64_t part = 0; part < kParts; ++part)
+    slope -= s.mirrors() * along[part], curvature += s.mirrors() * squares[part];
   const double step = curvature > 0 ? std::min(1.0, std::max(0.0, slope / curvature)) : 1.0;
   in_parallel(kParts, threads, [&](int64_t part) {
     walk(part, [&](int64_t at, Vec<double> w, Vec<double> change) {
@@ -146,7 +147,7 @@ template <class T> void extrapolate(const MarginProblem<T>& p, MarginState& s, i
 template <class T> void multiclass_prepare(const MarginProblem<T>& p, const double* costs, MarginState& s) {
   const int64_t n = p.rows.n_rows, width = padded(p.C), C = p.C;
   // Rows of weights on whole cache lines, unless a row is shorter than half of one.
-  s.stride = C <= 2 ? C : C <= 4 ? 4 : (C + 7) / 8 * 8;
+  s.stride = C == 2 && s.strips.wanted <= 1 ? 1 : C <= 2 ? 2 : C <= 4 ? 4 : (C + 7) / 8 * 8;
   const int64_t size = (p.rows.n_columns * s.stride + width + 7) / 8 * 8, copies = s.shards + 1;
   s.memory.assign(size * (copies + 1) + 8, 0.0);
   double* first = s.memory.data();
@@ -241,15 +242,15 @@ template <class T> void multiclass_check(const MarginProblem<T>& p, MarginState&
       losses[part] += p.upper[i] * shard.violation() * (p.squared ? shard.violation() : 1.0);
     }
     for (int64_t f = p.rows.n_columns * part / parts; f < p.rows.n_columns * (part + 1) / parts; ++f)
-      for (int64_t k = f * s.stride; k < f * s.stride + C; ++k) {
+      for (int64_t k = f * s.stride; k < f * s.stride + std::min(C, s.stride); ++k) {
         primal_squares[part] += s.average[k] * s.average[k];
         dual_squares[part] += s.w[0][k] * s.w[0][k];
       }
   });
   s.primal = s.dual = 0;
   for (int64_t part = 0; part < parts; ++part) {
-    s.primal += 0.5 * primal_squares[part] + losses[part];
-    s.dual -= 0.5 * dual_squares[part];
+    s.primal += 0.5 * s.mirrors() * primal_squares[part] + losses[part];
+    s.dual -= 0.5 * s.mirrors() * dual_squares[part];
   }
   for (int64_t i = 0; i < n; ++i) {
     double mass = 0;

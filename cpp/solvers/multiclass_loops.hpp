@@ -33,7 +33,9 @@ struct MarginStrips {
 struct MarginState {
   static constexpr int kMaxShards = 8;
   using Block = std::vector<std::pair<int32_t, double>>;
-  int64_t stride = 0;  // from the weights of a feature to those of the next
+  int64_t stride =
+      0;  // from the weights of a feature to those of the next; 1: of two labels only the second's are kept
+  double mirrors() const { return stride == 1 ? 2.0 : 1.0; }  // how often a weight counts
   int shards = 1;
   double* w[1 + kMaxShards] = {};  // the weights, and the copy of each shard if there are several
   double* average = nullptr;       // of the weights after each epoch since the last check, the k-th counting k times

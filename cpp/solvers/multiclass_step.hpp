@@ -29,11 +29,41 @@ template <int NV, class T> inline void label_scores_block(const Row<T>& x, const
   }
   for (int j = 0; j < NV; ++j) store(z + j * L, even[j] + odd[j]);
 }
+// Σ_k value(k) u[feature(k)] and its adjoint: of two labels only the weights of the second are kept, the first has the
+// opposite ones.
+template <class T> inline double pair_score(const Row<T>& x, const double* u) {
+  constexpr int kSums = 16;
+  double sums[kSums] = {};
+  int64_t k = 0;
+  if (!x.indices) {
+    for (; k + kSums <= x.size; k += kSums)
+      for (int j = 0; j < kSums; ++j) sums[j] += double(x.values[k + j]) * u[k + j];
+  } else {
+    for (; k + 4 <= x.size; k += 4)
+      for (int j = 0; j < 4; ++j) sums[j] += x.value(k + j) * u[x.indices[k + j]];
+  }
+  for (; k < x.size; ++k) sums[k % 4] += x.value(k) * u[x.feature(k)];
+  for (int half = kSums / 2; half > 0; half /= 2)
+    for (int j = 0; j < half; ++j) sums[j] += sums[j + half];
+  return sums[0];
+}
+template <class T> inline void pair_update(const Row<T>& x, double* u, double delta) {
+  if (!x.indices)
+    for (int64_t k = 0; k < x.size; ++k) u[k] += double(x.values[k]) * delta;
+  else
+    for (int64_t k = 0; k < x.size; ++k) u[x.indices[k]] += x.value(k) * delta;
+}
+
 // Reads whole vectors: up to a vector past the last weight (the memory has room), and what lies beyond the labels is
 // noise.
 template <class T>
 inline void label_scores(const Row<T>& x, const double* w, int64_t stride, int64_t width, double* z) {
   constexpr int L = kLanes<double>;
+  if (stride == 1) {
+    z[1] = pair_score(x, w);
+    z[0] = -z[1];
+    return;
+  }
   for (int64_t c = 0; c < width; c += 4 * L) {
     switch (std::min<int64_t>((width - c) / L, 4)) {
       case 4: label_scores_block<4>(x, w + c, stride, z + c); break;
@@ -48,6 +78,7 @@ inline void label_scores(const Row<T>& x, const double* w, int64_t stride, int64
 template <class T>
 inline void label_update(const Row<T>& x, double* w, int64_t stride, int64_t width, const double* delta) {
   constexpr int L = kLanes<double>;
+  if (stride == 1) return pair_update(x, w, delta[1]);
   for (int64_t k = 0; k < x.size; ++k) {
     double* row = w + x.feature(k) * stride;
     const double v = x.value(k);
@@ -118,6 +149,7 @@ class MarginShard {
 
   // Maximises D over α_i; the gap before.
   template <class T> double visit(const Rows<T>& rows, int64_t i) {
+    if (s_.stride == 1) return visit_pair(row_of(rows, i), i);
     const double before = gap(rows, i);
     if (!(before > 0)) return 0.0;
     maximise(i);
@@ -173,6 +205,46 @@ class MarginShard {
   }
 
  private:
+  // The same with two labels, in numbers instead of vectors: one dual variable, in [0, U] or (squared) in [0, ∞).
+  template <class T> double visit_pair(const Row<T>& x, int64_t i) {
+    const int y = p_.labels[i], other = 1 - y;
+    const double z = pair_score(x, w_), sign = y ? 1.0 : -1.0, U = p_.upper[i], q = 2 * s_.norms[i];
+    auto& block = s_.alpha[i];
+    const double a = block.empty() ? 0.0 : block[0].second, cost = s_.costs[y * width_ + other];
+    const double lead = cost - 2 * sign * z;  // of the other label
+    violation_ = std::max(0.0, lead);
+    double before = a * (violation_ - lead);
+    if (p_.squared) {
+      const double rest = 2 * U * violation_ - a;
+      before += rest * rest / (4 * U);
+    } else {
+      before += std::max(0.0, U - a) * violation_;
+    }
+    if (!(before > 0)) return 0.0;
+    double now = U;
+    if (p_.squared) {
+      now = std::max(0.0, a + (lead - 0.5 * a / U) / (q + 0.5 / U));
+      slope -= a * (now - a) / (2 * U);
+      curvature += (now - a) * (now - a) / (2 * U);
+    } else if (q > 0) {
+      now = std::min(std::max(0.0, a + lead / q), U);
+      if (now >= (1 - 1e-12) * U) now = U;  // a vertex is one to the last bit
+    } else {
+      now = lead > 0 ? U : 0.0;
+    }
+    slope += cost * (now - a);
+    if (merges_) {
+      changed_.emplace_back(i, block.size());
+      old_.insert(old_.end(), block.begin(), block.end());
+    }
+    if (now > 0)
+      block.assign(1, {other, now});
+    else
+      block.clear();
+    pair_update(x, w_, sign * (now - a));
+    mark(x);
+    return before;
+  }
   void maximise(int64_t i) {
     const double U = p_.upper[i], q = s_.norms[i];
     const int y = p_.labels[i];

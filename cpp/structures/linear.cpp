@@ -88,6 +88,29 @@ void normal_product(const FeatureRows& rows, In1<double> weights, In1<double> v,
     for (int64_t j = 0; j < d; ++j) out.data()[j] += sums[size_t((part - 1) * d + j)];
 }
 
+// The logistic loss of two labels and its slopes, in parts whose sums are added in their order whatever the threads.
+double logistic_slopes(In1<double> scores, In1<int32_t> labels, In1<double> weights, double weight,
+                       Out1<double> probabilities, Out1<double> slopes, int threads) {
+  const int64_t n = int64_t(scores.shape(0)), given = int64_t(weights.shape(0));
+  require(int64_t(labels.shape(0)) == n && int64_t(probabilities.shape(0)) == n && int64_t(slopes.shape(0)) == n,
+          "labels, probabilities and slopes must be one for each score");
+  require(given == 0 || given == n, "weights must be one for each score, or none");
+  const int n_threads = thread_count(threads);
+  nb::gil_scoped_release release;
+  constexpr int64_t kPart = 16384;
+  const int64_t parts = (n + kPart - 1) / kPart;
+  std::vector<double> sums(size_t(parts), 0.0);
+  in_parallel(parts, n_threads, [&](int64_t part) {
+    const int64_t begin = part * kPart, count = std::min(kPart, n - begin);
+    sums[size_t(part)] = loops<LogisticLoops>().slopes(scores.data() + begin, labels.data() + begin,
+                                                       given ? weights.data() + begin : nullptr, weight, count,
+                                                       probabilities.data() + begin, slopes.data() + begin);
+  });
+  double total = 0;
+  for (double value : sums) total += value;
+  return total;
+}
+
 // The (feature, column) pairs that occur together, as the starts and columns of a pattern: columns[t] is the column of
 // row t, -1 for any, -2 for a row to leave out. A feature seen with the share `fill` of the columns gets all of them.
 // Empty where all pairs occur.
@@ -197,6 +220,9 @@ void bind_linear(nb::module_& m) {
       },
       "rows"_a, "weights"_a.noconvert(), "v"_a.noconvert(), "scores"_a.noconvert(), "out"_a.noconvert(),
       "threads"_a = 1, "scores = X v and out = X' (weights * scores), in one pass.");
+  m.def("logistic_slopes", &logistic_slopes, "scores"_a.noconvert(), "labels"_a.noconvert(), "weights"_a.noconvert(),
+        "weight"_a, "probabilities"_a.noconvert(), "slopes"_a.noconvert(), "threads"_a = 1,
+        "The summed logistic loss of two labels, p of label 1 and the slopes in the scores.");
   m.def("observed_pattern", &observed_pattern, "indptr"_a.noconvert(), "indices"_a.noconvert(), "columns"_a.noconvert(),
         "n_features"_a, "n_columns"_a, "fill"_a,
         "The pairs that occur together: (starts, columns) or (None, None) for all.");

@@ -327,6 +327,39 @@ MERCER_INSTANCES(double)
 MERCER_INSTANCES(float)
 #undef MERCER_INSTANCES
 
+// 1 - p is p of the other label, which is exact where p is close to 1; log(1 + e) has back what 1 + e rounds away.
+double logistic_slopes(const double* scores, const int32_t* labels, const double* weights, double weight, int64_t n,
+                       double* probabilities, double* slopes) {
+  constexpr int L = kLanes<double>;
+  Vec<double> total{};
+  const Vec<double> zero{}, one = splat(1.0);
+  for (int64_t i = 0; i < n; i += L) {
+    const int count = int(std::min<int64_t>(L, n - i));
+    Vec<double> second, w = splat(weight);
+    for (int k = 0; k < L; ++k) second[k] = k < count ? double(labels[i + k]) : 0.0;
+    const Vec<double> s = count == L ? load(scores + i) : load_some(scores + i, count, 0.0);
+    if (weights) w = count == L ? load(weights + i) : load_some(weights + i, count, 0.0);
+    if (count < L) w = first_lanes<double>(count) ? w : zero;
+    const Vec<double> e = vexp(s > zero ? -s : s), both = one + e, inverse = one / both, rest = e * inverse;
+    const Vec<double> p = s > zero ? inverse : rest, q = s > zero ? rest : inverse;
+    const Vec<double> against = second > zero ? -s : s;
+    total += w * (vlog(both) + (e - (both - one)) * inverse + vmax<double>(against, zero));
+    const Vec<double> slope = w * (second > zero ? -q : p);
+    if (count == L) {
+      store(probabilities + i, p);
+      store(slopes + i, slope);
+    } else {
+      for (int k = 0; k < count; ++k) probabilities[i + k] = p[k], slopes[i + k] = slope[k];
+    }
+  }
+  return sum<double>(total);
+}
+
+template <> const LogisticLoops& table<LogisticLoops>() {
+  static constexpr LogisticLoops loops = {.slopes = logistic_slopes};
+  return loops;
+}
+
 template <> const LinearLoops<double>& table<LinearLoops<double>>() {
   static constexpr LinearLoops<double> loops = {
       .scores = scores<double>,

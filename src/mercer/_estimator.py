@@ -103,7 +103,7 @@ def _warn_of_units(owner: str, X: Any) -> None:
         largest = float(np.abs(values).max(initial=0.0)) if values.dtype.kind in "fiu" else 0.0
         spreads, means = np.array([largest]), np.zeros(1)
     elif isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "fiu" and X.size:
-        spreads, means = X.std(axis=0, dtype=np.float64), X.mean(axis=0, dtype=np.float64)
+        spreads, means = _spreads_and_means(X)
     else:
         return
     varies = spreads > 1e-12 * np.abs(means)
@@ -123,6 +123,22 @@ def _warn_of_units(owner: str, X: Any) -> None:
         DataScaleWarning,
         stacklevel=3,
     )
+
+
+def _spreads_and_means(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Standard deviations and means of columns, in pieces that stay in the cache; seen from the first row."""
+    n_rows = max(1, 32768 // X.shape[1])
+    first = X[0].astype(np.float64)
+    origin, ones, room = np.tile(first, (n_rows, 1)), np.ones(n_rows), np.empty((n_rows, X.shape[1]))
+    sums, squares = np.zeros(X.shape[1]), np.zeros(X.shape[1])
+    for start in range(0, len(X), n_rows):
+        piece = X[start : start + n_rows]
+        n = len(piece)
+        away = np.subtract(piece, origin[:n], out=room[:n])
+        sums += ones[:n] @ away
+        squares += ones[:n] @ np.multiply(away, away, out=away)
+    shifts = sums / len(X)
+    return np.sqrt(np.maximum(squares / len(X) - shifts**2, 0.0)), first + shifts
 
 
 class Outputs(NamedTuple):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import time
@@ -65,6 +66,20 @@ def test_a_table_without_names_becomes_a_classifier(run, tmp_path):
     assert "Judged on rows held out" in page
     assert "Confusion" in page
     assert "2=boss" in page
+
+
+def test_the_command_for_all_rows_can_be_typed_as_it_is_printed(run, tmp_path):
+    rows = [f"{colour},{n},{colour[0]}{n % 2}" for n in range(30) for colour in ("red", "blue")]
+    (tmp_path / "some colours.csv").write_text("\n".join(["colour,count,kind", *rows]) + "\n")
+    status, out, err = run("train", "auto", "some colours.csv", "--label", "kind", "--roles", "count=category")
+    assert status == 0, err
+    line = next(line for line in out.splitlines() if "on all rows" in line).split("on all rows")[1]
+    words = shlex.split(line)
+    assert words[0] == "mercer"
+    assert run(*words[1:])[0] == 0
+    whole = package.load(words[-1])
+    assert whole.classes_.tolist() == ["b0", "b1", "r0", "r1"]
+    assert whole.progress_.examples == 60
 
 
 def test_numbers_become_a_regressor_and_sentences_a_tagger(run, tmp_path):

@@ -28,7 +28,7 @@ def test_fields_are_trained_from_arrays_and_tables_and_shown(tmp_path, capsys):
     random = np.random.default_rng(0)
     np.save(tmp_path / "images.npy", random.integers(0, 256, (60, 4, 4)))
     path = tmp_path / "images.mercer"
-    options = ("--hidden", "5", "--epochs", "3", "--above", "127", "--jobs", "1")
+    options = ("--hidden", "5", "--max-iter", "3", "--above", "127", "--jobs", "1")
     assert run("train", "field", tmp_path / "images.npy", "-m", path, *options) == 0
     assert "log-likelihood of a row" in capsys.readouterr().out
     assert isinstance(mercer.load(path), RBM)
@@ -39,7 +39,7 @@ def test_fields_are_trained_from_arrays_and_tables_and_shown(tmp_path, capsys):
 
     rows = "\n".join(",".join(map(str, row)) for row in random.integers(0, 2, (40, 3)))
     (tmp_path / "votes.csv").write_text("a,b,c\n" + rows)
-    options = ("--hidden", "0", "--epochs", "3", "--learner", "exact")
+    options = ("--hidden", "0", "--max-iter", "3", "--learner", "exact")
     assert run("train", "field", tmp_path / "votes.csv", "-m", tmp_path / "v.mercer", *options) == 0
     model = mercer.load(tmp_path / "v.mercer")
     assert isinstance(model, BoltzmannMachine)
@@ -53,7 +53,7 @@ def test_likelihoods_are_measured_ten_times_where_no_exact_sum_is_quick(tmp_path
     np.save(tmp_path / "rows.npy", np.random.default_rng(0).integers(0, 2, (40, 16)))
     path = tmp_path / "m.mercer"
     given = ("train", "field", tmp_path / "rows.npy", "-m", path, "--hidden", "16", "--jobs", "1")
-    assert run(*given, "--epochs", "30") == 0
+    assert run(*given, "--max-iter", "30") == 0
     history = mercer.load(path).history_["log_likelihood"]
     assert [at for at, value in enumerate(history, 1) if np.isfinite(value)] == list(range(3, 31, 3))
     capsys.readouterr()
@@ -63,7 +63,7 @@ def test_likelihoods_are_measured_ten_times_where_no_exact_sum_is_quick(tmp_path
     assert "nan" not in shown
     assert run("inspect", path, "--html", tmp_path / "page.html") == 0
     assert "where it was measured" in (tmp_path / "page.html").read_text()
-    assert run(*given, "--epochs", "3", "--likelihood-every", "0") == 0
+    assert run(*given, "--max-iter", "3", "--likelihood-every", "0") == 0
     assert "log_likelihood" not in mercer.load(path).history_
 
 

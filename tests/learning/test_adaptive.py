@@ -9,6 +9,7 @@ import pytest
 
 import mercer
 from mercer.alignment import AlignmentStructure
+from mercer.classification import LinearClassifier
 from mercer.data import Sequences
 from mercer.data.labels import TagSequences
 from mercer.datasets import make_mixed_dominance, make_nondominant
@@ -147,7 +148,7 @@ def test_shares_follow_the_threshold():
     assert alphas[:2].tolist() == [0.0, 0.0]
     assert alphas[2] == pytest.approx(0.5)
     assert 0.9 < alphas[3] < 1.0
-    assert AdaptiveHybrid().alphas(first, second)[0] == 0.2
+    assert AdaptiveHybrid().alphas(first, second)[0] == 0.5
     assert AdaptiveHybrid(lambda a, b: 1.0 - a).alphas(first, second) == pytest.approx(1.0 - first)
     free = AdaptiveHybrid().alphas(first, second)
     assert free.max() > 0.5
@@ -185,6 +186,25 @@ def test_the_adaptive_loss_finds_the_first_label_where_the_hinge_ties():
     result, _ = train(risk, solver="bmrm", C=0.1, tol=1e-6)
     scores = np.sort(labels.scores(result.w, rows[:1])[0])
     assert scores[-1] - scores[-2] > 0.05
+
+
+@pytest.mark.parametrize("rho", [0.5, 0.9])
+@pytest.mark.parametrize("m", [30, 100])
+def test_where_few_examples_are_dominated_the_hinge_loss_loses(rho, m):
+    """A part of the grid of the source, over five draws; features and the constant are of one size."""
+    lost = []
+    for seed in range(5):
+        sizes = enumerate((m, 300))
+        (X, y), (held, truth) = (make_mixed_dominance(rho, n, random_state=10 * seed + k) for k, n in sizes)
+        mean, deviation = X.mean(axis=0), X.std(axis=0)
+        errors = {}
+        for loss in ("hinge", "log", Hybrid(0.5)):
+            model = LinearClassifier(loss=loss, C=0.1, max_iter=300, tol=1e-2, random_state=0)
+            model.fit((X - mean) / deviation, y)
+            errors[loss if isinstance(loss, str) else "hybrid"] = 1 - model.score((held - mean) / deviation, truth)
+        lost.append(errors["hinge"] - min(errors["log"], errors["hybrid"]))
+    assert np.mean(lost) > 0
+    assert sum(value > 0 for value in lost) >= 4
 
 
 def test_the_held_out_rule_takes_shares_from_its_choices():

@@ -271,6 +271,21 @@ def test_weights_without_outputs_are_no_outputs():
     assert part.sample_weight.tolist() == [0.0, 1.0]
 
 
+@pytest.mark.parametrize("traffic", ["float64", "float32", "bfloat16"])
+def test_vectors_with_few_entries_travel_as_entries_and_keep_their_bits(traffic):
+    from mercer.learning import _dask
+
+    vector = np.zeros(1000)
+    vector[[3, 500, 999]] = 1.5, -0.0, -2.25
+    sent = _dask.thinned(_dask.packed(vector, traffic))
+    assert isinstance(sent, _dask.Thin)
+    assert sent.nbytes < 40
+    found = _dask.unpacked(sent.dense(), traffic)
+    np.testing.assert_array_equal(found.view(np.int64), vector.view(np.int64))
+    full = np.arange(1.0, 9.0)
+    assert _dask.thinned(full) is full
+
+
 def test_shared_memory_of_a_training_that_is_over_is_let_go(tmp_path):
     from mercer.learning import _dask
 
@@ -418,6 +433,10 @@ def test_bad_input_is_named(cluster, parts, monkeypatch):
     killed = distributed.KilledWorker("('mercer-part-3-abcd',)", None, 4)
     place = _dask.OnWorkers(X, y, None)
     assert "partition 3 ended the worker" in str(place._killed(killed))
+    shared, own = (set(place._parts[i].__dask_graph__()) for i in (1, 2))
+    for task in own - shared:  # some are of the caller, who makes the examples
+        assert "partition 2 ended" in str(place._killed(distributed.KilledWorker(task, None, 4)))
+    assert own - shared
     monkeypatch.setattr(_dask, "environment", lambda: {"mercer": "9.9", "instruction set": "abacus"})
     with pytest.raises(_dask.ClusterError, match=r"worker tcp.* differs: mercer .* \(here 9.9\).*MERCER_SIMD"):
         _dask.OnWorkers(X, y, None)

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from scipy.special import logsumexp
 from sklearn.linear_model import LogisticRegression
 
-from mercer import Tagger
+from mercer import Tagger, _core
 from mercer.classification import LinearClassifier
 from mercer.data import Sequences
 from mercer.learning import Log, Penalty, Risk
@@ -39,11 +39,12 @@ def risk_of(n_classes, weights=None, **options) -> Risk:
 
 
 @pytest.mark.parametrize("n_classes", [2, 4])
-@pytest.mark.parametrize("form", ["dense", "sparse", "weighted", "wide", "diagonal"])
+@pytest.mark.parametrize("form", ["dense", "sparse", "weighted", "wide", "diagonal", "turned", "sampled"])
 def test_optimum_and_constants_are_those_of_scikit_learn(n_classes, form, monkeypatch):
     if form == "diagonal":  # what many features have
         monkeypatch.setattr(newton, "_FACTORED", 0)
-    X, y = draw(n_classes, d=40 if form == "wide" else 5, n=30 if form == "wide" else 60, sparse=form == "sparse")
+    n, d = {"wide": (30, 40), "turned": (30, 80), "sampled": (4000, 5)}.get(form, (60, 5))
+    X, y = draw(n_classes, d=d, n=n, sparse=form == "sparse")
     weights = np.random.default_rng(1).integers(0, 4, len(y)) if form == "weighted" else None
     model = LinearClassifier("log", C=1.5, tol=1e-10).fit(X, y, sample_weight=weights)
     C = 3.0 if n_classes == 2 else 1.5  # with two labels ours has two vectors, and half of the penalty
@@ -54,6 +55,48 @@ def test_optimum_and_constants_are_those_of_scikit_learn(n_classes, form, monkey
     constants = [values - values.mean() if n_classes > 2 else values for values in (model.intercept_, peer.intercept_)]
     np.testing.assert_allclose(*constants, atol=1e-4)
     np.testing.assert_allclose(model.predict_proba(X), peer.predict_proba(X), atol=1e-5)
+
+
+def gradient_and_norm(n_classes, penalty, fit_intercept=True, **options):
+    """The gradient's norm at the weights that training ended with, as a share of that at 0, from the rows alone."""
+    X, y = draw(n_classes, **options)
+    model = LinearClassifier("log", tol=1e-8, fit_intercept=fit_intercept).fit(X, y)
+    risk = Risk(model._structure(), Log(), model._inputs(X), y.astype(np.int32))
+    problem = _Logistic(risk, penalty, 1.0)
+
+    def norm(W):
+        return np.linalg.norm(problem.gradient(problem.at(W, problem.scores(W))))
+
+    return norm(problem.start(model._flat(model))) / norm(problem.start(None))
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_features_turned_into_as_many_as_rows_lead_to_the_same_optimum(n_classes, fit_intercept, monkeypatch):
+    penalty = Penalty(free=n_classes if fit_intercept else 0)
+    options = dict(n=20, d=60, fit_intercept=fit_intercept)
+    assert gradient_and_norm(n_classes, penalty, **options) <= 1e-8
+    X, y = draw(n_classes, n=20, d=60)
+    X, y = (
+        np.vstack([X, X[:7], np.zeros((1, 60))]),
+        np.concatenate([y, y[::-1][:7], y[:1]]),
+    )  # rows that depend on others
+    turned = LinearClassifier("log", tol=1e-9, fit_intercept=fit_intercept).fit(X, y)
+    monkeypatch.setattr(newton, "_TURNED", 0)
+    plain = LinearClassifier("log", tol=1e-9, fit_intercept=fit_intercept).fit(X, y)
+    assert turned.history_["objective"][-1] == pytest.approx(plain.history_["objective"][-1], rel=1e-12)
+    np.testing.assert_allclose(turned.coef_, plain.coef_, atol=1e-6)
+    warm = turned.set_params(warm_start=True, max_iter=1, tol=1e-7).fit(X, y)  # it begins where it ended
+    assert warm.converged_
+
+
+def test_a_class_that_a_sample_misses_is_no_reason_to_run_away():
+    X, y = draw(2, n=4000)
+    y[:] = 0
+    y[[1, 2, 3]] = 1  # none of every eighth row
+    model = LinearClassifier("log", tol=1e-8).fit(X, y)
+    peer = LogisticRegression(C=2.0, solver="newton-cholesky", tol=1e-10).fit(X, y)
+    np.testing.assert_allclose(model.coef_, peer.coef_, atol=1e-4)
 
 
 @pytest.mark.parametrize("fit_intercept", [True, False])
@@ -126,8 +169,9 @@ def test_a_step_solves_the_newton_system_and_knows_its_scores():
     np.testing.assert_allclose(scores, exact, atol=1e-9)
 
 
-def test_a_resumed_training_ends_with_the_same_bits(tmp_path):
-    risk, path = risk_of(3), tmp_path / "run"
+@pytest.mark.parametrize("options", [{}, {"n": 30, "d": 80}, {"n": 4000}], ids=["plain", "turned", "sampled"])
+def test_a_resumed_training_ends_with_the_same_bits(tmp_path, options):
+    risk, path = risk_of(3, **options), tmp_path / "run"
     _, history = train(risk, solver="newton", C=1.0, tol=1e-9)
 
     class KilledError(Exception):
@@ -136,7 +180,7 @@ def test_a_resumed_training_ends_with_the_same_bits(tmp_path):
     steps = iter(range(10))
 
     def die_late(w: np.ndarray) -> float:
-        if next(steps) == 3:
+        if next(steps) == 2:
             raise KilledError
         return 0.0
 
@@ -188,3 +232,19 @@ def test_what_it_cannot_do_is_refused():
     X = Sequences(np.eye(3), np.arange(4))
     with pytest.raises(ValueError, match="needs to know all labels"):
         train(Risk(Labels(2, 3), Log(), X, np.array([0, 1, -1], np.int32)), solver="newton", C=1.0)
+
+
+@pytest.mark.parametrize("n", [0, 3, 8, 21])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_compiled_slopes_are_those_of_the_definition(n, weighted):
+    random = np.random.default_rng(n)
+    scores, labels = 30.0 * random.normal(size=n), random.integers(0, 2, n).astype(np.int32)
+    scores[:2] = [800.0, -800.0][:n]
+    weights = random.random(n) if weighted else np.full(n, 0.7)
+    p, slopes = np.empty(n), np.empty(n)
+    total = _core.linear.logistic_slopes(scores, labels, weights if weighted else np.empty(0), 0.7, p, slopes)
+    signed = np.where(labels == 1, scores, -scores)
+    assert total == pytest.approx(float((weights * np.logaddexp(0.0, -signed)).sum()), rel=1e-13)
+    np.testing.assert_allclose(p, np.exp(-np.logaddexp(0.0, -scores)), rtol=1e-12, atol=1e-300)
+    exact = np.where(labels == 1, -1.0, 1.0) * weights * np.exp(-np.logaddexp(0.0, signed))
+    np.testing.assert_allclose(slopes, exact, rtol=1e-12, atol=1e-300)

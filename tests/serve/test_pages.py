@@ -80,7 +80,8 @@ def test_texts_are_escaped_and_the_page_allows_no_foreign_code(zoo: Any) -> None
     page = ask(zoo, "GET", "/")
     assert "script-src 'self'" in page.headers["content-security-policy"]
     assert "http://" not in page.body.decode()
-    for name in ("page.js", "page.css", "report.css", "icon.svg"):
+    assert "script-src 'self'" in ask(zoo, "GET", "/docs").headers["content-security-policy"]
+    for name in ("page.js", "docs.js", "page.css", "report.css", "icon.svg"):
         part = ask(zoo, "GET", f"/static/{name}")
         assert part.status == 200
         assert "https://" not in part.body.decode()
@@ -195,3 +196,14 @@ def test_an_image_is_dropped_a_table_is_dropped_and_errors_are_shown(page: Any, 
     page.check("#option-explain")
     page.click("#run")
     page.wait_for_selector(".verdict")
+
+
+@pytest.mark.slow
+def test_the_requests_are_listed_with_a_line_of_curl_that_runs(page: Any) -> None:
+    page.click("a[href='/docs']")
+    page.wait_for_selector("#paths section")
+    assert "POST /v1/models/tagger:predict" in page.inner_text("#paths")
+    line = page.inner_text("#paths section pre")
+    if shutil.which("curl"):
+        said = subprocess.run(["bash", "-c", line], capture_output=True, text=True, timeout=60, check=True).stdout
+        assert '"predictions":[[' in said

@@ -125,6 +125,19 @@ def normal_product(
 ) -> None:
     """scores = X v and out = X' (weights * scores), in one pass."""
 
+def logistic_slopes(
+    scores: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)],
+    labels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)],
+    weights: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)],
+    weight: float,
+    probabilities: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    slopes: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    threads: int = 1,
+) -> float:
+    """
+    The summed logistic loss of two labels, p of label 1 and the slopes in the scores.
+    """
+
 def observed_pattern(
     indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)],
     indices: Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)],

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array, hstack, issparse
+from scipy.sparse import issparse
 from sklearn.base import ClassifierMixin
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.metaestimators import available_if
@@ -28,7 +28,7 @@ from mercer._estimator import rollback_on_error
 from mercer._explain import ScoreModel, ScoreRows
 from mercer._state.saved import Fields, Floats, LabelValues, outputs
 from mercer._validation import check_sparse, thread_count
-from mercer.data.sequences import Sequences
+from mercer.data.sequences import Rows, Sequences
 from mercer.learning.checkpoint import Checkpoint
 from mercer.learning.estimator import Run, StructuredEstimator
 from mercer.learning.losses import Hinge, Log, Loss, RelativeMargin, resolve_loss
@@ -247,7 +247,8 @@ class LinearClassifier(ClassifierMixin, ScoreModel, StructuredEstimator):
             accept_large_sparse=True,
             reset=last is None or self.warm_start,
         )
-        check_classification_targets(y)
+        if y.dtype.kind not in "biuSU":  # whose values are classes whatever they are
+            check_classification_targets(y)
         label_values = np.unique(y)
         if classes is not None:
             unknown = np.setdiff1d(label_values, classes)
@@ -332,11 +333,15 @@ class LinearClassifier(ClassifierMixin, ScoreModel, StructuredEstimator):
         return Labels(len(self.classes_), n_columns, threads=thread_count(self.n_jobs))
 
     def _with_constant(self, X: Any) -> Sequences:
-        """X as sequences of one position each, with a column of ones for the intercept."""
-        if self.fit_intercept:
-            ones = np.ones((X.shape[0], 1), X.dtype)
-            X = csr_array(hstack([X, csr_array(ones)], format="csr")) if issparse(X) else np.hstack([X, ones])
-        return Sequences(X, np.arange(X.shape[0] + 1))
+        """X, which is checked, as sequences of one position each, with a column of ones for the intercept."""
+        offsets = np.arange(X.shape[0] + 1)
+        if not self.fit_intercept:
+            return Sequences(X, offsets)
+        if issparse(X):
+            return Sequences(_with_ones(X), offsets)
+        wider = np.empty((X.shape[0], X.shape[1] + 1), X.dtype)
+        wider[:, :-1], wider[:, -1] = X, 1.0
+        return Sequences(Rows(dense=wider), offsets)
 
     def _weigh(self, risk: Risk, sample_weight: Any) -> Risk:
         """The risk with the weight of each example, if not all are 1."""
@@ -463,6 +468,28 @@ class LinearClassifier(ClassifierMixin, ScoreModel, StructuredEstimator):
     def _score_rows(self) -> ScoreRows:
         check_is_fitted(self, "coef_")
         return super()._score_rows()
+
+
+def _with_ones(X: Any) -> Rows:
+    """A CSR matrix of finite numbers with a column of ones behind its own."""
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    n, d = X.shape
+    if d >= np.iinfo(np.int32).max:
+        raise ValueError("a sparse matrix may have at most 2^31 - 2 columns")
+    indptr = X.indptr.astype(np.int64)
+    n_entries = int(indptr[-1])
+    indptr += np.arange(n + 1)
+    is_old = np.ones(n_entries + n, bool)
+    is_old[indptr[1:] - 1] = False
+    indices = np.full(n_entries + n, d, np.int32)
+    indices[is_old] = X.indices[:n_entries]
+    values = None
+    if not (X.data[:n_entries] == 1).all():
+        values = np.ones(n_entries + n, X.dtype)
+        values[is_old] = X.data[:n_entries]
+    return Rows(indptr=indptr, indices=indices, values=values, n_columns=d + 1, dtype=X.dtype)
 
 
 def _solver(loss: Loss, penalty: Penalty, risk: Risk, tol: float | None) -> Solver:

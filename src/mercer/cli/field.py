@@ -70,11 +70,11 @@ def train_field(
             show_default=False,
         ),
     ] = None,
-    epochs: Annotated[
+    max_iter: Annotated[
         int | None,
         typer.Option(metavar="N", min=0, help="Passes over the rows.", rich_help_panel=_LEARNING, show_default=False),
     ] = None,
-    rate: Annotated[
+    learning_rate: Annotated[
         float | None,
         typer.Option(metavar="X", help="Size of the steps.", rich_help_panel=_LEARNING, show_default=False),
     ] = None,
@@ -124,7 +124,10 @@ def train_field(
         "n_jobs": jobs,
         "verbose": int(terminal.is_watched()),
     }
-    given = {"learner": learner and learner.value, "max_iter": epochs, "learning_rate": rate, "batch_size": batch_size}
+    given = {
+        "learner": learner and learner.value, "max_iter": max_iter, "learning_rate": learning_rate,
+        "batch_size": batch_size,
+    }  # fmt: skip
     settings.update({name: value for name, value in given.items() if value is not None})
     estimator: Any = RBM(hidden, **settings) if hidden else BoltzmannMachine(**settings)
     if likelihood_every is None:

@@ -49,7 +49,7 @@ class LabelSetTask(Task):
         rates = [{"learning_rate": rate, "max_iter": epochs} for rate in (0.2, 1.0) for epochs in (3, 10)]
         if self.usual == "hashed":
             return [{}, *rates, {"max_iter": 10}]
-        made: list[dict[str, Any]] = [{}, {"ridge": 0.01}, {"ridge": 1.0}]
+        made: list[dict[str, Any]] = [{}, {"alpha": 0.01}, {"alpha": 1.0}]
         made += [{"method": "joint", "C": C} for C in (0.1, 1.0, 10.0)]
         made += [{"method": "neighbors", "n_neighbors": k} for k in (5, 10, 20)]
         return [*made, {"method": "hashed"}, *({"method": "hashed", **rate} for rate in rates)]

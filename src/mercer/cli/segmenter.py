@@ -7,7 +7,6 @@ import contextlib
 import json
 import os
 import sys
-import warnings
 from collections.abc import Generator, Iterable, Iterator
 from enum import StrEnum
 from itertools import islice
@@ -217,13 +216,11 @@ def train_segmenter(
         **training.parameters(),
         **settings,
     )
-    with warnings.catch_warnings(record=True) as caught:
+    with terminal.warnings_at_the_end():
         stops_early = None if X_dev is None or kind == "text" else (X_dev, _known_only(y_dev, y))
         estimator.fit(X, y, dev=stops_early, checkpoint=training.checkpoint)
         if kind == "text" and X_dev is not None and tune is not TuneName.none:
             estimator.tune_offset(X_dev, y_dev, metric=tune.value)
-    for warning in caught:
-        warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
     import mercer
 
     mercer.save(estimator, model)

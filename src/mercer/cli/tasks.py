@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -89,6 +90,18 @@ class Task:
         order = np.random.default_rng(seed).permutation(self.n)
         held_out = min(_MOST_HELD_OUT, max(1, round(share * self.n)))
         return np.sort(order[held_out:]), np.sort(order[:held_out])
+
+
+def _command(kind: str, file: str, model: str, *options: str) -> str:
+    """The command line that trains on all rows of a file, quoted for a shell."""
+    return shlex.join(["mercer", "train", kind, file, *options, "--model", model])
+
+
+def _reading_options(said: FileFormat) -> list[str]:
+    """The options of commands that say what `said` says of a file."""
+    options = [("--format", said.format), ("--label", said.label), ("--encoding", said.encoding)]
+    options += [("--roles", f"{name}={role}") for name, role in (said.roles or {}).items()]
+    return [part for option, value in options if value is not None for part in (option, str(value))]
 
 
 def look_at(file: str, kind: str | None, said: FileFormat, quiet: bool, on_error: str = "raise") -> Task:
@@ -230,7 +243,8 @@ class HashedTask(Task):
         return made
 
     def command(self, model: str) -> str:
-        return f"mercer train {self.kind} {shown(self.source.path)} --model {model}"
+        options = [*_reading_options(self.said), *(("--on-error", self.on_error) if self.on_error != "raise" else ())]
+        return _command(self.kind, self.source.path, model, *options)
 
 
 def _kind_of(source: Any, said: FileFormat) -> tuple[str, str]:
@@ -359,7 +373,7 @@ class TaggerTask(Task):
         return [{}, {"C": 0.1}, {"C": 0.3}, {"C": 3.0}, {"C": 10.0}, {"penalty": "l1", "C": 1.0}]
 
     def command(self, model: str) -> str:
-        return f"mercer train tagger {shown(self.file)} --model {model}"
+        return _command("tagger", self.file, model)
 
     def alternative(self, model: str) -> str | None:
         from mercer.metrics import is_span_labelling
@@ -368,7 +382,7 @@ class TaggerTask(Task):
             return None
         # Tagger and segmenter on the same features: benchmarks/segments.py --parts entities.
         return (
-            f"mercer train segmenter {shown(self.file)} --model {model} scores spans as a whole: about as good on names"
+            f"{_command('segmenter', self.file, model)} scores spans as a whole: about as good on names"
             " and chunks, and several times slower"
         )
 
@@ -399,7 +413,7 @@ class SpanTask(TaggerTask):
         return [{}, {"C": 0.1}, {"C": 0.3}, {"C": 3.0}, {"C": 10.0}]
 
     def command(self, model: str) -> str:
-        return f"mercer train segmenter {shown(self.file)} --model {model}"
+        return _command("segmenter", self.file, model)
 
     def alternative(self, model: str) -> str | None:
         return None
@@ -453,4 +467,4 @@ class SegmenterTask(Task):
         return [{}, {"C": 0.1}, {"C": 1.0}, {"C": 10.0}]
 
     def command(self, model: str) -> str:
-        return f"mercer train segmenter {shown(self.file)} --model {model}"
+        return _command("segmenter", self.file, model)

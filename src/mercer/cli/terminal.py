@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 import sys
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from rich.console import Console
@@ -42,6 +43,15 @@ def working(what: str) -> Iterator[None]:
         return
     with console.status(what):
         yield
+
+
+@contextlib.contextmanager
+def warnings_at_the_end() -> Iterator[None]:
+    """Hold back warnings until what is going on has ended."""
+    with warnings.catch_warnings(record=True) as caught:
+        yield
+    for warning in caught:
+        warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
 
 
 def is_watched() -> bool:

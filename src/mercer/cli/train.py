@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import warnings
 from collections.abc import Iterator
 from enum import StrEnum
 from itertools import pairwise
@@ -213,14 +212,12 @@ def tagger(
         constraints=_constraints(constraints, y, source),
         **training.parameters(),
     )
-    with warnings.catch_warnings(record=True) as caught, _on(cluster):
+    with terminal.warnings_at_the_end(), _on(cluster):
         if store is None:
             estimator.fit(X, y, dev=_known_only(held_out, y), checkpoint=training.checkpoint)
         else:
             given = X if cluster is None else X.distributed()
             estimator.fit(given, None, dev=_known_only(held_out, y), checkpoint=training.checkpoint)
-    for warning in caught:
-        warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
     import mercer
 
     mercer.save(estimator, model)

@@ -43,7 +43,8 @@ _PAIRS = {
 }  # fmt: skip
 AUTO_ENTRIES = float(1 << 19)  # of the tables of one graph, for "auto" to take trees of cliques
 AUTO_TOTAL = float(1 << 25)  # of all graphs
-MESSAGE_TOL = 1e-5  # change of messages that counts as settled: far below what moves a step of training
+MESSAGE_TOL = 1e-5  # change of messages that counts as settled,
+TRAINING_TOL = 1e-4  # and in training, whose objective is level at settled messages: an error of their square
 MESSAGE_SWEEPS, MESSAGE_DAMPING = 300, 0.1
 EXACT_ENTRIES = float(1 << 26)  # of one graph, when "exact" was asked for
 
@@ -245,9 +246,9 @@ def sums(
 
 def _settled(core: Any, rho: np.ndarray | None, batch: GraphBatch, memory: dict[GraphBatch, np.ndarray] | None) -> Any:
     """Loopy or reweighted messages, from those of the last run if it left some."""
-    start = None if memory is None else memory.get(batch)
+    start, tol = (None, MESSAGE_TOL) if memory is None else (memory.get(batch), TRAINING_TOL)
     messages = _core.inference.loopy_messages(
-        core, False, "alternating", MESSAGE_SWEEPS, MESSAGE_TOL, MESSAGE_DAMPING, 0, rho, start
+        core, False, "alternating", MESSAGE_SWEEPS, tol, MESSAGE_DAMPING, 0, rho, start
     )
     if memory is not None and messages is not None and np.isfinite(messages[5]).all():
         memory[batch] = np.minimum(messages[5], 0.0)

@@ -9,19 +9,14 @@ import numpy as np
 import scipy.sparse as sp
 
 from mercer.kernels.approximations import chosen_objects
-from mercer.kernels.base import Kernel
+from mercer.kernels.base import Kernel, with_length
 
 __all__: list[str] = []
 
 
 def objects(name: str, X: Any, least: int = 1) -> Any:
     """A collection with a length, of at least ``least`` objects."""
-    if isinstance(X, (str, bytes)):
-        raise ValueError(f"{name} must be a collection of objects, got one string: pass a list, [{name}]")
-    if not hasattr(X, "__len__"):
-        if not hasattr(X, "__iter__"):
-            raise ValueError(f"{name} must be a collection of objects, got {type(X).__name__}")
-        X = list(X)
+    X = with_length(name, X)
     if count(X) < least:
         raise ValueError(f"{name} must hold at least {least} objects, got {count(X)}")
     return X

@@ -46,6 +46,17 @@ class Work:
     """np.float64 or np.float32: of the result."""
 
 
+def with_length(name: str, X: Any) -> Any:
+    """Return a collection of objects that has a length; an iterator becomes a list."""
+    if isinstance(X, (str, bytes)):
+        raise ValueError(f"{name} must be a collection of objects, got one string: pass a list, [{name}]")
+    if not hasattr(X, "__len__"):
+        if not hasattr(X, "__iter__"):
+            raise ValueError(f"{name} must be a collection of objects, got {type(X).__name__}")
+        X = list(X)
+    return X
+
+
 class Kernel(BaseEstimator):
     """Base class of kernels: matrices, closure rules, wrappers. Subclass it for your own kernel.
 
@@ -183,13 +194,7 @@ class Kernel(BaseEstimator):
         return Work(thread_count(n_jobs), np.dtype(dtype).type)
 
     def _prepared(self, name: str, X: Any) -> Any:
-        if isinstance(X, (str, bytes)):
-            raise ValueError(f"{name} must be a collection of objects, got one string: pass a list, [{name}]")
-        if not hasattr(X, "__len__"):
-            if not hasattr(X, "__iter__"):
-                raise ValueError(f"{name} must be a collection of objects, got {type(X).__name__}")
-            X = list(X)
-        return self._prepare(X)
+        return self._prepare(with_length(name, X))
 
     def _whole(self, A: Any, B: Any, work: Work, verbose: int = 0) -> np.ndarray:
         """The matrix of prepared collections, block by block, symmetric entries once."""

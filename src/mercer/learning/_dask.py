@@ -4,7 +4,8 @@ A part is a task that loads and encodes its examples; the client holds the futur
 a worker is lost. The client owns the weights. An evaluation is one task a worker: it reads the weights, asks the risks
 of its parts, and adds up neighbours in the tree of :class:`~mercer.learning.partitioned.TreeSum`. On one machine,
 weights and sums go through files in shared memory, with the number of the evaluation in the task; otherwise weights are
-scattered and sums gathered. A task that is lost runs again on another worker and gives the same bits.
+scattered and sums gathered, of those with few entries the entries. A task that is lost runs again on another worker and
+gives the same bits.
 
 Settings, by ``dask.config.set``: ``mercer.traffic`` is ``"float64"``, ``"float32"`` or ``"bfloat16"`` for gradients on
 their way (equal bits for any number of workers are promised for float64 alone); ``mercer.shared-memory`` may be False.
@@ -191,6 +192,29 @@ def unpacked(vector: np.ndarray, traffic: str) -> np.ndarray:
     return np.array(vector, dtype=np.float64)  # astype would keep numpy.memmap
 
 
+class Thin:
+    """A vector with few entries, as it travels: −0 is an entry, since sums must keep their bits."""
+
+    def __init__(self, n: int, places: np.ndarray, values: np.ndarray) -> None:
+        self.n, self.places, self.values = n, places, values
+        self.nbytes = places.nbytes + values.nbytes
+
+    def dense(self) -> np.ndarray:
+        """The vector."""
+        out = np.zeros(self.n, self.values.dtype)
+        out[self.places] = self.values
+        return out
+
+
+def thinned(vector: np.ndarray) -> np.ndarray | Thin:
+    """The vector, or its entries and their places where that is less by a quarter."""
+    places = np.flatnonzero(vector.view(f"u{vector.itemsize}"))
+    kind: Any = np.int32 if len(vector) < 2**31 else np.int64
+    if len(places) * (np.dtype(kind).itemsize + vector.itemsize) > 0.75 * vector.nbytes:
+        return vector
+    return Thin(len(vector), places.astype(kind), vector[places])
+
+
 # ------------------------------------------------------------------------------------------------ tasks
 
 
@@ -236,7 +260,10 @@ def _evaluate(
             for level, number, value in tree.pending()
         ]
         if answer is None:
-            return nodes
+            return [
+                (level, number, tuple(thinned(x) if isinstance(x, np.ndarray) else x for x in value))
+                for level, number, value in nodes
+            ]
         # A worker that takes over from a lost one answers for several groups of parts: a file for each.
         path = f"{answer}-{os.getpid()}-{numbers[0]}"
         return _to_memory(nodes, path, weights.version if isinstance(weights, _Shared) else 0)
@@ -442,6 +469,8 @@ class OnWorkers(Place):
         named = next((w for k, w in enumerate(words[1:], 1) if words[k - 1] in ("part", "survey", "grow")), None)
         if named is None or not named.isdecimal():
             numbers: list[int] = next((n for key, n in getattr(self, "_asked", {}).items() if key in str(error)), [])
+            task = str(getattr(error, "task", None))  # of the caller, who makes the examples?
+            numbers = numbers or [i for i, part in enumerate(self._parts) if task in map(str, part.__dask_graph__())]
             named = ", ".join(map(str, numbers)) or "unknown"
         return MemoryError(
             f"partition {named} ended the worker processes that tried it, most likely for want of memory: cut the data "
@@ -534,8 +563,9 @@ class OnWorkers(Place):
         """Nodes of the tree with arrays of their own."""
         out = []
         for level, number, value in _from_memory(nodes) if in_memory else nodes:
-            arrays = tuple(unpacked(x, self._traffic) if isinstance(x, np.ndarray) else x for x in value)
-            self.bytes_moved += sum(x.nbytes for x in value if isinstance(x, np.ndarray))
+            self.bytes_moved += sum(x.nbytes for x in value if isinstance(x, (np.ndarray, Thin)))
+            full = [x.dense() if isinstance(x, Thin) else x for x in value]
+            arrays = tuple(unpacked(x, self._traffic) if isinstance(x, np.ndarray) else x for x in full)
             out.append((level, number, arrays))
         return out
 

@@ -422,7 +422,7 @@ class AdaptiveHybrid(Hybrid):
         other outputs are, plus ``slack``. "held-out": of 0, 1/2 and 1 the two values, for dominant outputs and for
         others, with the lowest cost on a part of the training data that was held out. Or a function of arrays
         (p_1, p_2) → α. "function" stands for such a function in model files; it cannot be fitted.
-    floor : float, default=0.2
+    floor : float, default=0.5
         α where an output seems to dominate, and the least α anywhere. With 0 these examples have the hinge loss alone,
         which costs most where the estimate is wrong.
     slack : float, default=0.1
@@ -448,7 +448,7 @@ class AdaptiveHybrid(Hybrid):
     >>> import numpy as np
     >>> from mercer.learning import AdaptiveHybrid
     >>> AdaptiveHybrid().alphas(np.array([0.9, 0.46, 0.4]), np.array([0.05, 0.27, 0.15])).round(3)
-    array([0.2  , 0.487, 0.6  ])
+    array([0.5, 0.5, 0.6])
     """
 
     name = "adaptive-hybrid"
@@ -456,7 +456,7 @@ class AdaptiveHybrid(Hybrid):
     def __init__(
         self,
         rule: Any = "threshold",
-        floor: float = 0.2,
+        floor: float = 0.5,
         slack: float = 0.1,
         ceiling: float = 1.0,
         folds: int = 5,

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import ctypes
 import importlib.metadata
 import inspect
 import sys
@@ -376,6 +377,7 @@ class Here(Place):
         tree = TreeSum(self.n_parts, lambda a, b: joined(model, a, b))
         for i in range(self.n_parts):
             tree.put(0, i, self._with(i, partial(surveyed, model)))
+            self._trim()
         return tree.result()
 
     def grow(self, model: Any, loss: Any) -> Any:
@@ -384,6 +386,7 @@ class Here(Place):
         for i in range(self.n_parts):
             model = self._with(i, partial(grown, model, loss=loss, last=last))
             last = SimpleNamespace(**vars(model)) if hasattr(model, "n_features_in_") or i else None
+            self._trim()
         return model
 
     def part(self, i: int) -> Partition:
@@ -404,6 +407,7 @@ class Here(Place):
                 if room < 0:
                     break
             self._kept[i] = local_risk(shell, self.parts[i], i, loss)
+        self._trim()
 
     def sums(self, verb: str, w: np.ndarray | None, *arguments: Any) -> Any:
         """See :class:`Place`."""
@@ -435,6 +439,12 @@ class Here(Place):
         finally:
             if self.store is not None and i not in self._kept:
                 self.store.drop(i)
+
+    def _trim(self) -> None:
+        """Give back what the names of a piece took: they are small and many, and glibc keeps what lies between them."""
+        if self.store is not None:
+            with contextlib.suppress(OSError, AttributeError):  # another C library
+                ctypes.CDLL(None).malloc_trim(0)
 
     def describe(self) -> str:
         """See :class:`Place`."""

@@ -384,8 +384,8 @@ def _with_parts(
         columns: Any = "rest" if rest or (form.format == "jsonl" and not texts) else None
         form = replace(form, text=texts, columns=columns, ignored=left)
         surprises += [
-            f"{where}: the column {quoted(column.name)} is read as text ({_evidence(column)}); columns={column.name!r} "
-            "takes each of its values as one category"
+            f"{where}: the column {quoted(column.name)} is read as text ({_evidence(column)}); "
+            f"roles={{{column.name!r}: 'category'}} takes each of its values as one category"
             for column in table.columns
             if column.name in texts and column.name != "text" and column.name not in roles
         ]

@@ -32,7 +32,9 @@ class ICP(Registration):
     kind : {"generalized", "plane", "point"}, default="generalized"
         What is minimised over the pairs: distances of points to points [Besl1992]_, to the tangent planes of the target
         [Chen1992]_, or of planes to planes [Segal2009]_, which is the most accurate where clouds sample surfaces.
-        Normals that a :class:`~mercer.data.PointCloud` does not have are estimated.
+        Normals that a :class:`~mercer.data.PointCloud` does not have are estimated. Where one cloud turns out to be a
+        copy of the other, with noise and outliers, ``"generalized"`` leaves out the outliers and matches noisy copies
+        as points, unless ``overlap`` says what to leave out.
     overlap : float, default=1.0
         Share of the source points to use in each iteration, nearest first (trimmed ICP [Chetverikov2005]_). Below the
         share that really overlaps, the rest cannot pull the pose aside.

@@ -59,8 +59,9 @@ def plot_clouds(source: Any, target: Any) -> Html:
             y = _SIDE / 2 - unit * (shown[:, b] - middle[b])
             # a point is a line of no length with round ends: one path for all of them
             path = "".join(f"M{u:.1f} {v:.1f}h0" for u, v in zip(x, y, strict=True))
+            size = round(min(6.0, max(1.8, 50.0 / math.sqrt(len(shown)))), 1)  # few points are large
             parts.append(
-                _tag("path", d=path, stroke=colour, stroke_width=1.8, stroke_linecap="round", stroke_opacity=0.6)
+                _tag("path", d=path, stroke=colour, stroke_width=size, stroke_linecap="round", stroke_opacity=0.6)
             )
         parts.append(_text(f"{_AXES[a]}{_AXES[b]}", left + 8, 16, 11, "start", _MUTED))
     y = _SIDE + 16

@@ -4,7 +4,7 @@
     GET  /v1/models, /v1/models/NAME
     POST /v1/models/NAME:predict    and :VERB for the other methods of a model
     GET  /v2…, POST /v2/models/NAME/infer     Open Inference Protocol v2
-    GET  /openapi.json /metrics /health /ready
+    GET  /openapi.json /docs /metrics /health /ready
 
 Starlette routes everything but predictions, which are recognised first: they are nearly all requests. What a request
 costs beyond the model's own time is the price of every prediction, so nothing is built on that way that is not needed.
@@ -492,7 +492,7 @@ class App:
         return Router(
             [
                 get("/", lambda request: pages.index()),
-                get("/docs", lambda request: pages.index()),
+                get("/docs", lambda request: pages.docs()),
                 get("/static/{name}", lambda request: pages.static(request.path_params["name"])),
                 get("/favicon.ico", lambda request: pages.static("icon.svg")),
                 get("/openapi.json", lambda request: self._json(self._openapi())),

@@ -23,13 +23,19 @@ from mercer.report.segmentations import plot_segmentation
 from mercer.serve.errors import RequestError
 from mercer.serve.kinds import Answerer
 
-__all__ = ["draw", "index", "static"]
+__all__ = ["docs", "draw", "index", "static"]
 
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; style-src-attr 'unsafe-inline';"
     " img-src 'self' data: blob:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-_TYPES = {"page.js": "text/javascript", "page.css": "text/css", "icon.svg": "image/svg+xml", "report.css": "text/css"}
+_TYPES = {
+    "page.js": "text/javascript",
+    "docs.js": "text/javascript",
+    "page.css": "text/css",
+    "icon.svg": "image/svg+xml",
+    "report.css": "text/css",
+}
 _COLOURS = 7
 _UNSURE = 0.8
 """Tokens whose label is less probable than this are underlined."""
@@ -39,9 +45,18 @@ _NARROW: dict[str, Any] = {"length": 90.0, "characters": 22}  # charts that a ph
 
 def index() -> Any:
     """The page."""
+    return _page("page.html")
+
+
+def docs() -> Any:
+    """The page that shows the OpenAPI document."""
+    return _page("docs.html")
+
+
+def _page(name: str) -> Any:
     from starlette.responses import HTMLResponse
 
-    text = (Path(__file__).parent / "static" / "page.html").read_text()
+    text = (Path(__file__).parent / "static" / name).read_text()
     return HTMLResponse(text, headers={"content-security-policy": _POLICY})
 
 
@@ -103,8 +118,8 @@ def _tokens(answers: Answerer, words: Sequence[str], labels: Sequence[Any], prob
             said += f", probability {p:.3f}"
             sure = "" if p >= _UNSURE else " unsure"
         made.append(
-            f'<span class="token {colour}{sure}" tabindex="0" title="{text_of(said)}">{text_of(word)}'
-            f"<small>{text_of(label)}</small></span>"
+            f'<span class="token {colour}{sure}" tabindex="0" title="{text_of(said)}">'
+            f"<span>{text_of(word)}</span><small>{text_of(label)}</small></span>"
         )
     return Html(f'<p class="tokens">{" ".join(made)}</p>')
 

@@ -413,10 +413,16 @@ def openapi(models: dict[str, Answerer], version: str, limits: Limits) -> dict[s
             },
         )
         for verb in answers.specials:
-            paths[f"/v1/models/{name}:{verb}"] = _post(_SPECIAL[verb], {"type": "object"}, {}, {"type": "object"})
+            says, properties = _SPECIAL[verb]
+            required = [field for field in properties if field not in ("k", "groups")]
+            request = {"type": "object", "required": required, "properties": properties}
+            paths[f"/v1/models/{name}:{verb}"] = _post(says, request, {}, {"type": "object"})
         paths[f"/v1/models/{name}"] = _get(f"What {name} takes and answers.")
         paths[f"/v2/models/{name}/infer"] = _post(
-            f"Open Inference Protocol v2: infer with {name}.", {"type": "object"}, {}, {"type": "object"}
+            f"Open Inference Protocol v2: infer with {name}. GET /v2/models/{name} names its inputs and outputs.",
+            {"type": "object", "required": ["inputs"], "properties": _INFERENCE},
+            {},
+            {"type": "object"},
         )
     paths["/v1/models"] = _get("All models.")
     for path, says in (
@@ -437,10 +443,36 @@ def openapi(models: dict[str, Answerer], version: str, limits: Limits) -> dict[s
     }
 
 
-_SPECIAL = {
-    "register": "The motion of the points in source onto those in target.",
-    "nearest": "The rows in among whose codes are nearest to those of the instances.",
-    "shares": "Shares of the predicted classes, of all rows and of each group.",
+_ROWS: Any = {"type": "array", "items": {"type": "array", "items": {"type": "number"}}}
+_SPECIAL: dict[str, tuple[str, dict[str, Any]]] = {
+    "register": (
+        "The motion of the points in source onto those in target.",
+        {
+            "source": {**_ROWS, "description": "points that move"},
+            "target": {**_ROWS, "description": "points that stay"},
+        },
+    ),
+    "nearest": (
+        "The rows in among whose codes are nearest to those of the instances.",
+        {
+            "instances": {**_ROWS, "description": "rows to look for"},
+            "among": {**_ROWS, "description": "rows to look among"},
+            "k": {"type": "integer", "minimum": 1, "description": "how many"},
+        },
+    ),
+    "shares": (
+        "Shares of the predicted classes, of all rows and of each group.",
+        {
+            "instances": {"type": "array", "description": "rows, as for predict"},
+            "groups": {"type": "array", "description": "the group of each row"},
+        },
+    ),
+}
+_INFERENCE: dict[str, Any] = {
+    "inputs": {"type": "array", "items": {"type": "object"}, "description": "tensors: name, shape, datatype, data"},
+    "outputs": {"type": "array", "items": {"type": "object"}, "description": "the outputs wanted, by name"},
+    "parameters": {"type": "object", "description": "options, as of predict"},
+    "id": {"type": "string", "description": "comes back with the answer"},
 }
 assert set(_SPECIAL) == set(SPECIALS)
 

@@ -25,6 +25,7 @@ from mercer.data.labels import TagSequences
 from mercer.data.sequences import Sequences
 from mercer.structures import patterns
 from mercer.structures.base import Structure, check_random_seed
+from mercer.structures.constraints import SharedScores
 from mercer.structures.costs import Cost, Hamming
 from mercer.structures.patterns import Pattern
 
@@ -104,7 +105,7 @@ class ChainMarginals:
                 part *= factor
 
 
-class Chain(Saved, Structure):
+class Chain(SharedScores, Saved, Structure):
     """Label sequences with first-order scores.
 
     Parameters
@@ -199,15 +200,6 @@ class Chain(Saved, Structure):
             )
         transitions, start, end = self.shared_scores(w, dtype)
         return ChainScores(nodes, transitions, start, end, X.offsets, edges)
-
-    def shared_scores(self, w: np.ndarray, dtype: Any = np.float64) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return transition, start and end scores with −inf where forbidden."""
-        transitions = w[self.slices["transitions"]].reshape(self.n_labels, self.n_labels).astype(dtype)
-        start, end = w[self.slices["start"]].astype(dtype), w[self.slices["end"]].astype(dtype)
-        if self.masks is not None:
-            for scores, mask in zip((transitions, start, end), self.masks, strict=True):
-                scores[mask] = -np.inf
-        return transitions, start, end
 
     def backward(self, X: Sequences, mu: ChainMarginals, out: np.ndarray) -> None:
         """Add the features of a batch, weighted by μ."""

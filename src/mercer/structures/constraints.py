@@ -160,6 +160,24 @@ class Constraints:
         )
 
 
+class SharedScores:
+    """The scores that all positions share, of structures whose weights hold them: of labels that follow each other, of
+    the first and of the last one."""
+
+    slices: dict[str, slice]
+    n_labels: int
+    masks: tuple[np.ndarray, np.ndarray, np.ndarray] | None
+
+    def shared_scores(self, w: np.ndarray, dtype: Any = np.float64) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return transition, start and end scores with −inf where forbidden."""
+        transitions = w[self.slices["transitions"]].reshape(self.n_labels, self.n_labels).astype(dtype)
+        start, end = w[self.slices["start"]].astype(dtype), w[self.slices["end"]].astype(dtype)
+        if self.masks is not None:
+            for scores, mask in zip((transitions, start, end), self.masks, strict=True):
+                scores[mask] = -np.inf
+        return transitions, start, end
+
+
 def _split(label: str, prefixes: str) -> tuple[str, str]:
     if not isinstance(label, str) or not label or label[0] not in prefixes or (len(label) > 1 and label[1] not in "-_"):
         raise ValueError(f"{label!r} is not a label of the form O or PREFIX-TYPE with a prefix of {prefixes}")

@@ -48,6 +48,7 @@ from mercer.data.segments import Segmentations
 from mercer.data.sequences import Rows, Sequences
 from mercer.structures import patterns
 from mercer.structures.base import Structure, check_random_seed
+from mercer.structures.constraints import SharedScores
 from mercer.structures.costs import BoundaryDifference, Cost, Hamming, SegmentCost
 from mercer.structures.patterns import Pattern
 from mercer.structures.segment_levels import MAX_WORK, cut, highest_level, level_search, levels_of
@@ -58,7 +59,7 @@ NEIGHBOURS = ("boundary", "mean", "variance")
 PAIRS = ("edges", "pair mean", "pair variance", "pair span")  # parts with a weight for each pair of labels
 
 
-class Segments(Saved, Structure):
+class Segments(SharedScores, Saved, Structure):
     """Labelled segmentations with scores of boundaries, whole segments and neighbouring segments.
 
     Inputs are :class:`~mercer.data.Sequences`: features of positions in the matrix, features of the boundary before
@@ -268,16 +269,6 @@ class Segments(Saved, Structure):
         if "length" in self.slices:
             scores = self._basis @ w[self.slices["length"]].reshape(-1, self.n_labels)
         return np.where(self._allowed, scores, -np.inf)
-
-    def shared_scores(self, w: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return transition, start and end scores with −inf where forbidden."""
-        C = self.n_labels
-        transitions = w[self.slices["transitions"]].reshape(C, C).astype(float)
-        start, end = w[self.slices["start"]].astype(float), w[self.slices["end"]].astype(float)
-        if self.masks is not None:
-            for scores, mask in zip((transitions, start, end), self.masks, strict=True):
-                scores[mask] = -np.inf
-        return transitions, start, end
 
     def backward(self, X: Sequences, mu: SegmentMarginals, out: np.ndarray) -> None:
         """Add the features of a batch, weighted by μ."""

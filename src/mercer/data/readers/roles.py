@@ -68,16 +68,17 @@ class Column:
             role = "list" if len(lists) > len(cells) / 2 else "ignore"
             return cls(name, role, len(lists), len({str(cell) for cell in lists}), 0.0, len(cells) - len(lists))
         texts = list(cells) if stripped else [_as_text(cell) for cell in cells]
-        missing = {cell for cell in set(texts) if cell.lower() in MISSING}
+        times = Counter(texts)
+        missing = {cell for cell in times if cell.lower() in MISSING}
         values = [cell for cell in texts if cell not in missing] if missing else texts
         numeric = are_numbers(values)
-        if not numeric or set(texts) == {"-", "+"} or len(set(values)) < 2:
+        if not numeric or times.keys() == {"-", "+"} or len(times.keys() - missing) < 2:
             missing -= {"-"}
             values = [cell for cell in texts if cell not in missing] if missing else texts  # a name among names
             numeric = are_numbers(values)
-        times, order = Counter(values), None
-        different = len(times)
-        words = 1.0 if numeric else sum(len(cell.split()) * n for cell, n in times.items()) / max(1, len(values))
+        different, order = len(times.keys() - missing), None
+        n_words = 0 if numeric else sum(len(cell.split()) * n for cell, n in times.items() if cell not in missing)
+        words = 1.0 if numeric else n_words / max(1, len(values))
         if not values:
             role = "empty"
         elif numeric:

@@ -52,6 +52,7 @@ _COLUMN_NAMES = frozenset(
 )
 _CONTROLS = bytes({*range(32), 127} - set(b"\t\n\v\f\r\x1a\x1b\x1c\x1d\x1e\x1f"))
 _LINES = 400
+_SPACES = " \t\v\f\x1c\x1d\x1e\x1f"  # what strip takes off, of ASCII, but ends of lines
 _MOST_LABELS = 100
 
 
@@ -278,8 +279,17 @@ def _is_columns(lines: Sequence[str]) -> bool:
 
 def csv_rows(text: str, separator: str, most: int) -> list[list[str]] | None:
     """The first rows, cells stripped; None where quotes make no sense. Lines without a cell are left out."""
-    rows = _raw_rows(text, separator, most)
-    return None if rows is None else [[cell.strip() for cell in row] for row in rows]
+    if '"' in text or "\r" in text or separator == " ":
+        rows = _raw_rows(text, separator, most)
+    else:  # then the reader splits nowhere else
+        lines = [line for line in text.split("\n", 2 * most)[: 2 * most] if separator in line or line.strip()][:most]
+        long = max(map(len, lines), default=0) >= csv.field_size_limit()
+        rows = (
+            _raw_rows(text, separator, most) if long or len(lines) < most else [line.split(separator) for line in lines]
+        )
+    if rows is None or (text.isascii() and not any(space in text for space in _SPACES)):
+        return rows
+    return [[cell.strip() for cell in row] for row in rows]
 
 
 def _raw_rows(text: str, separator: str, most: int) -> list[list[str]] | None:

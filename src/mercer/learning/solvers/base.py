@@ -42,6 +42,18 @@ class Result:
     state: dict[str, Any] = field(default_factory=dict)
     n_iter: int | None = None
 
+    @classmethod
+    def by_gradient(cls, w: np.ndarray, converged: bool, share: float, tol: float, max_iter: int) -> Result:
+        """Return the result of a solver that stops where the gradient is a small share of its first norm."""
+        if converged:
+            return cls(w, True, "converged")
+        return cls(
+            w,
+            False,
+            f"stopped after max_iter={max_iter} iterations with a gradient of {share:.1e} of its first norm "
+            f"(tol={tol:g}): raise max_iter or tol, or lower C",
+        )
+
 
 class Solver(ABC):
     """Minimise ``penalty(w) + C · risk(w)``, or run an online rule over the examples."""

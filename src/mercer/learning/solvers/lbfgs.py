@@ -288,14 +288,7 @@ class LBFGS(Solver):
                     return Result(chosen(), True, "stopped early: no better score on the held-out data")
         except KeyboardInterrupt:
             return Result(chosen(), False, "interrupted: these are the best weights so far", True)
-        if converged():
-            return Result(chosen(), True, "converged")
-        return Result(
-            chosen(),
-            False,
-            f"stopped after max_iter={max_iter} iterations with a gradient of {norm / max(norm0, 1e-300):.1e} of its "
-            f"first norm (tol={tol:g}): raise max_iter or tol, or lower C",
-        )
+        return Result.by_gradient(chosen(), converged(), norm / max(norm0, 1e-300), tol, max_iter)
 
 
 class OWLQN(LBFGS):
