@@ -287,7 +287,7 @@ def load(path: Path, args: argparse.Namespace) -> None:
     rates, above = {}, {}
 
     def measured(name: str, server: Server) -> None:
-        values = {}
+        values, costs = {}, {}
         for callers in (args.connections, 1):
             asyncio.run(closed_loop(server.port, callers, 0.2 * args.seconds))
             before, own = server.seconds(), server.own_seconds()
@@ -298,20 +298,22 @@ def load(path: Path, args: argparse.Namespace) -> None:
                 rates[name], above[name] = found["rate"], whole - own
                 values |= {"requests/s": found["rate"], "p50, ms": found["p50"], "p99, ms": found["p99"]}
             who = "one caller" if callers == 1 else "many callers"
-            values |= {f"µs, {who}": whole, f"µs without the model, {who}": whole - own}
+            costs |= {f"µs, {who}": whole, f"without the model, {who}": whole - own}
         if name != "mercer serve":
             values["ratio of requests/s"] = rates["mercer serve"] / rates[name]
-            values["ratio of µs without the model"] = above[name] / above["mercer serve"]
-        print(f"load: {name}: " + ", ".join(f"{key} {value:,.1f}" for key, value in values.items()), flush=True)
+            costs["ratio, many callers"] = above[name] / above["mercer serve"]
+        shown = ", ".join(f"{key} {value:,.1f}" for key, value in {**values, **costs}.items())
+        print(f"load: {name}: {shown}", flush=True)
         record("load", name, values=values)
+        record("cost", name, values=costs)
 
     times = path.with_name("times")
     with serving(path, times) as server:
         measured("mercer serve", server)
     if not missing("fastapi"):
-        for name, kind in (("a function", "def"), ("a coroutine", "async def")):
+        for name, kind in (("", "def"), (", a coroutine", "async def")):
             with own_server(FASTAPI.replace("KIND", kind), path, times) as server:
-                measured(f"FastAPI, no batches, {name}", server)
+                measured(f"FastAPI, no batches{name}", server)
     with own_server(BARE, path) as server:
         measured("bare ASGI application, no model", server)
 

@@ -407,3 +407,17 @@ def test_partitions_are_cut_evenly():
         Partitions.split(np.arange(3), np.arange(5), n=2)
     with pytest.raises(TypeError, match="partition 0"):
         Partitions([[1, 2]])
+
+
+def test_an_index_that_learned_a_piece_is_let_go(tmp_path):
+    import weakref
+
+    from mercer.data.features import FeatureIndex, as_sequences
+
+    store = Store(tmp_path / "s")
+    store.append([[{"w": "a"}, {"w": "b"}]], [["A", "B"]])
+    index = FeatureIndex(0)
+    as_sequences(store[0].X, index, learn=True)
+    gone = weakref.ref(index)
+    del index
+    assert gone() is None

@@ -254,7 +254,8 @@ class NamedSequences(Sequences):
             if learn:
                 index._core.encode_utf8(names[0], names[1], np.arange(len(names[1]), dtype=np.int64), True)
             known = index, index.places(names), len(index)
-            self._places[part] = known
+            if not learn:  # an index that learns one piece and is done would stay as long as the store
+                self._places[part] = known
         return rows.renumbered(known[1], known[2])
 
 
