@@ -3,13 +3,14 @@
 import warnings
 
 import numpy as np
-import pandas as pd
 import pytest
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.neighbors import NearestCentroid
 from sklearn.svm import LinearSVC
 
 from mercer.attributes import CategoryAttributes, attribute_report, attribute_table
+
+pd = pytest.importorskip("pandas")
 
 
 def classes_of_rows(M=6, per_class=15, d=8, seed=0, noise=1.0):

@@ -5,11 +5,12 @@ import os
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 
 import mercer
 from mercer.attributes import ZeroShotClassifier, attribute_similarity, visual_proximity
+
+pd = pytest.importorskip("pandas")
 
 
 def latent_classes(seed=0, known=40, new=10, rows=25, d=60):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from math import factorial
 
-import networkx as nx
 import numpy as np
 import pytest
 from hypothesis import given
@@ -15,6 +14,8 @@ from mercer.data import Graphs
 from mercer.maps import canonical_form
 from reference.forked import popen
 from reference.graphlets import gibbs_transitions
+
+nx = pytest.importorskip("networkx")
 
 ATLAS = nx.graph_atlas_g()
 

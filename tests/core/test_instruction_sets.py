@@ -7,7 +7,6 @@ import re
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from fuzz.entries import call_entry
@@ -17,6 +16,8 @@ from mercer import _core
 from mercer.inference import Factor, MarkovNetwork, infer
 from mercer.kernels import Subsequence
 from mercer.maps import RecordHasher, TextHasher
+
+pd = pytest.importorskip("pandas")
 
 CPP = Path(__file__).parent.parent.parent / "cpp"
 SETS = _core.instruction_sets()

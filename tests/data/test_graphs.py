@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import pickle
 
-import networkx as nx
 import numpy as np
 import pytest
 from hypothesis import given
@@ -16,6 +15,8 @@ from sklearn.utils import _safe_indexing
 
 from mercer.data import DataFileError, Graph, Graphs, read_tu
 from mercer.data.graphs import as_graphs
+
+nx = pytest.importorskip("networkx")
 
 
 def sample(count: int = 6, seed: int = 0) -> list[nx.Graph]:

@@ -10,12 +10,13 @@ import pathlib
 from types import SimpleNamespace
 
 import numpy as np
-import pandas as pd
-import polars as pl
-import pyarrow as pa
 import pytest
 
 from mercer.data import TextBuffer
+
+pd = pytest.importorskip("pandas")
+pl = pytest.importorskip("polars")
+pa = pytest.importorskip("pyarrow")
 
 DOCUMENTS = ["a cat", "", "naïve 日本 \U0001f389", "x\x00y", "Ünï"]
 CHUNKED = pa.chunked_array([DOCUMENTS[:2], [], DOCUMENTS[2:]])

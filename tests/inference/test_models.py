@@ -8,7 +8,6 @@ import pickle
 import re
 from typing import Any
 
-import networkx
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -37,6 +36,8 @@ from mercer.inference import (
     write_uai_evidence,
 )
 from reference.factor_graphs import joint, marginal, observed_joint, random_graph
+
+networkx = pytest.importorskip("networkx")
 
 COIN = [0.5, 0.5]
 SEEDS = st.integers(0, 2**32 - 1)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
@@ -29,6 +28,8 @@ from mercer.kernels import (
     is_strictly_positive_definite,
     pivoted_cholesky,
 )
+
+pd = pytest.importorskip("pandas")
 
 CUBIC = (Linear() + 1.0) ** 3
 

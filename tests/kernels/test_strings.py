@@ -7,8 +7,6 @@ import pickle
 from typing import Any
 
 import numpy as np
-import polars
-import pyarrow
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -32,6 +30,9 @@ from mercer.kernels import (
 )
 from mercer.maps import StringHasher
 from reference import string_kernels as definition
+
+polars = pytest.importorskip("polars")
+pyarrow = pytest.importorskip("pyarrow")
 
 EVERY = [
     NGram(2),

@@ -6,7 +6,6 @@ from functools import cache
 from itertools import combinations
 from math import comb
 
-import networkx as nx
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -23,6 +22,8 @@ from mercer.datasets import make_motif_graphs
 from mercer.maps import GraphletHasher, canonical_form, graphlet_name
 from mercer.maps.graphlets import label_keys
 from reference.graphlets import graph_type, graphlet_counts
+
+nx = pytest.importorskip("networkx")
 
 
 def counts_by_name(graphs, *, labels=False, **parameters) -> list[dict[str, float]]:

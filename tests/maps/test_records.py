@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
-import polars as pl
-import pyarrow as pa
 import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
@@ -20,6 +17,10 @@ from mercer import _core
 from mercer.maps import RecordHasher
 from reference import records as slow
 from reference.forked import popen
+
+pd = pytest.importorskip("pandas")
+pl = pytest.importorskip("polars")
+pa = pytest.importorskip("pyarrow")
 
 RECORDS = [
     {"city": "Oslo", "device": "phone", "age": 31, "member": True},

@@ -5,9 +5,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import pandas as pd
-import polars as pl
-import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,6 +13,10 @@ import mercer
 from mercer._core import hashing
 from mercer.maps import CountMinSketch, HashAccumulator, RecordHasher
 from reference import records as slow
+
+pd = pytest.importorskip("pandas")
+pl = pytest.importorskip("polars")
+pa = pytest.importorskip("pyarrow")
 
 WORDS = ["cat", "dog", "naïve—日本", "", "a longer word than the others", "dog"]
 

@@ -6,7 +6,6 @@ import itertools
 import pickle
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from scipy.sparse import csr_matrix, vstack
 from sklearn.base import clone
@@ -23,6 +22,8 @@ from mercer.maps import TextHasher
 from reference import records as slow
 from reference.forked import popen
 from reference.text import features
+
+pa = pytest.importorskip("pyarrow")
 
 
 def zipf_documents(n=60, words=40, vocabulary=800, seed=0):

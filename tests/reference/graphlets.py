@@ -6,8 +6,10 @@ from collections import Counter
 from itertools import combinations, permutations
 from typing import Any
 
-import networkx as nx
 import numpy as np
+import pytest
+
+nx = pytest.importorskip("networkx")
 
 
 def graphlet_counts(graph: nx.Graph, k: int, connected: bool = True, label: str | None = None) -> Counter[Any]:
