@@ -141,7 +141,7 @@ $(SANITIZE)/.stamp: $(CORE)
 COMPILED_TESTS := tests/core tests/parsing/test_charts.py tests/alignment/test_recursions.py tests/ranking/test_losses.py \
 	tests/ranking/test_pairwise_error.py tests/data/test_text.py tests/data/test_graphs.py tests/structures/test_patterns.py \
 	tests/kernels/test_keyed_rows.py tests/proportions/test_assignment.py tests/proportions/test_machines.py
-SANITIZE_SECONDS ?= 300
+SANITIZE_SECONDS ?= 400
 
 # The interpreter is not instrumented, so the runtime is preloaded and the interpreter's own leaks are not counted. No case
 # may ask for more than 4 GB at once: without sanitizers the fuzzer limits addresses, which these need themselves.
@@ -149,7 +149,8 @@ SANITIZED := LD_PRELOAD="$$($${CXX:-c++} -print-file-name=libasan.so) $$($${CXX:
 	ASAN_OPTIONS=detect_leaks=0:halt_on_error=1:allocator_may_return_null=1:max_allocation_size_mb=4096 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 
 sanitize: $(SANITIZE)/.stamp
-	$(SANITIZED) PYTHONPATH=tests $(SANITIZE)/bin/python -u -m fuzz --target core --target readers --seconds $(SANITIZE_SECONDS) --seed 18
+	$(SANITIZED) PYTHONPATH=tests $(SANITIZE)/bin/python -u -m fuzz --target core --target readers --target models --target checkpoints \
+		--seconds $(SANITIZE_SECONDS) --seed 18
 	$(SANITIZED) $(SANITIZE)/bin/python -m pytest -n 2 --dist worksteal $(COMPILED_TESTS)
 
 # The way of a newcomer in a fresh clone: demo, a tutorial, a csv, a saved model, predicted and served.

@@ -150,7 +150,7 @@ def rows_of_tables(script: str, lines: list[str]) -> list[dict[str, Any]]:
         elif titles:
             cells[0] = cells[0] or above
             above = cells[0]
-            named = max((at for at, cell in enumerate(cells) if re.match(r"[^\W\d]", cell)), default=0) + 1
+            named = max((at for at, cell in enumerate(cells) if re.match(r"(?!(yes|no)$)[^\W\d]", cell)), default=0) + 1
             while tuple(cells[:named]) in seen and named < len(cells):
                 named += 1  # as many of the first cells as it takes to tell rows apart
             seen.add(tuple(cells[:named]))

@@ -39,6 +39,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 import numpy as np
 from _timing import parse, record, required
 
+from mercer.datasets._home import data_file
 from mercer.markov import HiddenMarkovModel
 from mercer.markov.emissions import Mixture
 
@@ -164,7 +165,8 @@ def real_sets(home: Path) -> dict[str, tuple[int, Any]]:
     """DNA, words and parts of speech, and spoken vowels, with a number of states each."""
     dna = [line.split(",")[2].strip() for line in (home / "promoters" / "promoters.data").read_text().splitlines()]
     splice = (home / "splice" / "keel-splice.dat").read_text().splitlines()[:100]
-    with gzip.open(home / "conll2000" / "train.txt.gz", "rt") as file:
+    path = data_file("conll2000", "train.txt", home)
+    with (gzip.open if path.suffix == ".gz" else open)(path, "rt") as file:
         sentences = [[line.split() for line in block.splitlines()] for block in file.read().split("\n\n")[:250]]
     rows = np.genfromtxt(home / "uci" / "Vowel.csv", delimiter=",", skip_header=1, usecols=range(1, 10))
     frames = rows.reshape(15, 6, 11, 9).transpose(0, 2, 1, 3).reshape(-1, 6, 9)  # speaker and vowel: six frames

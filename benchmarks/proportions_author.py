@@ -236,7 +236,7 @@ def prior(options: argparse.Namespace) -> None:
                 model = make(seed).fit(X[rows], bags=bags, proportions=np.full(count, n_ones / size))
                 found[name].append(100 * model.score(X, y))
         values = {name: spread(scores, 1) for name, scores in found.items()}
-        shown = ", ".join(f"{name} {v['value']} ± {v['deviation']}" for name, v in values.items())
+        shown = ", ".join(f"{name} {v['value']} ± {v.get('deviation', 0.0)}" for name, v in values.items())
         print(f"votes, all bags of {size} at the prior: {shown}")
         record("prior", f"bags of {size}", values=values, sizes=f"{options.runs} runs")
 

@@ -42,6 +42,7 @@ CLAIMS: dict[str, list[str]] = {
     ],
     "compact_maps": [r"strokes: 200 rows", r"\n +8 +\d+\.\d +\d+\.\d +[+-]", r"behind the best"],
     "defaults": [r"digits \* +\d+\.\d \(", r"HashedRegressor: R²", r"C of Ranker: pairs right"],
+    "floors": [r"logistic, 500 x 20 +\d", r"Gram, .*d = 784.* +\d", r"import mercer.tagging, memory +\d"],
     "fields": [r"epoch of PCD-1 \| scikit-learn", r"topics: 2000 tokens", r"PSMC +-\d", r"digits +-\d"],
     "fields_gpu": [],
     "gpu_maps": [],

@@ -273,3 +273,14 @@ def test_public_clouds(file, points, faces):
     cloud = read_cloud(path)
     assert len(cloud) == points
     assert (cloud.faces is None) if faces is None else len(cloud.faces) == faces
+
+
+@pytest.mark.parametrize("missing", [1, 13, 30])
+def test_binary_faces_that_are_cut_short_are_an_error_of_the_file(missing, tmp_path):
+    """Faces of three corners are read in one look, where there are as many bytes as they need."""
+    write_cloud(tmp_path / "whole.ply", PointCloud(POINTS, faces=FACES))
+    content = (tmp_path / "whole.ply").read_bytes()
+    path = tmp_path / "cut.ply"
+    path.write_bytes(content[:-missing])
+    with pytest.raises(DataFileError, match=r"cut\.ply"):
+        read_cloud(path)

@@ -111,6 +111,15 @@ def planted():
     return X, states.reshape(1500, 5), w
 
 
+def test_a_sweep_of_label_sets_is_at_inverse_temperature_1_where_no_other_is_given(planted):
+    X, Y, w = planted
+    field = _LabelSpins(X[:40], 5, 1)
+    states = np.ascontiguousarray(Y[:40].reshape(1, -1), np.int8)
+    plain, one, two = (field.sweep(states, w, Keys(3), **given) for given in ({}, {"beta": 1.0}, {"beta": 2.0}))
+    np.testing.assert_array_equal(plain, one)
+    assert (plain != two).any()
+
+
 def test_gradients_of_label_sets_equal_finite_differences(planted):
     X, Y, w = planted
     field = _LabelSpins(X[:40], 5, 1)

@@ -182,23 +182,10 @@ class ModelFiles(Target):
         arrays = {name: {"held": np.array(array)} for name, array in example.arrays.items()}
         for _ in range(draw.choice((1, 1, 2, 3))):
             if arrays and draw.random() < 0.5:
-                self._change_array(arrays, draw)
+                change_array(arrays, self.values, draw)
             else:
                 change_json(meta, draw)
         return {"kind": kind, "meta": meta, "arrays": arrays}
-
-    def _change_array(self, arrays: dict[str, Any], draw: random.Random) -> None:
-        name = draw.choice(sorted(arrays))
-        if draw.random() < 0.1:
-            del arrays[name]
-        elif draw.random() < 0.1:
-            arrays[name] = {"held": arrays[draw.choice(sorted(arrays))]["held"].copy()}
-        else:
-            array = arrays[name]["held"]
-            changed = self.values._array(array.copy(), name, draw)
-            arrays[name] = {
-                "held": changed if changed.dtype.kind in "biuf" and changed.dtype.byteorder != ">" else array
-            }
 
     def run(self, case: Case) -> str | None:
         builder = Builder(None, guarded=False)
@@ -258,6 +245,19 @@ class ModelFiles(Target):
 
     def plain(self, case: Case) -> Case:
         return {**case, "arrays": plain(case["arrays"])}
+
+
+def change_array(arrays: dict[str, Any], values: Mutator, draw: random.Random) -> None:
+    """Change, remove or exchange one of the arrays of a file, in place."""
+    name = draw.choice(sorted(arrays))
+    if draw.random() < 0.1:
+        del arrays[name]
+    elif draw.random() < 0.1:
+        arrays[name] = {"held": arrays[draw.choice(sorted(arrays))]["held"].copy()}
+    else:
+        changed = values._array(arrays[name]["held"].copy(), name, draw)
+        if changed.dtype.kind in "biuf" and changed.dtype.byteorder != ">":
+            arrays[name] = {"held": changed}
 
 
 def change_json(meta: Any, draw: random.Random) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from fuzz.engine import REFUSED, Case, Target
-from fuzz.model_files import change_json
+from fuzz.model_files import change_array, change_json
 from fuzz.mutate import Mutator
 from fuzz.values import Builder, decode_array, encode, plain
 from mercer._state import container
@@ -125,18 +125,8 @@ class Stores(Target):
             if place != "arrays" or not case["arrays"]:
                 change_json(case["manifest" if place == "arrays" else place], draw)
             else:
-                self._change_array(case["arrays"], draw)
+                change_array(case["arrays"], self.values, draw)
         return case
-
-    def _change_array(self, arrays: dict[str, Any], draw: random.Random) -> None:
-        name = draw.choice(sorted(arrays))
-        if draw.random() < 0.1:
-            del arrays[name]
-            return
-        array = arrays[name]["held"]
-        changed = self.values._array(array.copy(), name, draw)
-        if changed.dtype.kind in "biuf" and changed.dtype.byteorder != ">":
-            arrays[name] = {"held": changed}
 
     def run(self, case: Case) -> str | None:
         builder = Builder(None, guarded=False)

@@ -23,9 +23,12 @@ SECONDS = float(os.environ.get("FUZZ_SECONDS", "4"))
 SEED, CASES = 18, 3_000  # a run that was clean; `make fuzz` draws others
 
 
-@pytest.mark.parametrize("target", ["core", "readers", "models", "stores"])
+BOUNDED = {"core": 0.5, "models": 0.3, "readers": 0.15, "stores": 0.05, "checkpoints": 0.1}  # shares
+
+
+@pytest.mark.parametrize("target", BOUNDED)
 def test_a_bounded_run_finds_nothing(target):
-    share = {"core": 0.5, "models": 0.3, "readers": 0.15, "stores": 0.05}[target]
+    share = BOUNDED[target]
     options = ["--target", target, "--seed", str(SEED), "--no-keep"]
     options += ["--seconds", str(share * SECONDS), "--cases", str(int(share * CASES))]
     process = popen("import sys; from fuzz.__main__ import main; sys.exit(main())", *options, text=True)

@@ -107,6 +107,16 @@ def test_parameters_without_a_density_are_refused(name):
         model.at(theta)
 
 
+@pytest.mark.parametrize("name", ["gaussian", "gaussian diag", "mixture", "mixture diag"])
+def test_states_without_a_density_are_refused(name):
+    model, _ = MODELS[name]
+    meta, arrays = model.to_state()
+    key = next(key for key in arrays if key.startswith("covariance"))
+    for wrong in (-arrays[key], 0.0 * arrays[key]):
+        with pytest.raises(ValueError, match="covariances must be positive definite"):
+            type(model).from_state(meta, {**arrays, key: wrong})
+
+
 @pytest.mark.parametrize("model", [GaussianModel(reg_covar=0.0), GaussianModel("diag", reg_covar=0.0)], ids=repr)
 def test_scores_of_the_sample_sum_to_zero_at_the_maximum(model):
     np.testing.assert_allclose(model.fit(VECTORS).scores(VECTORS).mean(axis=0), 0.0, atol=1e-9)

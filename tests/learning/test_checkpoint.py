@@ -12,11 +12,13 @@ import warnings
 import numpy as np
 import pytest
 
+from fuzz import checkpoints
 from mercer import ModelFileError
 from mercer._state import container
 from mercer._state.container import read_file, write_file
 from mercer.learning import Checkpoint, ConvergenceWarning
 from mercer.learning.risk import Risk
+from mercer.online import learner
 from mercer.structures import Constraints
 from mercer.tagging import Tagger
 from reference.forked import popen
@@ -537,3 +539,53 @@ def test_an_interrupted_fit_can_go_on_from_its_checkpoint(tmp_path, monkeypatch)
     again = quiet_fit(tagger(), *data(), checkpoint=path)
     assert again.history_["objective"][: first.n_iter_] == first.history_["objective"]
     assert again.n_iter_ > first.n_iter_
+
+
+# -------------------------------------------------------------------------------------------- states that do not fit
+
+
+def _set(name, value):
+    def change(state, arrays):
+        holder = state.get("solver", state)
+        holder[name] = value
+
+    return change
+
+
+def _replace(name, made):
+    def change(state, arrays):
+        arrays[name] = made(arrays[name])
+
+    return change
+
+
+DAMAGED = [
+    ("BoltzmannMachine", "epochs before the first", _set("epoch", -(2**63)), "epoch must be"),
+    ("BoltzmannMachine", "particles of no value", _replace("solver.particles0", lambda a: a + 2), "between 0 and 1"),
+    ("BoltzmannMachine", "particles of another type", _replace("solver.particles0", np.float32), "int8"),
+    ("BoltzmannMachine", "no particles", lambda state, arrays: arrays.pop("solver.particles0"), "sets of particles"),
+    ("RBM", "weights of another size", _replace("solver.theta", lambda a: a[1:]), "theta must be finite"),
+    ("classes: newton, log", "passes below none", _set("passes", -(2**63)), "passes must be"),
+    ("classes: newton, log", "a gradient of zero", _set("first_norm", 0.0), "first_norm"),
+    ("lbfgs, log", "no end of iterations", _set("iterations", -(2**40)), "iterations must be"),
+    ("sgd, log", "a step that is no number", _set("step", "nan"), "step must be a finite number"),
+    ("HashedClassifier", "a place that no integer holds", _set("generator", [1e300, 0.0, 0.0]), "does not fit"),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "damage", "change", "why"), DAMAGED, ids=[f"{name}-{what}" for name, what, *_ in DAMAGED]
+)
+def test_a_state_that_does_not_fit_is_refused_by_the_name_of_its_file(name, damage, change, why, tmp_path, monkeypatch):
+    """With the right checksum and fingerprint: as a defect, or another version, would leave it."""
+    monkeypatch.setattr(learner, "_BLOCK", 1 << 5)
+    path = tmp_path / "run"
+    run = checkpoints.runs(tmp_path / "rows.csv")[name]
+    meta, arrays = checkpoints.left_by(run, path)
+    change(meta["state"], arrays)
+    write_file(path, "checkpoint", meta, arrays)
+    with pytest.raises(ModelFileError, match=why) as caught:
+        run.go(Checkpoint(path))
+    assert str(path) in str(caught.value)
+    assert path.exists()
+    Checkpoint(path).open(meta["fingerprint"])  # its lock is free again

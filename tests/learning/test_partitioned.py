@@ -13,7 +13,7 @@ from mercer.alignment import Aligner
 from mercer.classification import LinearClassifier
 from mercer.data import Partitions, Sequences, Store, StoreError
 from mercer.labeling import GraphLabeler
-from mercer.learning.partitioned import PartitionedRisk, TreeSum, prepare
+from mercer.learning.partitioned import EmptyRisk, PartitionedRisk, TreeSum, prepare
 from mercer.learning.risk import Risk
 from mercer.ranking import LabelRanker, Ranker
 from mercer.tagging import Tagger
@@ -262,3 +262,15 @@ def test_refusals_name_their_reason(tmp_path):
         model.log_likelihood(parts, y)
     with pytest.raises(ValueError, match="all partitions are empty"):
         model.predict(Partitions([(X[:0], y[:0])]))
+
+
+def test_a_part_without_examples_adds_no_value_no_slope_no_planes_and_no_leads():
+    w = np.ones(3)
+    part = EmptyRisk(None)
+    value, slope = part.value_and_gradient(w)
+    assert (value, part.value(w), part.n_examples) == (0.0, 0.0, 0)
+    np.testing.assert_array_equal(slope, np.zeros(3))
+    for numbers, rows, *_ in (part.oracle(w), part.lowest(w)):
+        assert numbers.shape == (0,)
+        assert rows.shape == (0, 3)
+    assert part.oracle(w)[2].shape == (0,)

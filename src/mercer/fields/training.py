@@ -17,6 +17,7 @@ import numpy as np
 
 from mercer._arrays import is_numpy, to_numpy
 from mercer.exceptions import DivergedError
+from mercer.learning.checkpoint import array_like, count_of
 from mercer.learning.learners import Chains, Learner
 from mercer.learning.monitor import Monitor
 from mercer.learning.visits import visits
@@ -84,15 +85,16 @@ def approximate(
         How often an epoch visits each row.
     """
     n, velocity = data.shape[0], None
+    if not chains.particles:
+        learner.start(chains, theta)
     if resumed is not None:
         with monitor.restoring():
             state, arrays = resumed
-            schedule.step, schedule.epoch = int(state["step"]), int(state["epoch"])
-            theta = np.array(arrays["theta"], dtype=theta.dtype).reshape(theta.shape)
-            velocity = np.array(arrays["velocity"]) if "velocity" in arrays else None
-            chains.restore({name: value for name, value in arrays.items() if name not in ("theta", "velocity")})
-    elif not chains.particles:
-        learner.start(chains, theta)
+            schedule.step, schedule.epoch = (count_of(state, name) for name in ("step", "epoch"))
+            like = to_numpy(theta)
+            theta = array_like(arrays, "theta", like)
+            velocity = array_like(arrays, "velocity", like) if "velocity" in arrays else None
+            chains.restore(arrays, theta)
     good = theta
     try:
         while schedule.epoch < max_iter:

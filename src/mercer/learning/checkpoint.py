@@ -15,6 +15,7 @@ from scipy.sparse import issparse
 
 from mercer._state.container import read_file, write_file
 from mercer._state.lock import FileLock
+from mercer._validation import check_count
 from mercer.exceptions import ModelFileError
 
 KIND = "checkpoint"
@@ -57,6 +58,26 @@ def array_of(arrays: dict[str, np.ndarray], name: str, shape: tuple[int, ...]) -
     array = np.array(arrays[name], dtype=float)
     if array.shape != shape or not np.isfinite(array).all():
         raise ValueError(f"{name} must be finite numbers of shape {shape}, found shape {array.shape}")
+    return array
+
+
+def count_of(state: dict[str, Any], name: str) -> int:
+    """One number of a state that counts something."""
+    return check_count(name, state[name], 0)
+
+
+def number_of(state: dict[str, Any], name: str) -> float:
+    """One finite number of a state."""
+    if not np.isfinite(number := float(state[name])):
+        raise ValueError(f"{name} must be a finite number, found {number}")
+    return number
+
+
+def array_like(arrays: dict[str, np.ndarray], name: str, like: np.ndarray) -> np.ndarray:
+    """A copy of one array of a state: finite numbers of the shape and type of another."""
+    array = np.array(arrays[name])
+    if array.shape != like.shape or array.dtype != like.dtype or not np.isfinite(array).all():
+        raise ValueError(f"{name} must be finite, {like.dtype} and of shape {like.shape}")
     return array
 
 

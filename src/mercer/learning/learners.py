@@ -54,6 +54,7 @@ import numpy as np
 from mercer._arrays import is_numpy, to_numpy
 from mercer._state.values import Codec, register
 from mercer._validation import check_count
+from mercer.learning.checkpoint import array_like, array_of
 
 __all__ = [
     "CD",
@@ -152,6 +153,7 @@ class EnergyModel(ABC):
     """The model interface of learners. States are arrays (particles × variables), parameters one flat array θ."""
 
     n_groups: int = 1
+    n_values: int = 2  # of a variable whose states are integers
     threads: int = 1
 
     @abstractmethod
@@ -276,13 +278,20 @@ class Chains:
             arrays["log_weights"] = self.log_weights
         return arrays
 
-    def restore(self, arrays: dict[str, np.ndarray]) -> None:
-        """Take up what `arrays` gave."""
+    def restore(self, arrays: dict[str, np.ndarray], theta: Any) -> None:
+        """Take up what `arrays` gave; the particles that there are now and the parameters say what fits."""
         count = sum(name.startswith("particles") for name in arrays)
-        self.particles = [np.array(arrays[f"particles{i}"]) for i in range(count)]
-        self.age, self.keys.used = (int(number) for number in arrays["age"])
-        self.theta = np.array(arrays["last"]) if "last" in arrays else None
-        self.log_weights = np.array(arrays["log_weights"]) if "log_weights" in arrays else None
+        if count != len(self.particles):
+            raise ValueError(f"expected {len(self.particles)} sets of particles, found {count}")
+        self.particles = [array_like(arrays, f"particles{i}", to_numpy(part)) for i, part in enumerate(self.particles)]
+        most = self.model.n_values - 1
+        for part in self.particles:
+            if part.dtype.kind in "iu" and part.size and not 0 <= part.min() <= part.max() <= most:
+                raise ValueError(f"particles must lie between 0 and {most}, found {part.min()} … {part.max()}")
+        self.age, self.keys.used = (check_count("age", int(number), 0) for number in arrays["age"])
+        self.theta = array_like(arrays, "last", to_numpy(theta)) if "last" in arrays else None
+        shape = (self.n_particles, self.model.n_groups)
+        self.log_weights = array_of(arrays, "log_weights", shape) if "log_weights" in arrays else None
 
 
 # ------------------------------------------------------------------------------------------------ sequential steps

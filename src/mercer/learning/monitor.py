@@ -11,7 +11,7 @@ import numpy as np
 
 from mercer._progress import say
 from mercer.exceptions import ModelFileError
-from mercer.learning.checkpoint import Checkpoint, array_of
+from mercer.learning.checkpoint import Checkpoint, array_of, count_of, number_of
 
 
 class Monitor:
@@ -125,10 +125,10 @@ class Monitor:
         with self.restoring():
             state, arrays = resumed
             self.history = {name: [float(x) for x in values] for name, values in state["history"].items()}
-            self._before = float(state["seconds"])
-            self._stale = int(state["stale"])
+            self._before = number_of(state, "seconds")
+            self._stale = count_of(state, "stale")
             if state["best_score"] is not None:
-                self.best_score = float(state["best_score"])
+                self.best_score = number_of(state, "best_score")
                 self.best_w = array_of(arrays, "best_w", (n_weights,))
             solver = dict(state["solver"])
         return solver, {k.removeprefix("solver."): v for k, v in arrays.items() if k.startswith("solver.")}

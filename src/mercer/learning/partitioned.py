@@ -36,7 +36,7 @@ from mercer.data.partitions import Partition, Partitions
 from mercer.data.sequences import Rows, Sequences
 from mercer.data.store import Store, StoreOnWorkers
 from mercer.exceptions import InfeasibleError, PartError, StoreError
-from mercer.learning.checkpoint import fingerprint
+from mercer.learning.checkpoint import array_of, count_of, fingerprint
 from mercer.learning.losses import AdaptiveHybrid, Loss
 from mercer.learning.monitor import Monitor
 from mercer.learning.penalties import Penalty
@@ -653,7 +653,9 @@ class Rounds(Solver):
         mean, done = np.zeros(risk.n_weights), 0
         seeds = np.random.default_rng(0 if random_state is None else _seed(random_state))
         if resumed is not None:
-            w, mean, done = resumed[1]["w"].copy(), resumed[1]["mean"].copy(), int(resumed[0]["rounds"])
+            with monitor.restoring():
+                w, mean = (array_of(resumed[1], name, w.shape) for name in ("w", "mean"))
+                done = count_of(resumed[0], "rounds")
             seeds.integers(2**31, size=done)
         rounds = min(self.rounds, max_iter) if self.then is not None else max_iter
         try:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mercer._validation import check_count
-from mercer.exceptions import ConvergenceWarning
+from mercer.exceptions import ConvergenceWarning, ModelFileError
 from mercer.learning.checkpoint import Checkpoint
 from mercer.learning.checkpoint import fingerprint as fingerprint_of
 from mercer.learning.monitor import Monitor
@@ -81,6 +81,8 @@ def train(
                 random_state=random_state,
                 resumed=resumed,
             )
+        if resumed is not None and not np.isfinite(result.w).all():
+            raise ModelFileError(f"{monitor.source}: going on from this checkpoint gave weights that are not finite")
     except Exception as error:
         error.history = monitor.history  # type: ignore[attr-defined]
         raise

@@ -635,7 +635,7 @@ class _Run:
                 position, has_gauss, gauss = state["generator"]
                 random.set_state(("MT19937", words, int(position), int(has_gauss), float(gauss)))
             other.progress_._before = float(state["seconds"])
-        except (LookupError, TypeError, ValueError, AttributeError) as error:
+        except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
             self.checkpoint.release()
             what = f"the checkpoint does not fit this training: {error}"
             raise ModelFileError(f"{self.checkpoint.path}: {what}") from error

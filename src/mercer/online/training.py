@@ -135,8 +135,14 @@ class Training:
             # Learnt for two classes so far: begin again, for as many as there are.
             self.names, self.started, self.n_done = late.names, False, 0
             self._pass(0)
-        for number in range(1, passes):
-            self._pass(number)
+        try:
+            for number in range(1, passes):
+                self._pass(number)
+        except _ThirdClass as late:
+            found = ", ".join(map(repr, sorted(late.names)))
+            raise ValueError(
+                f"{self.source.name}: the first pass had two labels, a later one has {found}: did the file change?"
+            ) from None
 
     first: list[_core.examples.Examples] | None = None
     """The blocks of a file that is kept in memory."""
@@ -350,7 +356,7 @@ class Training:
             other = type(model).from_state(state["model"], arrays)
             self.first_pass, self.n_done = check_count("pass", state["pass"], 0), check_count("blocks", state["blocks"])
             self.digest, self.names = str(state["digest"]), {str(name) for name in state["names"]}
-        except (LookupError, TypeError, ValueError, AttributeError) as error:
+        except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
             self.checkpoint.release()
             what = f"the checkpoint does not fit this training: {error}"
             raise ModelFileError(f"{self.checkpoint.path}: {what}") from error

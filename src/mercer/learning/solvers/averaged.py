@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from mercer.learning.checkpoint import count_of, number_of
 from mercer.learning.monitor import Monitor
 from mercer.learning.penalties import Penalty
 from mercer.learning.risk import Risk
@@ -50,10 +51,10 @@ class _MistakeDriven(Solver):
         if resumed is not None:
             with monitor.restoring():
                 epochs.from_state(*resumed)
-                done = int(resumed[0]["epochs"])
+                done = count_of(resumed[0], "epochs")
         elif state:
             epochs.w, epochs.extra = state["w"], state["extra"]
-            epochs.state.step = float(state["step"])
+            epochs.state.step = number_of(state, "step")
         parts = max(1, getattr(risk.X, "n_positions", len(risk.X)))
         message = f"all max_iter={max_iter} epochs done"
         try:

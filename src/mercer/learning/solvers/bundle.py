@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer.learning.checkpoint import array_of
+from mercer.learning.checkpoint import array_of, count_of
 from mercer.learning.losses import PlaneLoss, RelativeMargin
 from mercer.learning.monitor import Monitor
 from mercer.learning.penalties import Penalty
@@ -215,7 +215,8 @@ class BMRM(Solver):
                     bundle.resume(part_of(arrays, "bundle"))
                     if "held.slope" in arrays:
                         held = array_of(arrays, "held.slope", w.shape), float(array_of(arrays, "held.value", (1,))[0])
-                    passes, used, descending = int(numbers["passes"]), int(numbers["used"]), bool(numbers["descending"])
+                    passes, used = count_of(numbers, "passes"), count_of(numbers, "used")
+                    descending = bool(numbers["descending"])
                     recent.extend(map(float, numbers["recent"]))
                 best.verify(risk, weight, bundle.model(best.w))
                 w = best.w.copy()  # quasi-Newton steps begin anew there; the bundle knows of no point

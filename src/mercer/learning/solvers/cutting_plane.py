@@ -17,7 +17,7 @@ from scipy.sparse import csr_array
 
 from mercer import _core
 from mercer._validation import check_choice
-from mercer.learning.checkpoint import array_of
+from mercer.learning.checkpoint import array_of, count_of
 from mercer.learning.losses import RelativeMargin
 from mercer.learning.monitor import Monitor
 from mercer.learning.penalties import Penalty
@@ -195,7 +195,7 @@ class CuttingPlane(Solver):
         rounds, passes, cached, done = 0, 0, 0, False
         if resumed is not None:
             with monitor.restoring():
-                rounds, passes, cached = (int(resumed[0][name]) for name in ("rounds", "passes", "cached"))
+                rounds, passes, cached = (count_of(resumed[0], name) for name in ("rounds", "passes", "cached"))
                 w = array_of(resumed[1], "w", w.shape)
                 bundle.resume(part_of(resumed[1], "bundle"))
                 sets.resume(part_of(resumed[1], "sets"))
@@ -250,7 +250,7 @@ class CuttingPlane(Solver):
         before, done = 0, False
         if resumed is not None:
             with monitor.restoring():
-                before = int(resumed[0]["passes"])
+                before = count_of(resumed[0], "passes")
                 sets.resume(part_of(resumed[1], "sets"))
                 best.match(sets.dual)
             best.verify(risk, weight, sets.known(best.w))

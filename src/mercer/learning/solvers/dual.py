@@ -18,6 +18,7 @@ from scipy.sparse import csr_array
 
 from mercer import _core
 from mercer.data.sequences import Rows
+from mercer.learning.checkpoint import count_of
 from mercer.learning.losses import Hinge, RelativeMargin
 from mercer.learning.monitor import Monitor
 from mercer.learning.penalties import Penalty
@@ -91,7 +92,7 @@ class Dual(Solver):
         if resumed is not None:
             with monitor.restoring():
                 best.resume(resumed[1], monitor.source)
-                epochs, waits = int(resumed[0]["epochs"]), True  # the state is that after a check
+                epochs, waits = count_of(resumed[0], "epochs"), True  # the state is that after a check
                 kept_arrays = {name: np.ascontiguousarray(x) for name, x in part_of(resumed[1], "ascent").items()}
                 ascent.restore(**kept_arrays)
                 _check_weights(risk, kept_arrays)

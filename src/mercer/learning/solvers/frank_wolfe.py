@@ -21,7 +21,7 @@ import numpy as np
 
 from mercer._validation import check_choice, check_count
 from mercer.exceptions import InfeasibleError
-from mercer.learning.checkpoint import array_of, generator_from_state, generator_to_state
+from mercer.learning.checkpoint import array_of, count_of, generator_from_state, generator_to_state, number_of
 from mercer.learning.monitor import Monitor
 from mercer.learning.penalties import Penalty
 from mercer.learning.risk import Risk, WeightedRisk
@@ -100,7 +100,7 @@ class BCFW(Solver):
                 sets.resume(part_of(kept_arrays, "sets"))
                 best.match(sets.dual)
                 generator_from_state(random, numbers["random"])
-                before, weights = int(numbers["passes"]), float(numbers["weights"])
+                before, weights = count_of(numbers, "passes"), number_of(numbers, "weights")
                 average = array_of(kept_arrays, "average", average.shape)
 
         def arrays() -> dict[str, np.ndarray]:

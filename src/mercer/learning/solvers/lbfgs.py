@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 
 from mercer import _core
-from mercer.learning.checkpoint import array_of
+from mercer.learning.checkpoint import array_of, count_of, number_of
 from mercer.learning.losses import Log
 from mercer.learning.monitor import Monitor
 from mercer.learning.penalties import Penalty
@@ -207,11 +207,11 @@ class LBFGS(Solver):
                 with monitor.restoring():
                     state_now, held = resumed
                     w[:], g[:] = (array_of(held, name, w.shape) for name in ("w", "g"))
-                    objective.passes, iteration = int(state_now["passes"]), int(state_now["iterations"])
-                    value, norm0 = float(state_now["value"]), float(state_now["first_norm"])
+                    objective.passes, iteration = count_of(state_now, "passes"), count_of(state_now, "iterations")
+                    value, norm0 = number_of(state_now, "value"), number_of(state_now, "first_norm")
                     recent = deque((float(x) for x in state_now["recent"]), maxlen=_RECENT)
-                    memory.restore(held, float(state_now["scale"]))
-                    look = int(state_now["look"])
+                    memory.restore(held, number_of(state_now, "scale"))
+                    look = count_of(state_now, "look")
             else:
                 norm0 = objective.norm_at_zero(g)
                 if cold and self.warm_up and max_iter and isinstance(getattr(risk, "loss", None), Log):

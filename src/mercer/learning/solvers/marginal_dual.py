@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer.learning.checkpoint import array_of, generator_from_state, generator_to_state
+from mercer.learning.checkpoint import array_of, count_of, generator_from_state, generator_to_state
 from mercer.learning.losses import Hinge
 from mercer.learning.monitor import Monitor
 from mercer.learning.penalties import Penalty
@@ -76,7 +76,7 @@ class MarginalDual(Solver):
                 numbers, arrays = resumed
                 best.resume(arrays, monitor.source)
                 generator_from_state(random, numbers["random"])
-                w, before = array_of(arrays, "w", w.shape), int(numbers["passes"])
+                w, before = array_of(arrays, "w", w.shape), count_of(numbers, "passes")
                 _resume(blocks, arrays, w / weight)
                 best.match(weight * sum(b.cost for b in blocks) - 0.5 * float(w @ w))
         try:

@@ -34,7 +34,7 @@ from scipy.linalg import cho_factor, cho_solve, solve_triangular
 from mercer import _core
 from mercer._linalg import conjugate_gradients, pivoted_cholesky_of
 from mercer.data.sequences import Rows, Sequences
-from mercer.learning.checkpoint import array_of
+from mercer.learning.checkpoint import array_of, count_of, number_of
 from mercer.learning.losses import Log
 from mercer.learning.monitor import Monitor
 from mercer.learning.penalties import Penalty
@@ -125,14 +125,17 @@ class Newton(Solver):
                         problem = plain
                     W = array_of(held, "w", problem.start(None).shape)
                     here = problem.at(W, array_of(held, "scores", problem.shape))
-                    iteration, norm0 = int(state_now["iterations"]), float(state_now["first_norm"])
+                    iteration, norm0 = count_of(state_now, "iterations"), number_of(state_now, "first_norm")
+                    passes = count_of(state_now, "passes")
+                    if norm0 <= 0.0:
+                        raise ValueError(f"first_norm must be positive, found {norm0}")
                     problem.stale = bool(state_now["stale"])
                     if "preconditioned_at" in held:
                         problem.preconditioned_at = array_of(held, "preconditioned_at", problem.shape)
                     elif (begun := _on_a_sample(risk, penalty, C)) is not None:
                         plain.take_over(*begun)
                 g = problem.gradient(here)
-                problem.passes = int(state_now["passes"])
+                problem.passes = passes
             norm = _norm(g)
             while iteration < max_iter:
                 there = None if norm <= tol * norm0 else _stepped(problem, here, g, tol * norm0, norm0)

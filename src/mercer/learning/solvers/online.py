@@ -11,7 +11,7 @@ import numpy as np
 from mercer import _core
 from mercer._threads import each
 from mercer.exceptions import InfeasibleError
-from mercer.learning.checkpoint import array_of, generator_from_state, generator_to_state
+from mercer.learning.checkpoint import array_of, generator_from_state, generator_to_state, number_of
 from mercer.learning.risk import Risk, WeightedRisk
 from mercer.learning.vectors import zeros
 from mercer.structures.base import check_random_seed
@@ -101,8 +101,8 @@ class Epochs:
     def from_state(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         """The inverse of :meth:`to_state`."""
         self.w, self.extra = array_of(arrays, "w", self.w.shape), array_of(arrays, "extra", self.extra.shape)
-        self.state.scale, self.state.step = float(state["scale"]), float(state["step"])
-        self.state.l1_total = float(state["l1_total"])
+        self.state.scale, self.state.step = number_of(state, "scale"), number_of(state, "step")
+        self.state.l1_total = number_of(state, "l1_total")
         generator_from_state(self.random, state["random"])
 
     def arrays(self) -> dict[str, np.ndarray]:

@@ -17,7 +17,7 @@ import numpy as np
 
 from mercer import _core
 from mercer._validation import check_count, check_positive
-from mercer.learning.checkpoint import array_of
+from mercer.learning.checkpoint import array_of, count_of
 from mercer.learning.learners import Chains, EnergyModel, Keys, Learner, Path, resolve_learner
 from mercer.learning.losses import Log
 from mercer.learning.monitor import Monitor
@@ -46,7 +46,7 @@ class LabelField(EnergyModel):
         self.structure, self.X, self.threads = structure, X, structure.threads
         self._kept: list[tuple[Any, Any]] = []
         self._shape = self._scores(np.zeros(structure.n_weights)).shape
-        self.n_groups = len(self._shape)
+        self.n_groups, self.n_values = len(self._shape), self._shape.n_labels
         self._sizes = np.diff(self._shape.offsets)
         self._edges = np.ascontiguousarray(self._shape.edges, np.int64)
         self._offsets = np.ascontiguousarray(self._shape.offsets, np.int64)
@@ -146,14 +146,13 @@ def ascend(
     """
     chains = Chains(model, keys, n_particles)
     squares, mean, averaged, first = np.zeros_like(w), w, 0, 0
+    learner.start(chains, w)
     if resumed is not None:
         with monitor.restoring():
             state, arrays = resumed
-            first, averaged = int(state["step"]), int(state["averaged"])
+            first, averaged = (count_of(state, name) for name in ("step", "averaged"))
             w, squares, mean = (array_of(arrays, name, w.shape) for name in ("w", "squares", "mean"))
-            chains.restore({k: v for k, v in arrays.items() if k not in ("w", "squares", "mean")})
-    else:
-        learner.start(chains, w)
+            chains.restore(arrays, w)
     try:
         for step in range(first, max_iter):
             gradient = learner.gradient(chains, w, data) - shrink(w)

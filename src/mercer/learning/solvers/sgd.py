@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from mercer import _core
-from mercer.learning.checkpoint import array_of
+from mercer.learning.checkpoint import array_of, count_of, number_of
 from mercer.learning.losses import Log
 from mercer.learning.monitor import Monitor
 from mercer.learning.penalties import Penalty
@@ -91,8 +91,8 @@ class SGD(Solver):
             if resumed is not None:
                 with monitor.restoring():
                     epochs.from_state(*resumed)
-                    rate, done = float(resumed[0]["rate"]), int(resumed[0]["epochs"])
-                    previous, calm = float(resumed[0]["previous"]), int(resumed[0]["calm"])
+                    rate, done = number_of(resumed[0], "rate"), count_of(resumed[0], "epochs")
+                    previous, calm = number_of(resumed[0], "previous"), count_of(resumed[0], "calm")
                     mean[:] = array_of(resumed[1], "mean", mean.shape)
             elif state:
                 rate = float(state["rate"])

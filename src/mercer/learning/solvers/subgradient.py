@@ -14,7 +14,7 @@ import numpy as np
 
 from mercer import _core
 from mercer.exceptions import InfeasibleError
-from mercer.learning.checkpoint import array_of, generator_from_state, generator_to_state
+from mercer.learning.checkpoint import array_of, count_of, generator_from_state, generator_to_state, number_of
 from mercer.learning.monitor import Monitor
 from mercer.learning.penalties import Penalty
 from mercer.learning.risk import Risk, WeightedRisk
@@ -62,8 +62,8 @@ class Subgradient(Solver):
                 best.resume(arrays, monitor.source)
                 generator_from_state(random, numbers["random"])
                 total = array_of(arrays, "total", total.shape)
-                before, offsets = int(numbers["epochs"]), float(numbers["offsets"])
-                steps.step, steps.scale = float(numbers["step"]), float(numbers["scale"])
+                before, offsets = count_of(numbers, "epochs"), number_of(numbers, "offsets")
+                steps.step, steps.scale = number_of(numbers, "step"), number_of(numbers, "scale")
                 best.match(offsets * steps.scale - 0.5 * steps.scale**2 * float(total @ total))
         try:
             if resumed is None:
