@@ -228,12 +228,11 @@ def workers_task(copies: int, passes: int) -> None:
                     risk.value_and_gradient(w)
                 taken[name] = (time.perf_counter() - begin) / passes
         ratio = taken["two threads"] / taken["two workers"]
-        print(
-            f"workers: a pass with two threads {taken['two threads']:.3f} s, two workers {taken['two workers']:.3f} s"
-        )
+        threads, on_workers = taken["two threads"], taken["two workers"]
+        print(f"workers: {copies} copies: a pass with two threads {threads:.3f} s, two workers {on_workers:.3f} s")
         print(f"workers: speed of workers against threads {ratio:.2f}")
         values = {"two threads, s": taken["two threads"], "two workers, s": taken["two workers"], "speed": ratio}
-        record("workers", "a pass over CoNLL-2000", values=values)
+        record("workers", f"a pass over CoNLL-2000{f', {copies} copies' if copies > 1 else ''}", values=values)
     finally:
         client.close()
         local.close()
@@ -464,7 +463,8 @@ def main() -> None:
         iteration_task(options.weights, options.repeats)
     if on_workers and "workers" in options.tasks:
         with from_data("workers"):
-            workers_task(1, options.passes)
+            for copies in (1, 10):  # a short pass shows what an iteration costs, a longer one what is left of it
+                workers_task(copies, options.passes)
     if on_workers and "failures" in options.tasks:
         with from_data("failures"):
             failures_task(options.kills)

@@ -13,7 +13,7 @@ import pytest
 
 from mercer.data import DataFileError, read_columns, read_records
 from mercer.data.readers.roles import Column, guess_label, table_of_csv
-from mercer.data.readers.sniff import has_header, sniff
+from mercer.data.readers.sniff import are_numbers, has_header, sniff
 from mercer.data.readers.source import Source, class_folders
 from mercer.online import FileFormat, HashedClassifier
 
@@ -301,3 +301,9 @@ def test_a_first_line_of_another_kind_is_malformed_not_the_header(tmp_path):
     with pytest.raises(DataFileError, match=r"adult\.test:1: expected 3 columns as in most lines, found 1"):
         HashedClassifier(n_bits=8).fit_file(path)
     assert HashedClassifier(n_bits=8).fit_file(path, on_error="skip").progress_.examples == 20
+
+
+@pytest.mark.parametrize("number", ["12345", "12.50", ".5", "1e5", "-3.", "+.5e-10"])
+def test_a_column_of_numbers_with_one_other_cell_is_told_at_once(number):
+    assert are_numbers([number] * 400)
+    assert not are_numbers([number] * 400 + ["16b"])  # two ways to read a number would be tried in all combinations

@@ -421,3 +421,11 @@ def test_an_index_that_learned_a_piece_is_let_go(tmp_path):
     gone = weakref.ref(index)
     del index
     assert gone() is None
+
+
+def test_bags_of_other_rows_are_refused_before_they_are_written(tmp_path):
+    bags = Bags([(0, "a"), (1, "a"), (3, "b")], {"a": 0.5, "b": 0.5})
+    store = Store(tmp_path / "s")
+    with pytest.raises(ValueError, match=r"X has 6 examples, and the bags in y are of 4 rows: give Bags n_rows=6"):
+        store.append(np.zeros((6, 2)), bags)
+    assert len(Store(tmp_path / "s").pieces) == 0

@@ -136,3 +136,14 @@ def test_numbers_from_strings():
 def test_hashers_that_do_not_suit_are_refused(hasher, error, message):
     with pytest.raises(error, match=message):
         HashedClassifier(hasher=hasher).fit(["ab", "ba"], [0, 1])
+
+
+def test_texts_of_both_kinds_are_named_when_a_model_is_saved(tmp_path):
+    model = HashedClassifier(n_bits=12)
+    model.partial_fit(["good day", "bad day"] * 4, ["g", "b"] * 4)
+    model.partial_fit([b"good night", b"bad night"] * 4, ["g", "b"] * 4)
+    mercer.save(model, tmp_path / "m.mercer")
+    loaded = mercer.load(tmp_path / "m.mercer")
+    assert {"day", "night"} <= {name for name, _ in loaded.top_features(20)["g"]} | {
+        name for name, _ in loaded.top_features(20).get("b", [])
+    }

@@ -57,3 +57,12 @@ def test_shards_that_do_not_fit_are_named(tmp_path):
         ShardedIndex([tmp_path / "none"])
     with pytest.raises(ValueError, match="k must"):
         ShardedIndex([one]).search(QUERIES, 0)
+
+
+def test_a_shard_that_has_grown_is_refused():
+    first = HammingIndex(CODES[:4])
+    both = ShardedIndex([first, HammingIndex(CODES[4:9])])
+    first.add(CODES[9:10])
+    for ask in (lambda: both.search(QUERIES, 2), lambda: both.search_radius(QUERIES, 2)):
+        with pytest.raises(ValueError, match="shard 0 has 5 codes, and had 4 when this index was made"):
+            ask()

@@ -120,7 +120,8 @@ Counts = Annotated[
 Solver = Annotated[
     SolverName,
     typer.Option(
-        help="adagrad: a rate for each weight. ftrl: the same with exact zeros under --penalty l1. sgd: plain steps.",
+        help="adagrad: a rate for each weight. ftrl: the same with exact zeros under --penalty l1 --alpha 10. "
+        "sgd: plain steps.",
         rich_help_panel=_LEARNING,
     ),
 ]

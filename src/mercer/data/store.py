@@ -510,6 +510,8 @@ def _encoded(
     if kind == "bags":
         if not isinstance(y, Bags):
             raise TypeError("with bags, y must be Bags of the rows of X")
+        if y.n_rows != n:
+            raise ValueError(f"X has {n} examples, and the bags in y are of {y.n_rows} rows: give Bags n_rows={n}")
         outputs, form = _write_bags(y, out), "bags"
     elif y is None:
         outputs, form = None, None

@@ -78,7 +78,8 @@ class Unnamed:
 
     def names(self) -> tuple[list[str], np.ndarray]:
         """Names of all of it, and their hashes."""
-        name_lists = [names_of(self.texts, self.hasher)[:2]] if self.texts else []
+        kinds = [[text for text in self.texts if isinstance(text, bytes) == binary] for binary in (False, True)]
+        name_lists = [names_of(texts, self.hasher)[:2] for texts in kinds if texts]
         name_lists += [names() for names in self.others]
         hashes = [np.zeros(0, np.uint64), *(some for _, some in name_lists)]
         return [name for names, _ in name_lists for name in names], np.concatenate(hashes)

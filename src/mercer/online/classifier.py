@@ -73,7 +73,8 @@ class HashedClassifier(ClassifierMixin, HashedLearner):
         class. Two classes need one vector anyway.
     solver : {"adagrad", "ftrl", "sgd"}, default="adagrad"
         ``"adagrad"``: a rate for each weight, features scaled by their largest value so far, and steps that do not
-        overshoot. ``"ftrl"``: follows the regularised leader; with ``penalty="l1"`` most weights are exactly 0.
+        overshoot. ``"ftrl"``: follows the regularised leader; with ``penalty="l1"`` and a large ``alpha`` most weights
+        are exactly 0.
         ``"sgd"``: steps of 1 / (alpha (t + t0)), which over many passes minimises alpha/2 ‖w‖² + mean loss.
     penalty : {"l2", "l1", "elasticnet", None}, default="l2"
         ½ ‖w‖², ‖w‖₁, or l1_ratio ‖w‖₁ + (1 − l1_ratio) ½ ‖w‖²; never of intercepts. ftrl: of the whole vector. sgd:
@@ -81,7 +82,8 @@ class HashedClassifier(ClassifierMixin, HashedLearner):
         adagrad: both of the weights of an example when it is learnt, times their rates; so weights of features that do
         not occur again stay.
     alpha : float, optional
-        Factor of the penalty, where the loss is a mean over examples. None: 1e-5 for sgd, 0 for the others.
+        Factor of the penalty: with sgd and adagrad where the loss is a mean over examples, with ftrl where it is their
+        sum, so that values from 1 to 100 give zeros there. None: 1e-5 for sgd, 0 for the others.
     max_iter : int or "auto", default="auto"
         Passes of `fit` over the data. ``"auto"``: as many as visit 100,000 rows of an array or 6,000 documents,
         but at most 16, so that few rows are learnt well and many in one pass; the number is kept as ``n_iter_``.

@@ -354,12 +354,15 @@ class HashedLearner(FileLearning, Saved, Estimator):
         rate = RATES[self.solver] if self.learning_rate is None else check_positive("learning_rate", self.learning_rate)
         penalty = Penalty.named(self.penalty, self.l1_ratio)
         if self.alpha is None:
+            if self.solver != "sgd" and penalty.l1 > 0:
+                raise ValueError(f"penalty={self.penalty!r} needs alpha, its factor: without one there is no penalty")
             alpha = SGD_ALPHA if self.solver == "sgd" else 0.0
         else:
             alpha = check_not_negative("alpha", self.alpha)
         if self.solver == "sgd" and alpha * penalty.l2 == 0:
             raise ValueError(
-                "solver='sgd' needs alpha > 0 and penalty='l2' or 'elasticnet': its steps are 1 / (alpha (t + t0))"
+                "solver='sgd' needs alpha > 0 and penalty='l2', or 'elasticnet' with l1_ratio below 1: its steps are"
+                " 1 / (alpha (t + t0)), alpha times the share of the ℓ2 part"
             )
         if not (isinstance(self.max_iter, str) and self.max_iter == "auto"):
             try:

@@ -106,9 +106,9 @@ class ShardedIndex:
         """
         k = check_count("k", k)
         packed, back = checked_codes("queries", queries, self.n_bits), as_numpy(queries)[1]
-        answers = self._ask(_nearest, packed, k)
-        distances = np.concatenate([part for part, _ in answers], axis=1)
-        ids = np.concatenate([self._names(s, part) for s, (_, part) in enumerate(answers)], axis=1)
+        answers = self._answers(_nearest, packed, k)
+        distances = np.concatenate([part for part, _, _ in answers], axis=1)
+        ids = np.concatenate([self._names(s, part) for s, (_, part, _) in enumerate(answers)], axis=1)
         order = np.argsort(distances, axis=1, kind="stable")[:, :k]
         return back(np.take_along_axis(distances, order, 1)), back(np.take_along_axis(ids, order, 1))
 
@@ -130,12 +130,12 @@ class ShardedIndex:
         """
         radius = check_count("radius", radius, 0)
         packed, back = checked_codes("queries", queries, self.n_bits), as_numpy(queries)[1]
-        answers = self._ask(_within, packed, radius)
+        answers = self._answers(_within, packed, radius)
         distances, ids = [], []
         for q in range(len(packed)):
-            near = np.concatenate([part[q] for part, _ in answers])
+            near = np.concatenate([part[q] for part, _, _ in answers])
             order = np.argsort(near, kind="stable")
-            names = np.concatenate([self._names(s, part[q]) for s, (_, part) in enumerate(answers)])
+            names = np.concatenate([self._names(s, part[q]) for s, (_, part, _) in enumerate(answers)])
             distances.append(back(near[order]))
             ids.append(back(names[order]))
         return distances, ids
@@ -143,6 +143,15 @@ class ShardedIndex:
     def _names(self, shard: int, ids: np.ndarray) -> np.ndarray:
         """Ids in a shard as ids in the whole."""
         return ids if self._named else np.where(ids < 0, ids, ids + self._starts[shard])
+
+    def _answers(self, function: Any, *arguments: Any) -> list[Any]:
+        """What every shard finds; raises where one has grown or shrunk, since ids are counted from those before it."""
+        answers = self._ask(function, *arguments)
+        for shard, (size, (*_, now)) in enumerate(zip(self.sizes, answers, strict=True)):
+            if now != size:
+                told = f"shard {shard} has {now} codes, and had {size} when this index was made: make another"
+                raise ValueError(told)
+        return answers
 
     def _ask(self, function: Any, *arguments: Any) -> list[Any]:
         """What every shard answers, in their order."""
@@ -166,9 +175,11 @@ def _facts(shard: Any) -> tuple[int, int, np.ndarray | None]:
     return index.n_bits, len(index), None if index._ids is None else index.ids
 
 
-def _nearest(shard: Any, queries: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-    return _opened(shard).search(queries, k)
+def _nearest(shard: Any, queries: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray, int]:
+    index = _opened(shard)
+    return (*index.search(queries, k), len(index))
 
 
-def _within(shard: Any, queries: np.ndarray, radius: int) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    return _opened(shard).search_radius(queries, radius)
+def _within(shard: Any, queries: np.ndarray, radius: int) -> tuple[list[np.ndarray], list[np.ndarray], int]:
+    index = _opened(shard)
+    return (*index.search_radius(queries, radius), len(index))

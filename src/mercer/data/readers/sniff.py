@@ -37,7 +37,8 @@ SUFFIXES = {
     ".bio": "columns", ".iob": "columns",
 }  # fmt: skip
 
-_DECIMAL = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
+# Only one way to match a number: the cells of a column are matched together, and two ways each would all be combined.
+_DECIMAL = r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?"
 _NUMBER = re.compile(_DECIMAL, re.ASCII)
 _NUMBERS = re.compile(rf"(?:{_DECIMAL}\0)+", re.ASCII)
 _SVMLIGHT = re.compile(r"\S+(\s+qid:\d+)?(\s+\d+:[^\s:]+)*\s*(#.*)?", re.ASCII)
