@@ -109,12 +109,13 @@ def test_held_out_likelihood_stops_training(digits):
     assert max(model.history_["dev_score"]) == pytest.approx(model.score(digits[60:400]), abs=1e-3)
 
 
-def test_killed_training_resumes_from_its_checkpoint(digits, tmp_path, monkeypatch):
+@pytest.mark.parametrize("learner", ["psmc", "pcd", "cd", "parallel-tempering", "smc", "exact"])
+def test_killed_training_resumes_from_its_checkpoint(digits, tmp_path, monkeypatch, learner):
     from mercer.fields import _base
     from mercer.learning.checkpoint import Checkpoint
 
     path = tmp_path / "run.ckpt"
-    settings = {"n_hidden": 10, "learner": "psmc", "max_iter": 5, "random_state": 0, "n_particles": 20}
+    settings = {"n_hidden": 10, "learner": learner, "max_iter": 5, "random_state": 0, "n_particles": 20}
     whole = RBM(**settings).fit(digits[:200])
     real = _base.FieldEstimator._likelihood
     calls = []

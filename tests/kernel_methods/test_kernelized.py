@@ -192,6 +192,12 @@ def test_bad_input_is_named(model, kernel, X, error, message):
         KernelizedModel(model, kernel).fit(X, [0] * len(X))
 
 
+def test_no_inputs_are_named_by_pairs():
+    model = KernelizedModel(StructuredPredictor(OutputSet([0, 1])), TensorProduct(Gaussian(), Gaussian()))
+    with pytest.raises(ValueError, match="X is empty"):
+        model.fit([], [])
+
+
 def test_edges_and_unfitted_models_are_refused():
     edged = Sequences([[0.0], [1.0]], edges=[[0.0], [1.0]])
     with pytest.raises(ValueError, match="edge features"):

@@ -169,8 +169,9 @@ def test_a_step_solves_the_newton_system_and_knows_its_scores():
     np.testing.assert_allclose(scores, exact, atol=1e-9)
 
 
+@pytest.mark.parametrize("last", [0, 2])
 @pytest.mark.parametrize("options", [{}, {"n": 30, "d": 80}, {"n": 4000}], ids=["plain", "turned", "sampled"])
-def test_a_resumed_training_ends_with_the_same_bits(tmp_path, options):
+def test_a_resumed_training_ends_with_the_same_bits(tmp_path, options, last):
     risk, path = risk_of(3, **options), tmp_path / "run"
     _, history = train(risk, solver="newton", C=1.0, tol=1e-9)
 
@@ -180,7 +181,7 @@ def test_a_resumed_training_ends_with_the_same_bits(tmp_path, options):
     steps = iter(range(10))
 
     def die_late(w: np.ndarray) -> float:
-        if next(steps) == 2:
+        if next(steps) == last:
             raise KilledError
         return 0.0
 
@@ -248,3 +249,21 @@ def test_compiled_slopes_are_those_of_the_definition(n, weighted):
     np.testing.assert_allclose(p, np.exp(-np.logaddexp(0.0, -scores)), rtol=1e-12, atol=1e-300)
     exact = np.where(labels == 1, -1.0, 1.0) * weights * np.exp(-np.logaddexp(0.0, signed))
     np.testing.assert_allclose(slopes, exact, rtol=1e-12, atol=1e-300)
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_zero_is_the_optimum_of_rows_with_every_label_once(fit_intercept):
+    X = np.random.default_rng(0).normal(size=(800, 3))
+    model = LinearClassifier("log", fit_intercept=fit_intercept).fit(np.repeat(X, 2, axis=0), [0, 1] * 800)
+    assert model.converged_
+    assert not model.coef_.any()
+    model = LinearClassifier("log", warm_start=True, fit_intercept=False).fit([[1], [1], [2], [2]], [0, 1, 1, 1])
+    assert not model.fit([[1], [1], [2], [2]], [0, 1, 0, 1]).coef_.any()
+
+
+def test_labels_share_no_weights_that_only_cost_a_penalty():
+    X, y = draw(3, n=4000, d=8)
+    model = LinearClassifier("log", C=100.0).fit(X, y)
+    np.testing.assert_allclose(model.coef_.sum(axis=0), 0.0, atol=1e-12)
+    exact = LinearClassifier("log", C=100.0, tol=1e-11).fit(X, y)
+    np.testing.assert_allclose(model.coef_, exact.coef_, atol=1e-4)

@@ -428,3 +428,13 @@ def test_few_iterations_are_said():
     points = make_mug(300, random_state=0)
     with pytest.warns(UserWarning, match="before it converged"):
         ICP("point", max_iter=1).fit(points, moved(motion(1, points), points))
+
+
+def test_copies_take_no_more_iterations_than_were_given():
+    random = np.random.default_rng(0)
+    cloud = random.normal(size=(200, 3)) * [3.0, 2.0, 1.0]
+    target = moved(motion(0.3, cloud), cloud) + 0.01 * random.normal(size=cloud.shape)
+    for most in (1, 2, 5):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            assert ICP(max_iter=most).fit(cloud, target).n_iter_ <= most

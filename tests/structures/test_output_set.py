@@ -50,6 +50,9 @@ def test_every_loss_learns_with_it(loss):
 def test_bad_outputs_are_named():
     with pytest.raises(ValueError, match="outputs must hold at least one output"):
         OutputSet([])
+    for outputs in ({1, 2}, iter([1, 2]), "ab", {1: 2}):
+        with pytest.raises(TypeError, match="outputs must be a sequence or a function"):
+            OutputSet(outputs)
     with pytest.raises(ValueError, match="at least one output for every input"):
         OutputSet(lambda x: []).outputs_of(1.0)
     with pytest.raises(ValueError, match="has no features: give them, or a kernel"):

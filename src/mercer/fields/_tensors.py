@@ -78,6 +78,7 @@ class TensorUnits(HiddenUnits):
 
     path_class = TensorPath
     tempers_rows = True
+    hidden_dtype = np.float32
 
     def sweep(self, states: Any, theta: Any, keys: Keys, beta: Any = 1.0, backward: bool = False) -> Any:
         """Draw hidden units given the visible ones and these again; β may be a column, one for each row."""

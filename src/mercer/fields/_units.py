@@ -78,6 +78,8 @@ class HiddenUnits(EnergyModel):
         self._kept: list[tuple[Any, Any]] = []  # parameters and their transposed matrix
 
     path_class: Any = FieldPath
+    hidden_dtype: Any = np.uint8
+    """Of draws of hidden units."""
 
     # ------------------------------------------------------------------ parameters
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer._arrays import is_numpy, to_numpy
+from mercer._arrays import is_numpy, on_device_of, to_numpy
 from mercer.exceptions import DivergedError
 from mercer.learning.checkpoint import array_like, count_of
 from mercer.learning.learners import Chains, Learner
@@ -91,9 +91,9 @@ def approximate(
         with monitor.restoring():
             state, arrays = resumed
             schedule.step, schedule.epoch = (count_of(state, name) for name in ("step", "epoch"))
-            like = to_numpy(theta)
-            theta = array_like(arrays, "theta", like)
-            velocity = array_like(arrays, "velocity", like) if "velocity" in arrays else None
+            like, place = to_numpy(theta), theta
+            theta = on_device_of(place, array_like(arrays, "theta", like))
+            velocity = on_device_of(place, array_like(arrays, "velocity", like)) if "velocity" in arrays else None
             chains.restore(arrays, theta)
     good = theta
     try:

@@ -292,6 +292,8 @@ class KernelizedModel(Saved, Estimator):
         if isinstance(X, (str, bytes)) or not hasattr(X, "__iter__"):
             raise ValueError(f"X must be a list of inputs, got {type(X).__name__}")
         inputs = list(X)
+        if not inputs:
+            raise ValueError("X is empty")
         outputs = [list(self.model.structure.outputs_of(x)) for x in inputs]
         ends = np.cumsum([len(some) for some in outputs])[:-1]
         pairs = [(x, y) for x, some in zip(inputs, outputs, strict=True) for y in some]

@@ -149,7 +149,7 @@ class Kernel(BaseEstimator):
     def _by_blocks(self, X: Any, Z: Any, work: Work) -> Any:
         """The matrix of objects in partitions; what knows of them lives above this layer."""
         partitioned: Any = importlib.import_module("mercer.learning.partitioned")
-        return partitioned.gram_matrix(self, X, Z, work.dtype)
+        return partitioned.gram_matrix(self, X, Z, work.dtype, work.threads)
 
     def diag(self, X: Any, *, dtype: Any = np.float64, n_jobs: int | None = None) -> np.ndarray:
         """Return the values k(x, x), without the rest of the matrix."""

@@ -640,6 +640,9 @@ def gram_matrix(kernel: Any, X: Any, Z: Any, dtype: Any) -> Any:
     """Return a Dask array with a block for each pair of partitions; sizes of partitions are asked for, nothing else."""
     import dask.array as da
 
+    for name, given in (("X", X), ("Z", Z)):
+        if given is not None and not (is_dask(given) or isinstance(given, StoreOnWorkers)):
+            raise TypeError(f"{name} must be a Dask collection as the other objects are, got {type(given).__name__}")
     once, columns = delayed(kernel), None
     rows = delayed_parts(X, None, None)
     sizes = [delayed(_size)(part) for part in rows]

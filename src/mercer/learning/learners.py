@@ -51,7 +51,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from mercer._arrays import is_numpy, to_numpy
+from mercer._arrays import is_numpy, on_device_of, to_numpy
 from mercer._state.values import Codec, register
 from mercer._validation import check_count
 from mercer.learning.checkpoint import array_like, array_of
@@ -281,15 +281,20 @@ class Chains:
     def restore(self, arrays: dict[str, np.ndarray], theta: Any) -> None:
         """Take up what `arrays` gave; the particles that there are now and the parameters say what fits."""
         count = sum(name.startswith("particles") for name in arrays)
-        if count != len(self.particles):
-            raise ValueError(f"expected {len(self.particles)} sets of particles, found {count}")
-        self.particles = [array_like(arrays, f"particles{i}", to_numpy(part)) for i, part in enumerate(self.particles)]
+        likes = [to_numpy(part) for part in self.particles]
+        hidden = getattr(self.model, "hidden_dtype", None)
+        if hidden is not None and count == 2 and len(likes) == 1:  # hidden units, which are kept from the first step on
+            likes.append(np.empty((len(likes[0]), self.model.n_hidden), hidden))
+        if count != len(likes):
+            raise ValueError(f"expected {len(likes)} sets of particles, found {count}")
+        parts = [array_like(arrays, f"particles{i}", like) for i, like in enumerate(likes)]
         most = self.model.n_values - 1
-        for part in self.particles:
+        for part in parts:
             if part.dtype.kind in "iu" and part.size and not 0 <= part.min() <= part.max() <= most:
                 raise ValueError(f"particles must lie between 0 and {most}, found {part.min()} … {part.max()}")
+        self.particles = [on_device_of(self.particles[0], part) for part in parts]
         self.age, self.keys.used = (check_count("age", int(number), 0) for number in arrays["age"])
-        self.theta = array_like(arrays, "last", to_numpy(theta)) if "last" in arrays else None
+        self.theta = on_device_of(theta, array_like(arrays, "last", to_numpy(theta))) if "last" in arrays else None
         shape = (self.n_particles, self.model.n_groups)
         self.log_weights = array_of(arrays, "log_weights", shape) if "log_weights" in arrays else None
 

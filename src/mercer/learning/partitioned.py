@@ -875,7 +875,7 @@ def _from_left(part: Partition, number: int, rows: Callable[..., Any], left: Any
     return np.asarray(product.toarray() if hasattr(product, "toarray") else product)
 
 
-def gram_matrix(kernel: Any, X: Any, Z: Any, dtype: Any) -> Any:
+def gram_matrix(kernel: Any, X: Any, Z: Any, dtype: Any, n_jobs: int | None = None) -> Any:
     """The matrix of a kernel over objects in parts, block by block: a Dask array for Dask collections.
 
     Parameters
@@ -884,6 +884,8 @@ def gram_matrix(kernel: Any, X: Any, Z: Any, dtype: Any) -> Any:
     X, Z : Store, Partitions or Dask collection of objects
         Without Z the matrix of X with itself, whose blocks below the diagonal are those above it.
     dtype : np.float64 or np.float32
+    n_jobs : int or None
+        Threads of a block; on workers one, since each computes blocks of its own.
     """
     for name, given in (("X", X), ("Z", Z)):
         if given is not None and not is_partitioned(given):
@@ -894,7 +896,7 @@ def gram_matrix(kernel: Any, X: Any, Z: Any, dtype: Any) -> Any:
         return _dask.gram_matrix(kernel, X, Z, dtype)
     rows, columns = list(X), None if Z is None else list(Z)
     blocks = [
-        [gram_block(kernel, a, b, dtype) for b in (rows[i:] if columns is None else columns)]
+        [gram_block(kernel, a, b, dtype, n_jobs) for b in (rows[i:] if columns is None else columns)]
         for i, a in enumerate(rows)
     ]
     if columns is None:
@@ -909,12 +911,12 @@ def computed_on_workers(function: Callable[..., _T], items: Iterable[Any], *argu
     return _dask.computed(function, items, *arguments)
 
 
-def gram_block(kernel: Any, a: Partition, b: Partition, dtype: Any) -> np.ndarray:
+def gram_block(kernel: Any, a: Partition, b: Partition, dtype: Any, n_jobs: int | None = None) -> np.ndarray:
     """The kernel of the objects of one part with those of another."""
     n, m = n_examples(a.X), n_examples(b.X)
     if not n or not m:
         return np.zeros((n, m), dtype)
-    return np.asarray(kernel(a.X, None if a is b else b.X, dtype=dtype))
+    return np.asarray(kernel(a.X, None if a is b else b.X, dtype=dtype, n_jobs=n_jobs))
 
 
 def _concatenated(parts: list[Any]) -> Any:

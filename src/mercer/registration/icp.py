@@ -186,6 +186,8 @@ def settled(
     some = np.ascontiguousarray(source.points[:: max(1, len(source) // SAMPLE)])
     apart = COPIES * min(source.spacing, target.spacing)
     for _ in range(ROUNDS):
+        if total >= max_iter:
+            break
         moved = move(pose, some)
         squared, partner = target.nearest(moved, limit)
         pairs = partner >= 0
@@ -200,7 +202,7 @@ def settled(
         reached, limit = limit, min(limit, 3 * middle)
         epsilon = float(across.sum()) / max(along, 1e-300)
         pose, n_iter, converged = compiled(
-            source, target, weights, pose, "generalized", limit, 1.0, max_iter, tol, epsilon
+            source, target, weights, pose, "generalized", limit, 1.0, max_iter - total, tol, epsilon
         )
         total += n_iter
         if limit > 0.9 * reached:

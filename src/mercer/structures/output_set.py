@@ -97,6 +97,10 @@ class OutputSet(_WrittenOut):
         features: Callable[[Any, Any], Any] | None = None,
         cost: Callable[[Any, Any], float] | None = None,
     ) -> None:
+        if not callable(outputs) and (
+            not isinstance(outputs, (Sequence, np.ndarray)) or isinstance(outputs, (str, bytes))
+        ):
+            raise TypeError(f"outputs must be a sequence or a function of an input, got {type(outputs).__name__}")
         if not callable(outputs) and not len(outputs):
             raise ValueError("outputs must hold at least one output")
         self.outputs, self.function, self.cost_function = outputs, features, cost

@@ -15,7 +15,8 @@ MOST_POINTS = 2_000_000
 def grid(n_labels: int, resolution: int) -> np.ndarray:
     """Return all distributions with multiples of 1/resolution, one per row."""
     places = resolution + n_labels - 1
-    if n_labels > MOST_POINTS or resolution > MOST_POINTS or math.comb(places, n_labels - 1) > MOST_POINTS:
+    fewer = min(resolution, n_labels - 1)  # from 12 on there are more points than that already: no need to count them
+    if max(n_labels, resolution) > MOST_POINTS or fewer >= 12 or math.comb(places, n_labels - 1) > MOST_POINTS:
         raise ValueError(
             f"a grid of multiples of 1/{resolution} over {n_labels} labels has more than {MOST_POINTS:,} points: "
             "take a coarser one or fewer labels"

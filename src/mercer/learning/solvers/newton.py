@@ -100,7 +100,9 @@ class Newton(Solver):
         iteration = 0
 
         def weights() -> np.ndarray:
-            return problem.flat(problem.start(w0) if here is None else here.W)
+            W = problem.start(w0) if here is None else here.W
+            # What all labels have in common changes no loss and costs a penalty: the optimum has none of it.
+            return problem.flat(W if problem.binary else W - W.mean(axis=1, keepdims=True))
 
         def chosen() -> np.ndarray:
             return weights() if monitor.best_w is None else monitor.best_w
@@ -111,7 +113,9 @@ class Newton(Solver):
                 g = problem.gradient(here)
                 norm0 = _norm(g)
                 begin = None
-                if w0 is not None and w0.any():
+                if not norm0:
+                    pass  # zero is the optimum, whatever a sample or the last fit says
+                elif w0 is not None and w0.any():
                     begin = problem.start(w0)
                 elif max_iter and turned is None and (begun := _on_a_sample(risk, penalty, C)) is not None:
                     begin = plain.take_over(*begun)
@@ -129,11 +133,11 @@ class Newton(Solver):
                     passes = count_of(state_now, "passes")
                     if norm0 <= 0.0:
                         raise ValueError(f"first_norm must be positive, found {norm0}")
-                    problem.stale = bool(state_now["stale"])
                     if "preconditioned_at" in held:
                         problem.preconditioned_at = array_of(held, "preconditioned_at", problem.shape)
-                    elif (begun := _on_a_sample(risk, penalty, C)) is not None:
+                    elif not state_now["stale"] and (begun := _on_a_sample(risk, penalty, C)) is not None:
                         plain.take_over(*begun)
+                    problem.stale = bool(state_now["stale"])
                 g = problem.gradient(here)
                 problem.passes = passes
             norm = _norm(g)
