@@ -282,9 +282,10 @@ class Chains:
         """Take up what `arrays` gave; the particles that there are now and the parameters say what fits."""
         count = sum(name.startswith("particles") for name in arrays)
         likes = [to_numpy(part) for part in self.particles]
-        hidden = getattr(self.model, "hidden_dtype", None)
+        hidden: Any = getattr(self.model, "hidden_dtype", None)
+        n_hidden: int = getattr(self.model, "n_hidden", 0)
         if hidden is not None and count == 2 and len(likes) == 1:  # hidden units, which are kept from the first step on
-            likes.append(np.empty((len(likes[0]), self.model.n_hidden), hidden))
+            likes.append(np.empty((len(likes[0]), n_hidden), hidden))
         if count != len(likes):
             raise ValueError(f"expected {len(likes)} sets of particles, found {count}")
         parts = [array_like(arrays, f"particles{i}", like) for i, like in enumerate(likes)]
