@@ -1,7 +1,7 @@
 """Every kind of estimator with its defaults beside the same one tuned by cross-validation, on three real sets each.
 
-    python benchmarks/tuned.py [--parts taggers markov segmenters texts rows kernels machines others numbers
-                                ranking proportions labels graphs images trees fields faces]
+    python benchmarks/tuned.py [--parts taggers markov strings posteriors segmenters texts rows kernels machines others
+                                numbers ranking proportions labels graphs images trees fields faces]
 
 Tuned is a search over the values in the table of this script by three folds of the training part (bags are cut whole);
 the test part is looked at once. What a default loses against a tuned model is the last column, in points. Sets come
@@ -55,7 +55,7 @@ from mercer.kernel_methods import (
 )
 from mercer.kernels import Gaussian
 from mercer.labeling import GraphLabeler, GridLabeler
-from mercer.markov import HiddenMarkovModel
+from mercer.markov import HiddenMarkovModel, HMMClassifier
 from mercer.metrics import make_span_scorer
 from mercer.multilabel import (
     CompressedLabels,
@@ -80,6 +80,7 @@ from mercer.proportions import (
 from mercer.ranking import LabelRanker, Ranker
 from mercer.recognition import CodeClassifier, SparseRepresentationClassifier
 from mercer.segmentation import Segmenter
+from mercer.structured import MaximumEntropyDiscrimination
 from mercer.tagging import Tagger
 
 Split = tuple[Any, Any, Any, Any]
@@ -123,7 +124,6 @@ WITHOUT = {
     "MajorityBag": "a baseline without settings",
     "KernelOneClass": "has no score: nu is the share of outliers that the user expects",
     "ParzenWindow": "has no settings but the kernel",
-    **dict.fromkeys(("MaximumEntropyDiscrimination", "HMMClassifier"), "not measured yet"),
 }  # fmt: skip
 
 
@@ -133,7 +133,7 @@ def main() -> None:
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
     args = parse(parser, parts=["rows"])
     warnings.simplefilter("ignore")
-    print(f"{'estimator':26}{'set':24}{'default':>16}{'tuned':>16}{'lost':>8}  chosen", flush=True)
+    print(f"{'estimator':30}{'set':28}{'default':>16}{'tuned':>16}{'lost':>8}  chosen", flush=True)
     for part in args.parts:
         PARTS[part]()
 
@@ -157,7 +157,7 @@ def compare(
     }
     record("default and tuned, %", f"{name}: {where}", values=values)
     cells = f"{100 * score:.1f} ({first:.1f} s)", f"{100 * best:.1f} ({second:.1f} s)"
-    print(f"{name:26}{where:24}{cells[0]:>16}{cells[1]:>16}{lost:>8.1f}  {said}", flush=True)
+    print(f"{name:30}{where:28}{cells[0]:>16}{cells[1]:>16}{lost:>8.1f}  {said}", flush=True)
 
 
 def search(name: str, where: str, model: Any, grid: Any, split: Split, scoring: Any = None) -> None:
@@ -217,6 +217,38 @@ def hidden_markov() -> None:
     for name, split in corpora(sized(300, 20), lambda sentence: [token[1] for token in sentence]):
         model = HiddenMarkovModel(emission="categorical")
         search("HiddenMarkovModel", name, model, {"smoothing": [0.01, 0.1, 1.0]}, split, make_span_scorer())
+
+
+def posteriors() -> None:
+    """Distributions over the weights of a tagger: F1 of spans."""
+    for name, split in corpora(sized(100, 20)):
+        model = MaximumEntropyDiscrimination(Tagger("hinge"), random_state=0)
+        search("MaximumEntropyDiscrimination", name, model, {"C": [0.1, 1.0, 10.0]}, split, make_span_scorer())
+
+
+def strings() -> None:
+    """Strings of DNA: whole strings right."""
+    for name, (texts, classes) in dna():
+        X, X_test, y, y_test = train_test_split(texts, classes, test_size=0.5, random_state=7, stratify=classes)
+        states = {"model": [HiddenMarkovModel(n) for n in sized((2, 4, 8), (2, 3))]}
+        search("HMMClassifier", name, HMMClassifier(random_state=0), states, (X, y, X_test, y_test))
+
+
+def dna() -> Iterator[tuple[str, tuple[list[str], list[str]]]]:
+    """Promoters of E. coli, splice sites of primates and of C. elegans: strings and their classes, 1,000 at most."""
+    home, random = Path(os.environ.get("MERCER_DATA", ".")), np.random.default_rng(7)
+    for name, file in (
+        ("promoters", home / "promoters" / "promoters.data"),
+        ("splice sites", home / "splice" / "keel-splice.dat"),
+        ("splice sites of C. elegans", home / "celegans-splice" / "C_elegans_acc_seq.csv"),
+    ):
+        with from_data(name):
+            lines = [line for line in file.read_text().splitlines() if line and not line.startswith("@")]
+            cells = [[cell.strip() for cell in line.split(",")] for line in lines]
+            if name == "splice sites":
+                cells = [[row[-1], "".join(row[:-1])] for row in cells]
+            kept = random.permutation(len(cells))[: sized(1000, 40)]
+            yield name, ([cells[i][-1].lower() for i in kept], [cells[i][0] for i in kept])
 
 
 def segmenters() -> None:
@@ -591,6 +623,8 @@ def fields() -> None:
 PARTS: dict[str, Callable[[], None]] = {
     "taggers": taggers,
     "markov": hidden_markov,
+    "strings": strings,
+    "posteriors": posteriors,
     "segmenters": segmenters,
     "texts": texts,
     "rows": rows,

@@ -44,6 +44,14 @@ template <class V> V load(const void* from) {
   return v;
 }
 
+// Number i of the four at a place: one load and shifts, where loads of lines keep the ports for loads busy.
+constexpr uint64_t nth(uint64_t four, int64_t i) {
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+  i = 3 - i;
+#endif
+  return (four >> (16 * i)) & 0xffff;
+}
+
 // One vector of the lines: eight sums in registers, each over its features in their order.
 template <class T, bool Minus> void add_part(const char* x, const HashSlices& slices, RowsAhead ahead, char* sums) {
   using V = typename Wide<T>::Vector;
@@ -62,9 +70,10 @@ template <class T, bool Minus> void add_part(const char* x, const HashSlices& sl
     for (int64_t l = 0; l < kHashSlice; ++l) sum[l] = load<V>(sums + size_t(bucket[l]) * kHashLine);
     const uint16_t* const end = at + int64_t(slices.lengths[s]) * kHashSlice;
     for (; at != end; at += kHashSlice) {
+      const uint64_t four[2] = {load<uint64_t>(at), load<uint64_t>(at + 4)};
 #pragma GCC unroll 8
       for (int64_t l = 0; l < kHashSlice; ++l) {
-        const V line = load<V>(x + size_t(at[l]) * 8);  // 8 features, as an address scales
+        const V line = load<V>(x + nth(four[l / 4], l % 4) * 8);  // 8 features, as an address scales
         sum[l] = Minus ? sum[l] - line : sum[l] + line;
       }
     }
@@ -85,7 +94,7 @@ template <class T> void add_slices(const T* x, const HashSlices& slices, bool mi
 // Eight sums by name, so that each stays a scalar in its register: gathered into a vector they take twice the time.
 template <class T, bool Minus> void add_row_part(const T* x, const HashSlices& slices, T* sums) {
   static_assert(kHashSlice == 8);
-  const auto with = [x](T sum, uint16_t place) {
+  const auto with = [x](T sum, uint64_t place) {
     const T value = load<T>(reinterpret_cast<const char*>(x) + place);
     return Minus ? sum - value : sum + value;
   };
@@ -96,14 +105,15 @@ template <class T, bool Minus> void add_row_part(const T* x, const HashSlices& s
     T s4 = sums[b[4]], s5 = sums[b[5]], s6 = sums[b[6]], s7 = sums[b[7]];
     const uint16_t* const end = at + int64_t(slices.lengths[s]) * kHashSlice;
     for (; at != end; at += kHashSlice) {
-      s0 = with(s0, at[0]);
-      s1 = with(s1, at[1]);
-      s2 = with(s2, at[2]);
-      s3 = with(s3, at[3]);
-      s4 = with(s4, at[4]);
-      s5 = with(s5, at[5]);
-      s6 = with(s6, at[6]);
-      s7 = with(s7, at[7]);
+      const uint64_t low = load<uint64_t>(at), high = load<uint64_t>(at + 4);
+      s0 = with(s0, nth(low, 0));
+      s1 = with(s1, nth(low, 1));
+      s2 = with(s2, nth(low, 2));
+      s3 = with(s3, nth(low, 3));
+      s4 = with(s4, nth(high, 0));
+      s5 = with(s5, nth(high, 1));
+      s6 = with(s6, nth(high, 2));
+      s7 = with(s7, nth(high, 3));
     }
     sums[b[0]] = s0, sums[b[1]] = s1, sums[b[2]] = s2, sums[b[3]] = s3;
     sums[b[4]] = s4, sums[b[5]] = s5, sums[b[6]] = s6, sums[b[7]] = s7;

@@ -294,3 +294,15 @@ def test_ladders_side_by_side_keep_the_field(digits):
         mean = learner.negative(chains, theta, None)
     assert float((mean - field.exact(theta)[1]).abs().max()) < 0.03
     assert 0.1 < chains.figures["acceptance"] <= 1.0
+
+
+@pytest.mark.parametrize("low", [0, -1])
+def test_visible_machines_start_as_independent_columns(low):
+    random = np.random.default_rng(0)
+    X = (random.random((400, 4)) < [0.02, 0.3, 0.9, 1.0]).astype(int)
+    weights = random.integers(0, 3, size=400)
+    shares = np.clip(np.average(X, axis=0, weights=weights), 1 / (weights.sum() + 2), 1 - 1 / (weights.sum() + 2))
+    expected = (X * np.log(shares) + (1 - X) * np.log(1 - shares)).sum(axis=1)
+    values = np.where(X == 1, 1, low)
+    model = BoltzmannMachine(edges=np.zeros((0, 2), int), max_iter=0).fit(values, sample_weight=weights)
+    np.testing.assert_allclose(model.score_samples(values), expected, rtol=1e-6)

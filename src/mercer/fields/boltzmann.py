@@ -176,6 +176,9 @@ class BoltzmannMachine(FieldEstimator):
         self.feature_means_ = np.average(data.astype(np.float64), axis=0, weights=weights)
         theta = np.zeros(len(self.edges_) + self.n_features_in_)
         theta[: len(self.edges_)] = 0.01 * random.standard_normal(len(self.edges_))
+        n = float(len(data)) if weights is None else float(weights.sum())
+        share = np.clip(self.feature_means_, 1.0 / (n + 2.0), 1.0 - 1.0 / (n + 2.0))
+        theta[len(self.edges_) :] = np.log(share / (1.0 - share)) / (1 - self.lowest_)  # independent columns
         return theta
 
     def _base_data(self, like: Any) -> np.ndarray:
