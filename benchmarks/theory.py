@@ -135,6 +135,7 @@ def coverage(args: argparse.Namespace) -> None:
         "twice Seeger": 0,
         "McAllester, KL = 0": 0,
         "Seeger, KL = 0": 0,
+        "held-out examples": 0,
     }
     tightest = dict.fromkeys(("margin", "Seeger"), 1.0)
     for run in range(args.runs):
@@ -155,6 +156,7 @@ def coverage(args: argparse.Namespace) -> None:
         wrong = float(np.mean(rng.random(m) < 0.1))
         failures["McAllester, KL = 0"] += pac_bayes.gibbs_bound(wrong, 0.0, m, delta) < 0.1
         failures["Seeger, KL = 0"] += pac_bayes.seeger_bound(wrong, 0.0, m, delta) < 0.1
+        failures["held-out examples"] += pac_bayes.held_out_bound(wrong, m, delta) < 0.1
     print(f"{args.runs} training sets of {m} examples, delta = {delta}; failures of each bound")
     for name, count in failures.items():
         print(f"{name:24s} {count:5d} of {args.runs} ({count / args.runs:.4f}, allowed {delta})")
