@@ -19,6 +19,7 @@ import pytest
 from mercer.classification import LinearClassifier
 from mercer.data import Partitions, Store
 from mercer.learning.checkpoint import Checkpoint
+from mercer.learning.partitioned import prepare
 from mercer.maps import RandomProjection, TextHasher
 from mercer.online import HashedClassifier
 from mercer.tagging import Tagger
@@ -117,6 +118,15 @@ def test_bags_give_the_weights_of_memory(cluster, parts, reference):
     assert lazy.compute() == reference.predict(parts)
     assert found.score(X, y) == reference.score(parts)
     assert shared_files() <= before
+
+
+def test_each_worker_holds_its_share_of_neighbours(cluster, parts):
+    X, y = bags(parts)
+    model = tagger()
+    with prepare(model, X, y, None, model._loss(), None) as risk:
+        held = sorted(numbers for _, numbers in risk.place._groups)
+    n, half = len(parts), (len(parts) + 1) // 2
+    assert held == [list(range(half)), list(range(half, n))]
 
 
 def test_without_shared_memory_and_with_less_traffic(cluster, parts, reference):
@@ -340,6 +350,7 @@ from dask import delayed
 from distributed import Client
 from mercer.data import Store
 from mercer.learning.checkpoint import Checkpoint
+from mercer.learning.partitioned import prepare
 from mercer.tagging import Tagger
 
 class Killed(Checkpoint):

@@ -431,15 +431,26 @@ class OnWorkers(Place):
         self._group()
 
     def _place_parts(self) -> None:
-        """Let workers make the risks of the parts, again where they are lost."""
+        """Let workers make the risks of the parts, again where they are lost.
+
+        Each worker gets neighbours, as many as its threads ask for: left alone, the scheduler may give three of four
+        parts to one of two workers, and the other one waits for it in every pass. Sums of neighbours are added where
+        they are.
+        """
         scattered = self.client.scatter(self._shell, broadcast=True, hash=False)
-        names = [f"mercer-part-{i}-{self._token}-{secrets.token_hex(3)}" for i in range(self.n_parts)]
-        made = [
-            delayed(_local)(delayed(scattered), part, i, self._loss, dask_key_name=name)
-            for i, (part, name) in enumerate(zip(self._parts, names, strict=True))
-        ]
-        self._scattered = scattered
-        self._futures = self.client.compute(made)
+        self._scattered, self._futures = scattered, []
+        homes = self._homes()
+        for i, part in enumerate(self._parts):
+            name = f"mercer-part-{i}-{self._token}-{secrets.token_hex(3)}"
+            made = delayed(_local)(delayed(scattered), part, i, self._loss, dask_key_name=name)
+            where = {"workers": [homes[i]], "allow_other_workers": True} if homes else {}
+            self._futures.append(self.client.compute(made, **where))
+
+    def _homes(self) -> list[str]:
+        """The worker that should hold each part; nothing where there are none at the moment."""
+        workers = self.client.scheduler_info(n_workers=-1)["workers"]
+        seats = [address for address in sorted(workers) for _ in range(workers[address]["nthreads"])]
+        return [seats[i * len(seats) // self.n_parts] for i in range(self.n_parts)] if seats else []
 
     def _group(self) -> None:
         """Note which worker holds which parts."""
