@@ -1,6 +1,6 @@
 """What theory says and what data say: thresholds of the hybrid loss, coverage of bounds, the adaptive hybrid loss.
 
-    python benchmarks/theory.py [--parts thresholds nondominant coverage mixed basenp conll2000] [--seeds 5]
+    python benchmarks/theory.py [--parts thresholds nondominant coverage mixed grid basenp conll2000] [--seeds 5]
                                 [--runs 2000]
 
 ``thresholds``  4,420 random distributions without a dominant label and random shares α: how often the printed
@@ -15,6 +15,7 @@
                 standardised by the training rows, and the constant feature is 10: the margin solvers penalise its
                 weight, and with 1 that decides who wins. C (and α of the hybrid, floor and ceiling of the adaptive one)
                 by 1,000 validation examples, error on 1,000 others.
+``grid``        the same for log, hinge and hybrid on the 60 cells of figure 7.2 of Shi (2011).
 ``basenp``      the same as the next on the 900 base-NP sentences that come with CRF++.
 ``conll2000``   CoNLL-2000 chunking (needs MERCER_DATA), train and test pooled and cut 20 / 40 / 40 into training,
                 validation and test. C and α by F1 on the validation part; the adaptive loss (with a floor of 0.2)
@@ -170,6 +171,10 @@ STRENGTHS = sized((0.01, 0.1, 1.0), (0.1,))
 ALPHAS = sized((0.2, 0.5, 0.8), (0.5,))
 CEILINGS = sized((0.5, 0.8, 1.0), (0.5,))
 CELLS = sized([(rho, m) for rho in (0.1, 0.5, 0.9) for m in (60, 300)], [(0.5, 60)])
+GRID = sized(
+    [(rho / 10, m) for rho in range(1, 11) for m in (30, 60, 100, 300, 600, 1000)],
+    [(0.1, 30)],
+)  # of figure 7.2
 
 
 def rows_of(X: np.ndarray) -> Sequences:
@@ -223,13 +228,26 @@ def peers() -> dict[str, Callable[[float], Any]]:
 def mixed(args: argparse.Namespace) -> None:
     """Errors by the share of examples without a dominant label and the size of the training set."""
     names = args.learners or [*LEARNERS, *peers()]
-    table = "mixed" if args.learners is None else "mixed, some"
+    cells = [cell for cell in CELLS if args.rho in (None, cell[0])]
+    worst = compared(cells, names, "mixed" if args.learners is None else "mixed, some", args.seeds)
+    for name, points in worst.items() if args.learners is None and args.rho is None else ():
+        print(f"{name}, less the best of log, hinge and hybrid: at most {points:+.1f} points")
+        record("mixed", f"{name}, less the best of the others", values={"points": round(points, 1)})
+
+
+def grid(args: argparse.Namespace) -> None:
+    """The whole grid of the source: log, hinge and hybrid."""
+    compared(GRID, ["log", "hinge", "hybrid"], "mixed, grid", args.seeds)
+
+
+def compared(cells: list[tuple[float, int]], names: list[str], table: str, seeds: int) -> dict[str, float]:
+    """Print and record the errors of learners; by how much adaptive ones are worse than the best at most."""
     print("error in per cent, mean of seeds; the best possible is 60 rho")
     print(f"{'rho':>4s} {'m':>5s} " + " ".join(f"{name:>24s}" for name in names))
     worst = dict.fromkeys([name for name in names if name.startswith("adaptive")], -np.inf)
-    for rho, m in [cell for cell in CELLS if args.rho in (None, cell[0])]:
+    for rho, m in cells:
         errors: dict[str, list[float]] = {name: [] for name in names}
-        for seed in range(args.seeds):
+        for seed in range(seeds):
             parts = [
                 make_mixed_dominance(rho, size, random_state=10 * seed + k) for k, size in enumerate((m, 1000, 1000))
             ]
@@ -257,10 +275,8 @@ def mixed(args: argparse.Namespace) -> None:
             worst[name] = max(worst[name], means[name] - best)
         print(f"{rho:4.1f} {m:5d} " + " ".join(f"{means[name]:24.1f}" for name in names), flush=True)
         shown = {name: spread([100 * value for value in values], 1) for name, values in errors.items()}
-        record(table, f"rho = {rho:g}, m = {m}", values=shown, sizes=f"{args.seeds} seeds")
-    for name, points in worst.items() if args.learners is None and args.rho is None else ():
-        print(f"{name}, less the best of log, hinge and hybrid: at most {points:+.1f} points")
-        record("mixed", f"{name}, less the best of the others", values={"points": round(points, 1)})
+        record(table, f"rho = {rho:g}, m = {m}", values=shown, sizes=f"{seeds} seeds")
+    return worst
 
 
 # ---------------------------------------------------------------------------------------------- CoNLL-2000
@@ -363,6 +379,7 @@ PARTS = {
     "nondominant": nondominant,
     "coverage": coverage,
     "mixed": mixed,
+    "grid": grid,
     "basenp": basenp,
     "conll2000": conll2000,
 }
