@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mercer.data import Sequences
-from mercer.datasets import make_nondominant
+from mercer.datasets import make_mixed_dominance, make_nondominant
 from mercer.learning import Hinge, Hybrid, Log, Loss, Risk
 from mercer.learning.training import train
 from mercer.structures import Labels
@@ -56,3 +56,26 @@ def test_the_hybrid_loss_parts_from_the_hinge_by_alpha() -> None:
     assert lead(0.0) < 1e-3
     assert lead(0.3) < 1e-3
     assert 0.01 < lead(0.5) < lead(1.0)
+
+
+@pytest.mark.parametrize("rho", [0.4, 0.6, 0.8, 1.0])
+@pytest.mark.parametrize("m", [60, 300])
+def test_the_hinge_is_worse_where_many_examples_have_no_dominant_label(rho: float, m: int) -> None:
+    (X, y), (new, truth) = (make_mixed_dominance(rho, n, random_state=n) for n in (m, 1000))
+    mean, spread = X.mean(axis=0), np.where(X.std(axis=0) > 0, X.std(axis=0), 1.0)
+    tables = [np.column_stack([(table - mean) / spread, np.full(len(table), 10.0)]) for table in (X, new)]
+    rows = [Sequences(table, np.arange(len(table) + 1)) for table in tables]
+    structure = Labels(5, rows[0].n_features)
+
+    def error(loss: Loss, solver: str) -> float:
+        risk = Risk(structure, loss, rows[0], y.astype(np.int32))
+        w = train(risk, solver=solver, C=0.1, tol=1e-3, max_iter=500, random_state=0, warn=False)[0].w
+        scores = structure.scores(w, rows[1])
+        tied = scores > scores.max(axis=1, keepdims=True) - 1e-3
+        lots = np.random.default_rng(0).random(scores.shape)
+        return float(np.mean(np.where(tied, lots, -1.0).argmax(axis=1) != truth))
+
+    hinge, log, hybrid = error(Hinge(), "dual"), error(Log(), "lbfgs"), error(Hybrid(0.5), "bmrm")
+    assert 0.6 * rho - 0.05 < min(log, hybrid)  # nobody can do better
+    assert log < hinge - 0.03
+    assert hybrid < hinge - 0.03
