@@ -480,7 +480,7 @@ def test_wrong_data_is_named():
         LinearClassifier().fit(X, y[:-1])
     with pytest.raises(ValueError, match=r"[Nn]egative"):
         LinearClassifier().fit(X, y, sample_weight=-np.ones(len(y)))
-    with pytest.raises(ValueError, match="non-zero"):
+    with pytest.raises(ValueError, match=r"non-zero|zero for all"):
         LinearClassifier().fit(X, y, sample_weight=np.zeros(len(y)))
 
 

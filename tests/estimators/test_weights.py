@@ -202,7 +202,7 @@ def test_weights_that_are_not_whole_say_how_often_rows_are_visited() -> None:
     X = np.array([[0, 0], [1, 1], [1, 1], [0, 1]] * 50)
     w = np.tile([0.35, 0.35, 0.35, 1.05], 50)
     plain, weighted = (
-        BoltzmannMachine(learner="exact", random_state=0, max_iter=60).fit(X, None, weights) for weights in (None, w)
+        BoltzmannMachine(learner="exact", random_state=0, max_iter=200).fit(X, None, each) for each in (None, w)
     )
     assert plain.couplings()[0, 1] > weighted.couplings()[0, 1] + 0.15
 

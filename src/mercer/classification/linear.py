@@ -27,7 +27,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, colu
 from mercer._estimator import rollback_on_error
 from mercer._explain import ScoreModel, ScoreRows
 from mercer._state.saved import Fields, Floats, LabelValues, outputs
-from mercer._validation import check_sparse, thread_count
+from mercer._validation import check_sparse, check_weights, thread_count
 from mercer.data.sequences import Rows, Sequences
 from mercer.learning.checkpoint import Checkpoint
 from mercer.learning.estimator import Run, StructuredEstimator
@@ -349,6 +349,8 @@ class LinearClassifier(ClassifierMixin, ScoreModel, StructuredEstimator):
             return risk
         labels, classes = risk.y, self.classes_
         weights = _check_sample_weight(sample_weight, labels, dtype=np.float64, ensure_non_negative=True, copy=True)
+        if len(weights):
+            check_weights(weights, len(weights))  # scikit-learn 1.7 lets weights of zero pass
         if self.class_weight is not None:
             factors = getattr(self, "_class_factors", None)  # of all parts, where these are examples of one
             if factors is None:

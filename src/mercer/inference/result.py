@@ -189,7 +189,7 @@ class Marginals(Mapping[Hashable, np.ndarray]):
         if len(cards) and (cards != cards[0]).any():
             raise ValueError("variables with different numbers of states make no matrix: use .flat, or one by one")
         made = self.flat.reshape(len(cards), -1) if len(cards) else np.zeros((0, 0))
-        return np.array(made, dtype=dtype, copy=True if copy else None)
+        return np.array(made, dtype=dtype) if copy else np.asarray(made, dtype=dtype)
 
     def __repr__(self) -> str:
         if len(self) > 8:

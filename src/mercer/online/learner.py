@@ -21,7 +21,15 @@ from mercer._explain import Terms
 from mercer._state.limits import reserve
 from mercer._state.saved import AsJson, Choice, Count, Fields, Flag, Ints, Kind, Optional, Saved
 from mercer._state.values import Reader, Writer
-from mercer._validation import check_choice, check_count, check_not_negative, check_positive, check_sparse, thread_count
+from mercer._validation import (
+    check_choice,
+    check_count,
+    check_not_negative,
+    check_positive,
+    check_sparse,
+    check_weights,
+    thread_count,
+)
 from mercer.exceptions import ModelFileError
 from mercer.learning.checkpoint import Checkpoint, digest_of, fingerprint
 from mercer.learning.partitioned import Here, n_examples
@@ -457,7 +465,10 @@ class HashedLearner(FileLearning, Saved, Estimator):
         if sample_weight is None:
             return None
         rows = np.empty((len(inputs), 1))
-        return _check_sample_weight(sample_weight, rows, dtype=np.float32, ensure_non_negative=True)
+        weights = _check_sample_weight(sample_weight, rows, dtype=np.float32, ensure_non_negative=True)
+        if len(weights):
+            check_weights(weights, len(weights))  # scikit-learn 1.7 lets weights of zero pass
+        return weights
 
     # ------------------------------------------------------------------ walks
 
