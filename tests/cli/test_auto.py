@@ -158,7 +158,11 @@ def spans(n=60, seed=0):
 
 def test_segmenters_of_column_files_are_tuned_and_keep_lines(run, tmp_path):
     (tmp_path / "train").write_text(spans())
-    status, out, err = run("tune", "train", "--kind", "segmenter", "--folds", "2", "--model", "m.mercer")
+    for wrong in (("segmentr", "train"), ("segmenter", "train", "--kind", "tagger"), ("tagger", "segmenter", "train")):
+        status, _, err = run("tune", *wrong)
+        assert status == 2
+        assert "one file is tuned" in err
+    status, out, err = run("tune", "segmenter", "train", "--folds", "2", "--model", "m.mercer")
     assert status == 0, err
     assert "span F1 of the defaults" in out
     assert isinstance(package.load("m.mercer"), Segmenter)

@@ -307,3 +307,16 @@ def test_a_first_line_of_another_kind_is_malformed_not_the_header(tmp_path):
 def test_a_column_of_numbers_with_one_other_cell_is_told_at_once(number):
     assert are_numbers([number] * 400)
     assert not are_numbers([number] * 400 + ["16b"])  # two ways to read a number would be tried in all combinations
+
+
+def test_quotes_that_do_not_end_are_part_of_texts(tmp_path):
+    lines = [
+        f"{('ham', 'spam')[i % 2]}\t{'call now' if i % 2 else 'see you later'} about number {i}" for i in range(40)
+    ]
+    path = tmp_path / "messages.tsv"
+    path.write_text("\n".join(lines))
+    assert sniff(Source(path)).format == "csv"  # as its name says: both fit
+    lines[7] = 'spam\t"good news" about the prize number 7'
+    path.write_text("\n".join(lines))
+    assert sniff(Source(path)).format == "text"
+    assert list(HashedClassifier().fit_file(path).classes_) == ["ham", "spam"]

@@ -35,7 +35,10 @@ _OTHERS = "Label sets, groups, bits"
 
 @grouped
 def tune(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="A file as for mercer train.")],
+    given: Annotated[
+        list[str],
+        typer.Argument(metavar="[KIND] FILE", help="A file as for mercer train, perhaps after its kind."),
+    ],
     reading: TableOptions,
     model: Annotated[
         str | None,
@@ -96,11 +99,16 @@ def tune(
 
     [bold]Examples[/bold]
       mercer tune mail.txt --model spam.mercer
-      mercer tune train.conll --folds 3
+      mercer tune tagger train.conll --folds 3
       mercer tune photos.csv --labels tags
       mercer tune people.csv --bag district --proportions votes.csv
       mercer tune votes.npy --kind field --hidden 0
     """
+    *kinds, file = given
+    if kinds:  # as in mercer train classifier FILE
+        if len(kinds) > 1 or kinds[0] not in list(KindName) or kind not in (None, kinds[0]):
+            raise UsageError(f"one file is tuned, got {', '.join(map(shown, given))}")
+        kind = KindName(kinds[0])
     model, html = outputs(file, model, html)
     name = _kind(kind, labels, bag, proportions)
     with terminal.working(f"reading {shown(file)}"):

@@ -73,6 +73,8 @@ def _hint(what: str) -> str:
     about_fields = ("the columns are", "the fields are", "beside the label", "among the features", "two parts to play")
     if any(phrase in what for phrase in about_fields):
         return "label= names the label, columns= the features, and roles= says what fields are"
+    if "after '\"'" in what or "a quoted cell" in what:
+        return "where quotes are part of texts and a line is a label, a tab and a text, say format='text'"
     if "zero_based" in what:
         return "zero_based=True is for files that count columns from 0"
     return "on_error='skip' passes over malformed lines and counts them"

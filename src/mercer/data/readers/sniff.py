@@ -172,6 +172,8 @@ def _candidates(lines: Sequence[str], head: bytes, source: Source, only: str | N
         candidates.append(Sniffed("vw", why="a bar before the features of every line"))
     texts = _labelled_text(filled, source.suffix == ".txt")
     tables = _tables(lines, source)
+    if texts and not _quotes_end(lines, "\t"):  # quotes are part of the texts
+        tables = [table for table in tables if table.separator != "\t"]
     by_space = [table for table in tables if table.separator == " "]
     candidates += [text for text in texts if text.separator == "\t"]
     candidates += [table for table in tables if table not in by_space]
@@ -299,6 +301,18 @@ def _raw_rows(text: str, separator: str, most: int) -> list[list[str]] | None:
         return list(islice((row for row in reader if row and (len(row) > 1 or row[0].strip())), most))
     except csv.Error:
         return None
+
+
+def _quotes_end(lines: Sequence[str], separator: str) -> bool:
+    """Whether every cell that begins with a quote ends with one."""
+    if not any('"' in line for line in lines):
+        return True
+    try:
+        for _ in csv.reader(lines, delimiter=separator, skipinitialspace=True, strict=True):
+            pass
+    except csv.Error:
+        return False
+    return True
 
 
 def _widths(lines: Sequence[str], text: str, separator: str) -> list[int] | None:
