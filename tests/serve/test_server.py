@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import http.client
 import json
 import os
@@ -13,7 +14,9 @@ import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +31,7 @@ import mercer
 from mercer.cli import app as command
 from mercer.serve import Client, ServerError, app
 from mercer.serve.app import App, Security
-from mercer.serve.server import Options, bind, guarded
+from mercer.serve.server import Options, bind, collecting_little, guarded
 from mercer.tagging import Tagger
 
 X = [["Ada", "wrote", "programs"], ["Bob", "saw", "Ada"], ["The", "cat", "saw", "Bob"]] * 4
@@ -97,6 +100,27 @@ def server(model: Path) -> Iterator[Running]:
     lines = [json.loads(line) for line in log.splitlines() if line.startswith("{")]
     assert {"model loaded", "ended"} <= {line["event"] for line in lines}
     assert "Traceback" not in log
+
+
+@contextmanager
+def in_this_process(model: Path) -> Iterator[tuple[App, int]]:
+    """An application with guarded connections, on a thread, and its port."""
+    import uvicorn
+
+    application = app({"tagger": str(model)}, reload_seconds=0)
+    application.begin()
+    protocol = guarded(Options(models={}), application.metrics, application.overloaded)
+    sock = bind("127.0.0.1", 0)
+    config = uvicorn.Config(application, http=protocol, lifespan="off", log_config=None, ws="none")
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [sock]}, daemon=True)
+    thread.start()
+    try:
+        yield application, sock.getsockname()[1]
+    finally:
+        server.should_exit = True
+        thread.join(20)
+        application.end()
 
 
 def request(path: str, head: str = "", body: bytes = BODY) -> bytes:
@@ -209,27 +233,17 @@ def test_a_killed_worker_comes_back_and_callers_notice_nothing(server: Running) 
 
 def test_requests_to_a_full_queue_are_answered_before_the_application(model: Path) -> None:
     """With 503 and Retry-After, in their order, over a connection that goes on; only where nothing else decides."""
-    import uvicorn
+    with in_this_process(model) as (application, port):
+        batcher = application.batchers["tagger"]
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
 
-    application = app({"tagger": str(model)}, reload_seconds=0)
-    application.begin()
-    batcher = application.batchers["tagger"]
-    protocol = guarded(Options(models={}), application.metrics, application.overloaded)
-    sock = bind("127.0.0.1", 0)
-    config = uvicorn.Config(application, http=protocol, lifespan="off", log_config=None, ws="none")
-    server = uvicorn.Server(config)
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [sock]}, daemon=True)
-    thread.start()
-    connection = http.client.HTTPConnection("127.0.0.1", sock.getsockname()[1], timeout=60)
+        def status(path: str = "/v1/models/tagger:predict") -> int:
+            connection.request("POST", path, BODY)
+            answer = connection.getresponse()
+            answer.read()
+            assert (answer.status == 503) == (answer.getheader("retry-after") == "1")
+            return answer.status
 
-    def status(path: str = "/v1/models/tagger:predict") -> int:
-        connection.request("POST", path, BODY)
-        answer = connection.getresponse()
-        answer.read()
-        assert (answer.status == 503) == (answer.getheader("retry-after") == "1")
-        return answer.status
-
-    try:
         assert status() == 200
         kept = connection.sock
         batcher.waiting += batcher.max_queue
@@ -243,11 +257,58 @@ def test_requests_to_a_full_queue_are_answered_before_the_application(model: Pat
             asked = App({"tagger": str(model)}, security=security)
             asked.batchers = application.batchers
             assert asked.overloaded(b"/v1/models/tagger:predict") is None
-    finally:
         connection.close()
-        server.should_exit = True
-        thread.join(20)
-        application.end()
+
+
+def test_requests_and_connections_leave_no_cycles_behind(model: Path) -> None:
+    """The server lets the collector of cycles run rarely, so what requests hold must go without it."""
+    with in_this_process(model) as (_, port):
+
+        def ask(n: int) -> None:
+            for _ in range(n):
+                for path, body, status in (
+                    ("/v1/models/tagger:predict", BODY, 200),
+                    ("/v1/models/tagger:predict", b"{", 400),
+                    ("/v1/models/x:predict", BODY, 404),
+                ):
+                    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+                    connection.request("POST", path, body)
+                    answer = connection.getresponse()
+                    answer.read()
+                    connection.close()
+                    assert answer.status == status
+            time.sleep(0.1)
+
+        ask(2)
+        gc.collect()
+        gc.disable()
+        gc.set_debug(gc.DEBUG_SAVEALL)
+        try:
+            ask(10)
+            gc.collect()
+            left = Counter(type(one).__name__ for one in gc.garbage)
+        finally:
+            gc.set_debug(0)
+            gc.garbage.clear()
+            gc.enable()
+        assert left["Guarded"] + left["RequestResponseCycle"] + left["coroutine"] + left["Job"] == 0, left
+        assert left.total() <= 30 * 10  # the transports of asyncio
+
+
+def test_the_collector_of_cycles_is_as_before_once_the_server_has_ended() -> None:
+    mine, frozen = gc.get_threshold(), gc.get_freeze_count()
+    gc.set_threshold(700, 10, 10)
+    gc.unfreeze()
+    try:
+        with collecting_little():
+            assert gc.get_freeze_count() > 0
+            assert gc.get_threshold()[0] > 700
+            assert gc.isenabled()
+        assert (gc.get_threshold(), gc.get_freeze_count()) == ((700, 10, 10), 0)
+    finally:
+        gc.set_threshold(*mine)
+        if frozen:
+            gc.freeze()
 
 
 def test_small_answers_are_sent_at_once() -> None:

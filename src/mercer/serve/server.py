@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import json
 import os
 import signal
@@ -21,7 +22,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from types import FrameType
 from typing import Any
@@ -127,6 +128,10 @@ class _Lingering:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._transport, name)
 
+    def forget(self) -> None:
+        """Let go of the protocol once the connection is lost, so that neither waits for the collector of cycles."""
+        self._unread = bool
+
     def is_closing(self) -> bool:
         return self.ended or self._transport.is_closing()
 
@@ -176,6 +181,7 @@ def guarded(options: Options, metrics: Metrics, full: Callable[[bytes], str | No
 
         def connection_lost(self, exc: Exception | None) -> None:
             super().connection_lost(exc)
+            self.lingering.forget()
             metrics.set(len(self.connections), "connections")
 
         @staticmethod
@@ -315,6 +321,28 @@ def address(options: Options, sock: socket.socket) -> str:
     return f"http{'s' if options.certificate else ''}://{host}:{sock.getsockname()[1]}/"
 
 
+_YOUNG = 20_000  # containers made before the collector looks; by default 700, and a full queue of requests holds more
+
+
+@contextlib.contextmanager
+def collecting_little() -> Iterator[None]:
+    """Spare the collector of cycles what was loaded before, libraries above all: 130,000 objects, 50 ms for each look.
+
+    Requests leave no cycles behind. With the default thresholds every burst of requests starts a collection, and
+    collections took 18 % of the processor time under overload. Models that are loaded later are collected as usual.
+    """
+    before, frozen = gc.get_threshold(), gc.get_freeze_count()
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(_YOUNG, *before[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+        if not frozen:  # nobody else wants it so
+            gc.unfreeze()
+
+
 def run(
     options: Options, sock: socket.socket, application: App, metrics: Metrics, on_start: Callable[[], None]
 ) -> None:
@@ -369,7 +397,8 @@ def run(
     if hasattr(signal, "SIGHUP") and threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGHUP, lambda *_: application.store.look_now())
     try:
-        server.run(sockets=[sock])
+        with collecting_little():
+            server.run(sockets=[sock])
     finally:
         application.end()
         application.log("info", "ended")
