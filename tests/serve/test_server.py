@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import http.client
 import json
@@ -14,6 +15,7 @@ import subprocess
 import sys
 import threading
 import time
+import types
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -31,7 +33,7 @@ import mercer
 from mercer.cli import app as command
 from mercer.serve import Client, ServerError, app
 from mercer.serve.app import App, Security
-from mercer.serve.server import Options, bind, collecting_little, guarded
+from mercer.serve.server import Options, _Whole, bind, collecting_little, guarded, whole
 from mercer.tagging import Tagger
 
 X = [["Ada", "wrote", "programs"], ["Bob", "saw", "Ada"], ["The", "cat", "saw", "Bob"]] * 4
@@ -103,15 +105,15 @@ def server(model: Path) -> Iterator[Running]:
 
 
 @contextmanager
-def in_this_process(model: Path) -> Iterator[tuple[App, int]]:
+def in_this_process(model: Path, wrap: Any = whole, **options: Any) -> Iterator[tuple[App, int]]:
     """An application with guarded connections, on a thread, and its port."""
     import uvicorn
 
-    application = app({"tagger": str(model)}, reload_seconds=0)
+    application = app({"tagger": str(model)}, reload_seconds=0, origins=["https://a.example"][: options.pop("cors", 0)])
     application.begin()
-    protocol = guarded(Options(models={}), application.metrics, application.overloaded)
+    protocol = guarded(Options(models={}, **options), application.metrics, application.overloaded)
     sock = bind("127.0.0.1", 0)
-    config = uvicorn.Config(application, http=protocol, lifespan="off", log_config=None, ws="none")
+    config = uvicorn.Config(wrap(application), http=protocol, lifespan="off", log_config=None, ws="none")
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [sock]}, daemon=True)
     thread.start()
@@ -258,6 +260,164 @@ def test_requests_to_a_full_queue_are_answered_before_the_application(model: Pat
             asked.batchers = application.batchers
             assert asked.overloaded(b"/v1/models/tagger:predict") is None
         connection.close()
+
+
+def answers_of(sock: socket.socket, n: int) -> list[tuple[int, dict[str, str], bytes]]:
+    """Status, headers and body of so many answers over a connection."""
+    file, found = sock.makefile("rb"), []
+    for _ in range(n):
+        status = int(file.readline().split()[1])
+        headers = {}
+        while line := file.readline().strip().decode():
+            name, _, value = line.partition(": ")
+            headers[name] = value
+        found.append((status, headers, file.read(int(headers["content-length"]))))
+    return found
+
+
+KEPT = request("/v1/models/tagger:predict").replace(b"Connection: close\r\n", b"")
+CHUNKED = (
+    KEPT.partition(b"Content-Length")[0]
+    + b"Transfer-Encoding: chunked\r\n\r\n"
+    + b"".join(b"%x\r\n%b\r\n" % (len(part), part) for part in (BODY[:7], BODY[7:]))
+    + b"0\r\n\r\n"
+)
+
+
+@pytest.mark.parametrize("first", [KEPT, CHUNKED], ids=["length", "chunked"])
+@pytest.mark.parametrize("cut", [20, 100, -30, -1])
+def test_the_body_of_a_refused_request_is_not_the_next_request(model: Path, first: bytes, cut: int) -> None:
+    """Wherever the request is cut, and whatever becomes of the queue meanwhile."""
+    with in_this_process(model) as (application, port):
+        batcher = application.batchers["tagger"]
+        with socket.create_connection(("127.0.0.1", port), timeout=60) as sock:
+            batcher.waiting += batcher.max_queue
+            sock.sendall(first[:cut])
+            time.sleep(0.1)
+            decided = cut != 20  # after the headers
+            batcher.waiting -= batcher.max_queue if decided else 0
+            sock.sendall(first[cut:])
+            if not decided:
+                time.sleep(0.1)
+                batcher.waiting -= batcher.max_queue
+            sock.sendall(KEPT + KEPT.replace(b"tagger:", b"x:") + first)
+            found = answers_of(sock, 4)
+        assert [status for status, _, _ in found] == [503, 200, 404, 200]
+        assert found[0][1]["retry-after"] == "1"
+        assert json.loads(found[3][2])["predictions"] == Y[:1]
+        assert batcher.waiting == 0
+
+
+def test_answers_in_one_piece_are_those_of_uvicorn(model: Path) -> None:
+    close, old = b"Connection: close\r\n", b" HTTP/1.0\r\n"
+    page = b"GET /v1/models HTTP/1.1\r\nHost: a\r\n\r\n"
+    other = b"Origin: https://a.example\r\nContent-Length"
+    asked = [
+        *(KEPT, KEPT.replace(b"tagger:", b"x:"), request("/v1/models/tagger:predict", body=b"{")),
+        *(page, page.replace(b"GET", b"HEAD"), page.replace(b"\r\n\r\n", b"\r\n" + close + b"\r\n")),
+        *(KEPT.replace(b" HTTP/1.1\r\n", old), KEPT.replace(b"Content-Length", other), page.replace(b"/models", b"/x")),
+        KEPT.replace(b"POST", b"OPTIONS").replace(b"Content-Length", other),
+        KEPT.replace(b"Content-Length", b"Expect: 100-continue\r\nContent-Length"),
+        KEPT.replace(b"tagger:predict", b"tagger:show"),
+    ]
+    said: list[list[tuple[bytes, list[bytes], bytes]]] = []
+    for wrap in (whole, lambda application: application):
+        said.append([])
+        with in_this_process(model, wrap, cors=1) as (_, port):
+            for data in asked:
+                with socket.create_connection(("127.0.0.1", port), timeout=60) as sock:
+                    sock.sendall(data)
+                    sock.shutdown(socket.SHUT_WR)
+                    parts = []
+                    while chunk := sock.recv(65536):
+                        parts.append(chunk)
+                head, _, body = b"".join(parts).partition(b"\r\n\r\n")
+                first, *headers = head.split(b"\r\n")
+                said[-1].append((first, sorted(h for h in headers if not h.startswith(b"date")), body))
+    assert said[0] == said[1]
+    assert len({first for first, _, _ in said[0]}) >= 5
+
+
+class Cycle:
+    """What uvicorn knows of one request, with what it was given to send."""
+
+    response_started = response_complete = disconnected = False
+    keep_alive = waiting_for_100_continue = True
+
+    def __init__(self, method: str = "GET", paused: bool = False) -> None:
+        self.scope, self.flow = {"method": method}, types.SimpleNamespace(write_paused=paused)
+        self.written: list[bytes] = []
+        self.sent: list[Any] = []
+        self.transport = types.SimpleNamespace(write=self.written.append, close=lambda: None)
+        self.message_event, self.default_headers = asyncio.Event(), [(b"date", b"today")]
+        self.on_response = lambda: None
+
+    async def send(self, message: Any) -> None:
+        self.sent.append(message)
+
+
+@pytest.mark.parametrize(
+    ("headers", "body", "cycle"),
+    [
+        ([(b"connection", b"close")], {}, {}),
+        ([(b"transfer-encoding", b"chunked")], {}, {}),
+        ([(b"x", b"a\r\nset-cookie: b")], {}, {}),
+        ([(b"x:y", b"a")], {}, {}),
+        ([(b"x", b"a")], {"more_body": True}, {}),
+        ([(b"x", b"a")], {"body": b"longer than it said"}, {}),
+        ([(b"x", b"a")], {}, {"method": "HEAD"}),
+        ([(b"x", b"a")], {}, {"paused": True}),
+    ],
+)
+def test_what_is_no_plain_answer_is_left_to_uvicorn(headers: Any, body: Any, cycle: Any) -> None:
+    start = {"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2"), *headers]}
+    end = {"type": "http.response.body", "body": b"ok", **body}
+
+    async def run(cycle: Cycle, *messages: Any) -> Cycle:
+        send = _Whole(cycle, {200: b"HTTP/1.1 200 OK\r\n"})
+        for message in messages:
+            await send(message)
+        return cycle
+
+    for _ in range(2):  # the second time, what is known of the headers is remembered
+        left = asyncio.run(run(Cycle(**cycle), start, end))
+        assert (left.sent, left.written) == ([start, end], [])
+    plain = {**start, "headers": [(b"content-length", b"2"), (b"x", b"a")]}
+    taken = asyncio.run(run(Cycle(), plain, {**end, "body": b"ok", "more_body": False}))
+    assert taken.sent == []
+    assert taken.written == [b"HTTP/1.1 200 OK\r\ndate: today\r\ncontent-length: 2\r\nx: a\r\n\r\nok"]
+
+
+def test_a_long_prediction_is_not_taken_for_a_slow_caller(model: Path) -> None:
+    with in_this_process(model, head_seconds=0.3, body_seconds=0.3) as (application, port):
+        answers = application.store.get("tagger").answers
+
+        def slow(verb: str, X: Any) -> Any:
+            time.sleep(1.5)
+            return answers.model.predict(X)
+
+        object.__setattr__(answers, "ask", slow)
+        with socket.create_connection(("127.0.0.1", port), timeout=60) as sock:
+            sock.sendall(KEPT)
+            assert answers_of(sock, 1)[0][0] == 200
+
+
+def test_idle_connections_are_closed_after_a_while(model: Path) -> None:
+    """Neither at once nor with an answer; after an answer as after a refusal, and not while they are used."""
+    with in_this_process(model, keep_alive=1.0, head_seconds=60.0) as (application, port):
+        batcher = application.batchers["tagger"]
+        for refused in (False, True):
+            batcher.waiting += refused * batcher.max_queue
+            with socket.create_connection(("127.0.0.1", port), timeout=60) as sock:
+                begun = time.monotonic()
+                for _ in range(3):
+                    sock.sendall(KEPT)
+                    assert answers_of(sock, 1)[0][0] == (503 if refused else 200)
+                    time.sleep(0.6)
+                last = time.monotonic() - 0.6
+                assert sock.recv(100) == b""
+                assert time.monotonic() - last > 0.9
+                assert time.monotonic() - begun < 30
 
 
 def test_requests_and_connections_leave_no_cycles_behind(model: Path) -> None:

@@ -15,6 +15,7 @@ import contextlib
 import gc
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -25,7 +26,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from types import FrameType
-from typing import Any
+from typing import Any, ClassVar
 
 from mercer._progress import say
 from mercer.serve.app import App, Security, Settings, full_answer
@@ -157,7 +158,7 @@ def guarded(options: Options, metrics: Metrics, full: Callable[[bytes], str | No
     import httptools
     from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
-    refusal = full_answer()
+    refusal, keep_alive = full_answer(), max(1.0, options.keep_alive)
 
     class Guarded(HttpToolsProtocol):
         """Connections whose callers cannot keep them for ever."""
@@ -169,6 +170,7 @@ def guarded(options: Options, metrics: Metrics, full: Callable[[bytes], str | No
             self.in_head, self.in_body, self.refused = True, False, 0
             self.overloaded: str | None = None
             self.head_bytes = 0
+            self.idle = 0.0  # since when the caller may ask again, with nothing under way
             lingering: Any = _Lingering(transport, lambda: self.in_body or self.head_bytes > 0, self.loop)
             self.lingering = lingering
             super().connection_made(lingering)
@@ -205,8 +207,12 @@ def guarded(options: Options, metrics: Metrics, full: Callable[[bytes], str | No
                     self.transport.abort()
                 return
             self.stalled = now
-            waits = self.timeout_keep_alive_task is not None  # uvicorn ends it
-            if self.in_head and not waits and now - self.since > options.head_seconds:
+            if self.idle:
+                if now - self.idle > keep_alive:
+                    self.transport.close()
+            elif self.cycle is not None and not self.cycle.response_complete and not self.in_body:
+                return  # the caller waits for us
+            elif self.in_head and now - self.since > options.head_seconds:
                 self.refuse(408, "the request did not come in time")
             elif self.in_body and now - self.since > options.body_seconds:
                 self.refuse(408, "the body of the request did not come in time")
@@ -237,6 +243,7 @@ def guarded(options: Options, metrics: Metrics, full: Callable[[bytes], str | No
                 return
             if self.in_head and self.head_bytes == 0:
                 self.since = self.loop.time()
+            self.idle = 0.0
             super().data_received(data)
             if self.in_head and not self.refused:
                 self.head_bytes += len(data)
@@ -254,7 +261,10 @@ def guarded(options: Options, metrics: Metrics, full: Callable[[bytes], str | No
                 raise httptools.HttpParserError("too long")
 
         def on_header(self, name: bytes, value: bytes) -> None:
-            super().on_header(name, value)
+            name = name.lower()
+            if name == b"expect" and value.lower() == b"100-continue":
+                self.expect_100_continue = True
+            self.headers.append((name, value))
             self.seen += len(name) + len(value)
             if len(self.headers) > options.max_headers or self.seen > options.max_head:
                 self.refuse(431, "there are too many headers, or they are too long")
@@ -281,11 +291,18 @@ def guarded(options: Options, metrics: Metrics, full: Callable[[bytes], str | No
                 metrics.request(self.overloaded, 503, 0.0, 0)
                 self.overloaded = None
                 self.server_state.total_requests += 1
-                self.timeout_keep_alive_task = self.loop.call_later(
-                    self.timeout_keep_alive, self.timeout_keep_alive_handler
-                )
+                self.idle = self.loop.time()
             self.in_head, self.in_body = True, False
             self.since = self.loop.time()
+
+        def on_response_complete(self) -> None:
+            """As uvicorn's, without a timer for every answer: the sweep closes connections that are idle."""
+            if self.pipeline or self.transport.is_closing():
+                super().on_response_complete()
+                return
+            self.server_state.total_requests += 1
+            self.flow.resume_reading()
+            self.idle = self.loop.time()
 
         def _should_upgrade(self) -> bool:
             return False
@@ -294,6 +311,97 @@ def guarded(options: Options, metrics: Metrics, full: Callable[[bytes], str | No
             self.refuse(400, "connections cannot be upgraded")
 
     return Guarded
+
+
+# ------------------------------------------------------------------------------------------------------ whole answers
+
+
+_HEADS = 64  # of sets of headers; those of predictions are always the same
+
+
+class _Whole:
+    """`send` of ASGI for answers that come in one piece: one write, and headers that are checked and joined once.
+
+    uvicorn writes the head and the body of an answer apart: two calls of the system, two packets, two wake-ups of the
+    caller. Whatever is not a plain answer goes its way: parts, HEAD, headers of the connection, a caller who is gone or
+    does not read.
+    """
+
+    heads: ClassVar[dict[tuple[tuple[bytes, bytes], ...], bytes | None]] = {}
+
+    def __init__(self, cycle: Any, statuses: dict[int, bytes]) -> None:
+        self.cycle, self.statuses = cycle, statuses
+        self.start: Any = None
+
+    async def __call__(self, message: Any) -> None:
+        cycle, start = self.cycle, self.start
+        if start is None:
+            if message["type"] == "http.response.start" and not cycle.response_started:
+                self.start = message  # nothing is written yet: what fails now can still be answered with 500
+                return
+            await cycle.send(message)
+            return
+        self.start = None
+        body = message.get("body", b"")
+        plain = message["type"] == "http.response.body" and not message.get("more_body")
+        head = self.head(start, len(body)) if plain else None
+        if head is None:
+            await cycle.send(start)
+            await cycle.send(message)
+            return
+        cycle.response_started = cycle.response_complete = True
+        cycle.waiting_for_100_continue = False
+        cycle.transport.write(head + body)
+        cycle.message_event.set()
+        if not cycle.keep_alive:
+            cycle.transport.close()
+        cycle.on_response()
+
+    def head(self, start: Any, size: int) -> bytes | None:
+        """Status and headers as they are sent; None if uvicorn is to send this answer."""
+        cycle, headers = self.cycle, start["headers"]
+        if cycle.disconnected or cycle.flow.write_paused or cycle.scope["method"] == "HEAD" or not headers:
+            return None
+        name, length = headers[0]
+        if name != b"content-length" or length != b"%d" % size:
+            return None
+        others = tuple(headers[1:])
+        try:
+            lines = self.heads[others]
+        except KeyError:
+            lines = _joined(others)
+            if len(self.heads) < _HEADS:
+                self.heads[others] = lines
+        if lines is None:
+            return None
+        own = b"".join([name + b": " + value + b"\r\n" for name, value in cycle.default_headers])
+        end = b"\r\n" if cycle.keep_alive else b"connection: close\r\n\r\n"
+        return b"%b%bcontent-length: %b\r\n%b%b" % (self.statuses[start["status"]], own, length, lines, end)
+
+
+def _joined(headers: tuple[tuple[bytes, bytes], ...]) -> bytes | None:
+    """Headers as they are sent; None where they say something of the connection or are no headers."""
+    for name, value in headers:
+        if name.lower() in (b"connection", b"transfer-encoding", b"content-length"):
+            return None
+        if not _NAME.fullmatch(name) or not _VALUE.fullmatch(value):
+            return None  # uvicorn says what is wrong
+    return b"".join([name.lower() + b": " + value + b"\r\n" for name, value in headers])
+
+
+_NAME = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_VALUE = re.compile(rb"[^\x00-\x08\x0a-\x1f\x7f]*")
+
+
+def whole(application: App) -> Callable[..., Any]:
+    """The application below uvicorn, with answers that are written in one piece."""
+    from uvicorn.protocols.http.httptools_impl import STATUS_LINE
+
+    async def answer(scope: Any, receive: Any, send: Any) -> None:
+        cycle = getattr(send, "__self__", None)
+        await application(scope, receive, send if cycle is None else _Whole(cycle, STATUS_LINE))
+
+    return answer
 
 
 # --------------------------------------------------------------------------------------------------------- one process
@@ -351,7 +459,7 @@ def run(
     import uvicorn
 
     config = uvicorn.Config(
-        application,
+        whole(application),
         http=guarded(options, metrics, application.overloaded),
         ws="none",
         lifespan="off",
