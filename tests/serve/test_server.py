@@ -250,6 +250,9 @@ def test_requests_to_a_full_queue_are_answered_before_the_application(model: Pat
         kept = connection.sock
         batcher.waiting += batcher.max_queue
         assert [status(), status("/v1/models/x:predict"), status()] == [503, 404, 503]
+        connection.request("GET", "/v1/models/tagger")  # what does not wait in the queue is answered
+        answer = connection.getresponse()
+        assert (answer.status, json.loads(answer.read())["kind"]) == (200, "Tagger")
         batcher.waiting -= batcher.max_queue
         assert status() == 200
         assert connection.sock is kept
@@ -260,6 +263,38 @@ def test_requests_to_a_full_queue_are_answered_before_the_application(model: Pat
             asked.batchers = application.batchers
             assert asked.overloaded(b"/v1/models/tagger:predict") is None
         connection.close()
+
+
+def test_requests_of_one_turn_of_the_event_loop_are_refused_before_the_application(
+    model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The queue counts them before they are in it; those that it has no place for cost little."""
+    module = sys.modules["mercer.serve.app"]
+    late, made = [], module._full
+    with in_this_process(model) as (application, port):
+        monkeypatch.setattr(module, "_full", lambda: late.append(1) or made())
+        batcher, answers = application.batchers["tagger"], application.store.get("tagger").answers
+        go = threading.Event()
+
+        def slow(verb: str, X: Any) -> Any:
+            go.wait(60)
+            return answers.model.predict(X)
+
+        object.__setattr__(answers, "ask", slow)
+        batcher.max_queue = 5
+        socks = [socket.create_connection(("127.0.0.1", port), timeout=60) for _ in range(40)]
+        for sock in socks:
+            sock.sendall(KEPT)
+        until = time.monotonic() + 30
+        while "503" not in application.metrics.text() and time.monotonic() < until:
+            time.sleep(0.01)
+        time.sleep(0.3)
+        go.set()
+        statuses = Counter(answers_of(sock, 1)[0][0] for sock in socks)
+        for sock in socks:
+            sock.close()
+        assert (statuses, late) == ({200: 5, 503: 35}, [])
+        assert (batcher.waiting, batcher.coming) == (0, 0)
 
 
 def answers_of(sock: socket.socket, n: int) -> list[tuple[int, dict[str, str], bytes]]:

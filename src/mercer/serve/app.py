@@ -356,13 +356,20 @@ class App:
         return 200
 
     def overloaded(self, url: bytes) -> str | None:
-        """The model of a path, if its queue is full and the refusal depends on nothing else in the request."""
+        """The model of a POST to a path, if its queue is full and the refusal depends on nothing else in the request.
+
+        Many requests come in one turn of the event loop. So those that go on to the application count from here on.
+        """
         if not url.startswith(b"/v1/models/") or self._token is not None or self.security.origins:
             return None
         name = url[len(b"/v1/models/") :].partition(b":")[0].decode("latin-1")
         batcher = self.batchers.get(name)
-        full = batcher is not None and batcher.waiting >= batcher.max_queue
-        return name if full and not self.settings.log_requests else None
+        if batcher is None or self.settings.log_requests:
+            return None
+        if batcher.waiting + batcher.coming >= batcher.max_queue:
+            return name
+        batcher.expect()
+        return None
 
     def _read_v1(
         self, loaded: Loaded, verb: str, headers: dict[bytes, bytes], scope: Scope, body: bytes

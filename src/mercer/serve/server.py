@@ -274,7 +274,8 @@ def guarded(options: Options, metrics: Metrics, full: Callable[[bytes], str | No
             self.in_head, self.in_body, self.head_bytes = False, True, 0
             self.since = self.loop.time()
             idle = self.cycle is None or self.cycle.response_complete
-            if idle and not self.expect_100_continue and self.parser.should_keep_alive():
+            plain = self.parser.get_method() == b"POST" and not self.expect_100_continue
+            if idle and plain and self.parser.should_keep_alive():
                 self.overloaded = full(self.url)
             if self.overloaded is None:
                 super().on_headers_complete()
