@@ -214,10 +214,27 @@ def test_a_killed_worker_comes_back_and_callers_notice_nothing(server: Running) 
         ["ps", "-o", "pid=", "--ppid", str(server.process.pid)], capture_output=True, text=True, check=True
     ).stdout.split()
     assert len(children) == 2
+    asking, found = threading.Barrier(9), []
+
+    def ask() -> None:
+        with Client(server.url, retries=8) as client:
+            client.predict("tagger", X[:1])
+            asking.wait(60)
+            found.extend(client.predict("tagger", X[:1]) for _ in range(60))
+
+    threads = [threading.Thread(target=ask) for _ in range(8)]
+    for thread in threads:
+        thread.start()
     with Client(server.url, retries=8) as client:
+        asking.wait(60)
+        time.sleep(0.02)
         os.kill(int(children[0]), signal.SIGKILL)
         for _ in range(30):
             assert client.predict("tagger", X[:1]) in (Y[:1], OTHER[:1])
+        for thread in threads:
+            thread.join(60)
+        assert len(found) == 8 * 60
+        assert all(one in (Y[:1], OTHER[:1]) for one in found)
         until = time.monotonic() + 120
         while time.monotonic() < until:
             connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
@@ -258,10 +275,18 @@ def test_requests_to_a_full_queue_are_answered_before_the_application(model: Pat
         assert connection.sock is kept
         assert 'status="503"' in application.metrics.text()
         batcher.waiting += batcher.max_queue
-        for security in (Security(token="t"), Security(origins=("https://a.example",))):
-            asked = App({"tagger": str(model)}, security=security)
+        for token, origin, refused in (
+            *((b"Bearer t", b"", True), (b"Bearer x", b"", False), (b"", b"", False)),
+            *((b"Bearer t", b"https://a.example", False), (b"Bearer t", b"https://b.example", False)),
+        ):
+            asked = App({"tagger": str(model)}, security=Security(token="t", origins=("https://a.example",)))
             asked.batchers = application.batchers
-            assert asked.overloaded(b"/v1/models/tagger:predict") is None
+            headers = [(b"authorization", token)] * bool(token) + [(b"origin", origin)] * bool(origin)
+            found = asked.overloaded(b"/v1/models/tagger:predict", headers)
+            assert found == ("tagger" if refused else None), (token, origin)
+        batcher.waiting -= batcher.max_queue
+        assert asked.overloaded(b"/v1/models/tagger:predict", [(b"authorization", b"Bearer x")]) is None
+        assert batcher.coming == 0  # whoever may not ask takes no place
         connection.close()
 
 

@@ -12,6 +12,7 @@ import sys
 import time
 from bisect import bisect_left
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -68,7 +69,7 @@ class Metrics:
             memory = mmap.mmap(handle, workers * width * 8)
             self.table = np.frombuffer(memory, np.float64).reshape(workers, width)
         self.row = self.table[worker]
-        self._numbers = memoryview(self.row)  # quicker than an array, number by number
+        self._numbers: Any = memoryview(self.row)  # quicker than an array, number by number
         self._of = {model: self._places_of(model) for model in self.models}
         self.row[[self._places[(name,)] for name in _OWN]] = 0.0
         for model in self.models:

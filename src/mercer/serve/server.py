@@ -149,11 +149,13 @@ class _Lingering:
             self._transport.close()
 
 
-def guarded(options: Options, metrics: Metrics, full: Callable[[bytes], str | None] = lambda url: None) -> Any:
+def guarded(
+    options: Options, metrics: Metrics, full: Callable[[bytes, Any], str | None] = lambda url, headers: None
+) -> Any:
     """The protocol class of connections, with limits of time and size.
 
-    ``full`` names the model of a path if its queue is full: such a request is answered here, for a fraction of what it
-    would cost the application. Under overload these are most requests.
+    ``full`` takes path and headers and names the model if its queue is full: such a request is answered here, for a
+    fraction of what it would cost the application. Under overload these are most requests.
     """
     import httptools
     from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
@@ -276,7 +278,7 @@ def guarded(options: Options, metrics: Metrics, full: Callable[[bytes], str | No
             idle = self.cycle is None or self.cycle.response_complete
             plain = self.parser.get_method() == b"POST" and not self.expect_100_continue
             if idle and plain and self.parser.should_keep_alive():
-                self.overloaded = full(self.url)
+                self.overloaded = full(self.url, self.headers)
             if self.overloaded is None:
                 super().on_headers_complete()
 
