@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import gc
 import http.client
 import json
@@ -33,7 +34,7 @@ import mercer
 from mercer.cli import app as command
 from mercer.serve import Client, ServerError, app
 from mercer.serve.app import App, Security
-from mercer.serve.server import Options, _Whole, bind, collecting_little, guarded, whole
+from mercer.serve.server import Options, _Lingering, _Whole, bind, collecting_little, guarded, whole
 from mercer.tagging import Tagger
 
 X = [["Ada", "wrote", "programs"], ["Bob", "saw", "Ada"], ["The", "cat", "saw", "Bob"]] * 4
@@ -529,6 +530,34 @@ def test_the_collector_of_cycles_is_as_before_once_the_server_has_ended() -> Non
         gc.set_threshold(*mine)
         if frozen:
             gc.freeze()
+
+
+def test_a_connection_that_its_caller_reset_is_closed_all_the_same() -> None:
+    """With ``write_eof`` raising, the answer would count as a failure of the server, and the sweep would end."""
+
+    class Reset:
+        closed = 0
+
+        def close(self) -> None:
+            self.closed += 1
+
+        def write_eof(self) -> None:
+            raise OSError(errno.ENOTCONN, "Transport endpoint is not connected")
+
+        def can_write_eof(self) -> bool:
+            return True
+
+        def is_closing(self) -> bool:
+            return bool(self.closed)
+
+        write = abort = resume_reading = close
+
+    transport = Reset()
+    lingering = _Lingering(transport, lambda: True, asyncio.new_event_loop())
+    lingering.close()
+    lingering.close()
+    assert (transport.closed, lingering.is_closing()) == (1, True)
+    lingering._loop.close()
 
 
 def test_small_answers_are_sent_at_once() -> None:

@@ -141,7 +141,11 @@ class _Lingering:
             return
         if self._unread() and self._transport.can_write_eof() and not self._transport.is_closing():
             self.ended = True
-            self._transport.write_eof()
+            try:
+                self._transport.write_eof()
+            except OSError:  # the caller has reset the connection meanwhile
+                self._transport.close()
+                return
             with contextlib.suppress(RuntimeError):
                 self._transport.resume_reading()
             self._loop.call_later(_LINGER, self._transport.close)
