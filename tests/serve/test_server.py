@@ -449,6 +449,23 @@ def test_what_is_no_plain_answer_is_left_to_uvicorn(headers: Any, body: Any, cyc
     assert taken.written == [b"HTTP/1.1 200 OK\r\ndate: today\r\ncontent-length: 2\r\nx: a\r\n\r\nok"]
 
 
+def test_an_answer_that_fails_before_its_body_is_replaced_by_the_error() -> None:
+    cycle = Cycle()
+    send = _Whole(cycle, {200: b"HTTP/1.1 200 OK\r\n", 500: b"HTTP/1.1 500 Internal Server Error\r\n"})
+
+    async def run() -> None:
+        for status in (200, 500):
+            headers = [(b"content-length", b"2")]
+            await send({"type": "http.response.start", "status": status, "headers": headers})
+            assert not cycle.response_started
+        await send({"type": "http.response.body", "body": b"no"})
+
+    asyncio.run(run())
+    assert cycle.sent == []
+    assert [data[:12] for data in cycle.written] == [b"HTTP/1.1 500"]
+    assert cycle.response_complete
+
+
 def test_a_long_prediction_is_not_taken_for_a_slow_caller(model: Path) -> None:
     with in_this_process(model, head_seconds=0.3, body_seconds=0.3) as (application, port):
         answers = application.store.get("tagger").answers

@@ -2,7 +2,7 @@
 
 uvicorn limits neither how long a caller may take to send a request nor how long its headers may be. `Guarded` adds
 both where the bytes come in: a half request is answered with 408 and closed, too many headers with 431, and a caller
-that does not read its answer is cut off.
+that does not read its answer is cut off. It also refuses requests to a full queue, and `_Whole` writes answers.
 
 With several processes, a parent binds the port and starts each worker as a Python of its own that inherits the
 socket. The parent restarts workers that die. Workers end by themselves when the parent does.
@@ -341,11 +341,12 @@ class _Whole:
         self.start: Any = None
 
     async def __call__(self, message: Any) -> None:
-        cycle, start = self.cycle, self.start
+        cycle = self.cycle
+        if message["type"] == "http.response.start" and not cycle.response_started:
+            self.start = message  # nothing is written yet: what fails now can still be answered with 500
+            return
+        start = self.start
         if start is None:
-            if message["type"] == "http.response.start" and not cycle.response_started:
-                self.start = message  # nothing is written yet: what fails now can still be answered with 500
-                return
             await cycle.send(message)
             return
         self.start = None
@@ -377,8 +378,9 @@ class _Whole:
             lines = self.heads[others]
         except KeyError:
             lines = _joined(others)
-            if len(self.heads) < _HEADS:
-                self.heads[others] = lines
+            if len(self.heads) >= _HEADS:  # some answers have a header of their own, such as a length
+                self.heads.clear()
+            self.heads[others] = lines
         if lines is None:
             return None
         own = b"".join([name + b": " + value + b"\r\n" for name, value in cycle.default_headers])
