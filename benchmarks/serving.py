@@ -495,7 +495,7 @@ def hostile(path: Path, args: argparse.Namespace) -> None:
         loris = [await asyncio.open_connection("127.0.0.1", server.port) for _ in range(20)]
         for _, writer in loris:
             writer.write(b"POST /v1/models/tagger:predict HTTP/1.1\r\nHost: loc")
-        await asyncio.gather(*(one(server, k) for k in range(8)))
+        await asyncio.gather(*(one(server, k) for k in range(128)))
         for _, writer in loris:
             writer.close()
 

@@ -26,6 +26,7 @@ from mercer.labeling import GridLabeler
 from mercer.report.labellings import _png_rgb
 from mercer.serve import Limits, app
 from mercer.serve.images import decode_png
+from mercer.serve.metrics import Metrics
 from mercer.tagging import Tagger
 from serve.calls import ask, call
 
@@ -388,6 +389,30 @@ def test_metrics_count_and_openapi_names_every_path(served: Any) -> None:
     for path, methods in document["paths"].items():
         if "get" in methods:
             assert ask(served, "GET", path).status == 200, path
+
+
+def test_requests_are_counted_below_the_bounds_that_they_reach() -> None:
+    metrics = Metrics(["m", "n"], workers=2, worker=1)
+    for seconds, batch in ((0.0, 1), (0.001, 2), (0.0011, 3), (10.0, 128), (10.1, 129)):
+        metrics.request("m", 200, seconds, 2, batch)
+    metrics.request("m", 503, 0.0, 0)
+    metrics.request("m", 418, 0.0, 0)
+    metrics.request(None, 404, 0.0, 0)
+    text = metrics.text()
+    for name, bounds in (
+        ("request_seconds", {"0.001": 2, "0.002": 3, "5.0": 3, "10.0": 4, "+Inf": 5}),
+        ("batch_requests", {"1": 1, "2": 2, "4": 3, "64": 3, "128": 4, "+Inf": 5}),
+    ):
+        for bound, count in bounds.items():
+            assert f'mercer_{name}_bucket{{model="m",le="{bound}"}} {count}\n' in text
+        assert f'mercer_{name}_count{{model="m"}} 5\n' in text
+        assert f'mercer_{name}_count{{model="n"}} 0\n' in text
+    assert metrics.total("seconds_sum", "m") == pytest.approx(20.1021)
+    assert metrics.total("batch_sum", "m") == 263
+    assert 'mercer_instances_total{model="m"} 10\n' in text
+    for status in (503, 500):
+        assert f'mercer_requests_total{{model="m",status="{status}"}} 1\n' in text
+    assert 'mercer_other_requests_total{status="404"} 1\n' in text
 
 
 def test_the_inference_protocol_in_json(served: Any, rows: LinearClassifier, tagger: Tagger) -> None:

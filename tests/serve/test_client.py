@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import socket
+import struct
 import threading
+import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
@@ -16,7 +18,10 @@ from mercer.serve import Client, ServerError
 
 
 class Script(BaseHTTPRequestHandler):
-    """Answers by a list of statuses; "drop" closes the connection without a word."""
+    """Answers by a list of statuses.
+
+    "drop" closes the connection without a word, "reset" resets it, and "half" closes it within the answer.
+    """
 
     protocol_version = "HTTP/1.1"
     answers: list[Any]
@@ -28,6 +33,16 @@ class Script(BaseHTTPRequestHandler):
         answer = self.answers.pop(0)
         if answer == "drop":
             self.connection.shutdown(socket.SHUT_RDWR)
+            self.close_connection = True
+            return
+        if answer in ("reset", "half"):  # as the kernel ends the connections of a process that is killed
+            if answer == "half":
+                self.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{")
+            else:
+                self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            self.rfile.close()
+            self.wfile.close()
+            self.connection.close()
             self.close_connection = True
             return
         said = {"predictions": [1]} if answer == 200 else {"error": {"message": f"no {answer}", "example": 3}}
@@ -47,6 +62,7 @@ class Script(BaseHTTPRequestHandler):
 def script() -> Iterator[type[Script]]:
     handler = type("Handler", (Script,), {"answers": [], "seen": []})
     server = HTTPServer(("127.0.0.1", 0), handler)
+    server.handle_error = lambda request, client_address: None  # connections that we reset
     thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
     thread.start()
     handler.url = f"http://127.0.0.1:{server.server_port}"  # type: ignore[attr-defined]
@@ -63,6 +79,25 @@ def test_busy_servers_and_lost_connections_are_asked_again(script: Any) -> None:
     path, headers, body = script.seen[-1]
     assert (path, headers["Authorization"]) == ("/v1/models/m:predict", "Bearer secret")
     assert json.loads(body) == {"instances": [[1]]}
+
+
+@pytest.mark.parametrize("end", ["drop", "reset", "half"])
+def test_a_connection_that_ends_with_its_server_is_asked_again(script: Any, end: str) -> None:
+    """At once where it was kept; with a pause where a new one ends as well; as often as it is told."""
+    script.answers += [200, end, 200, end, end, 200]
+    with Client(script.url, backoff=0.2) as client:
+        assert client.predict("m", [[1]]) == [1]
+        begun = time.monotonic()
+        assert client.predict("m", [[2]]) == [1]
+        assert time.monotonic() - begun < 0.1
+        begun = time.monotonic()
+        assert client.predict("m", [[3]]) == [1]
+        assert time.monotonic() - begun > 0.2 * 2 * 0.5
+    assert [json.loads(body)["instances"][0][0] for _, _, body in script.seen] == [1, 2, 2, 3, 3, 3]
+    script.answers += [end] * 3
+    with Client(script.url, backoff=0.001, retries=2) as client, pytest.raises(ServerError, match="cannot be reached"):
+        client.predict("m", [[4]])
+    assert script.answers == []
 
 
 def test_errors_of_the_request_are_not_repeated(script: Any) -> None:

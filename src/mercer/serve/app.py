@@ -258,11 +258,17 @@ class App:
             if scope["method"] == "OPTIONS" and cors:
                 return cors
             given = headers.get(b"authorization", b"")
-            scheme, _, token = given.partition(b" ")
-            if scheme.lower() != b"bearer" or not hmac.compare_digest(token.strip(), self._token):
+            if not self._has_token(given):
                 what = "wrong" if given else "needed: send Authorization: Bearer TOKEN"
                 raise RequestError(401, f"a token is {what}", headers=[(b"www-authenticate", b"Bearer"), *cors])
         return cors
+
+    def _has_token(self, authorization: bytes) -> bool:
+        """Whether this value of the header is the token, where one is needed."""
+        if self._token is None:
+            return True
+        scheme, _, token = authorization.partition(b" ")
+        return scheme.lower() == b"bearer" and hmac.compare_digest(token.strip(), self._token)
 
     def _same_or_allowed(self, origin: str, headers: dict[bytes, bytes], scope: Scope) -> Headers:
         if origin in self.security.origins:
@@ -355,14 +361,25 @@ class App:
         await _respond(send, 200, content, kind + cors if cors else kind)
         return 200
 
-    def overloaded(self, url: bytes) -> str | None:
-        """The model of a path, if its queue is full and the refusal depends on nothing else in the request."""
-        if not url.startswith(b"/v1/models/") or self._token is not None or self.security.origins:
+    def overloaded(self, url: bytes, headers: Headers) -> str | None:
+        """The model of a POST to a path, if its queue is full and all that the caller is told is to come again.
+
+        Many requests come in one turn of the event loop. So those that go on to the application count from here on.
+        """
+        if not url.startswith(b"/v1/models/") or self.settings.log_requests:
             return None
         name = url[len(b"/v1/models/") :].partition(b":")[0].decode("latin-1")
         batcher = self.batchers.get(name)
-        full = batcher is not None and batcher.waiting >= batcher.max_queue
-        return name if full and not self.settings.log_requests else None
+        if batcher is None:
+            return None
+        if self._token is not None or self.security.origins:
+            said = dict(headers)
+            if b"origin" in said or not self._has_token(said.get(b"authorization", b"")):
+                return None
+        if batcher.waiting + batcher.coming >= batcher.max_queue:
+            return name
+        batcher.expect()
+        return None
 
     def _read_v1(
         self, loaded: Loaded, verb: str, headers: dict[bytes, bytes], scope: Scope, body: bytes

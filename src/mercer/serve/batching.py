@@ -66,6 +66,8 @@ class Batcher:
         self.call, self.max_batch, self.max_delay, self.max_queue = call, max_batch, max_delay, max_queue
         self.waiting = 0
         """Requests that wait or run; changed by the event loop alone."""
+        self.coming = 0
+        """Requests that came in this turn of the event loop; in the next turn they wait."""
         self.batches = self.batched = 0
         self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()  # None is the last
         self._closed = False
@@ -76,6 +78,15 @@ class Batcher:
         self._thread.start()
 
     # ------------------------------------------------------------------ on the event loop
+
+    def expect(self) -> None:
+        """Count a request that is submitted in the next turn of the event loop, before anything else is read."""
+        if not self.coming:
+            asyncio.get_running_loop().call_soon(self._come)
+        self.coming += 1
+
+    def _come(self) -> None:
+        self.coming = 0
 
     def submit(self, key: Hashable, argument: Any, size: int) -> Job:
         """Queue one request; its answer comes in ``job.future``. Raises `Full` where the queue is full."""

@@ -46,7 +46,8 @@ class Client:
     """A client of a server that ``mercer serve`` runs. It may be used from several threads.
 
     Predictions change nothing on the server, so the client retries if the server is busy (503), the connection
-    is lost, or the request times out. The pauses grow, with some chance in them.
+    is lost, or the request times out. The pauses grow, with some chance in them. If a kept connection is lost, as when
+    its worker process is killed, the first retry comes at once: other workers listen on the same port.
 
     Parameters
     ----------
@@ -188,10 +189,13 @@ class Client:
         last = ServerError(None, "no answer")
         for attempt in range(self.retries + 1):
             pause = min(5.0, self.backoff * 2**attempt) * random.uniform(0.5, 1.0)
+            kept = getattr(self._own, "connection", None) is not None
             try:
                 status, content, after = self._once(method, path, body, headers)
             except _LOST as error:
                 self.close()
+                if kept and not isinstance(error, TimeoutError):
+                    pause = 0.0  # the next attempt has a connection of its own
                 last = ServerError(None, f"{self.url} cannot be reached: {error or type(error).__name__}")
             else:
                 try:

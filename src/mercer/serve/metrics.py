@@ -10,7 +10,9 @@ import mmap
 import os
 import sys
 import time
+from bisect import bisect_left
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -67,6 +69,8 @@ class Metrics:
             memory = mmap.mmap(handle, workers * width * 8)
             self.table = np.frombuffer(memory, np.float64).reshape(workers, width)
         self.row = self.table[worker]
+        self._numbers: Any = memoryview(self.row)  # quicker than an array, number by number
+        self._of = {model: self._places_of(model) for model in self.models}
         self.row[[self._places[(name,)] for name in _OWN]] = 0.0
         for model in self.models:
             self.row[self._places["queue", model]] = 0.0
@@ -79,6 +83,13 @@ class Metrics:
 
     def _add(self, *key: str) -> None:
         self._places[key] = len(self._places)
+
+    def _places_of(self, model: str) -> dict[int | str, int]:
+        """Where the numbers of a request to a model are; those of a histogram from its first bound on."""
+        of: dict[int | str, int] = {status: self._places["requests", model, str(status)] for status in STATUSES}
+        of |= {name: self._places[name, model] for name in ("instances", "seconds_sum", "batch_sum")}
+        of |= {"seconds": self._places["seconds", model, str(SECONDS[0])]}
+        return of | {"batch": self._places["batch", model, str(BATCHES[0])]}
 
     def set(self, value: float, *key: str) -> None:
         """Set a number of this process."""
@@ -94,20 +105,20 @@ class Metrics:
 
     def request(self, model: str | None, status: int, seconds: float, instances: int, batch: int = 0) -> None:
         """Count one request."""
-        code = str(status) if status in STATUSES else "500"
+        if status not in STATUSES:
+            status = 500
         if model is None:
-            self.add(1, "other", code)
+            self.add(1, "other", str(status))
             return
-        row, places = self.row, self._places
-        row[places["requests", model, code]] += 1
+        numbers, of = self._numbers, self._of[model]
+        numbers[of[status]] += 1
         if status == 200:
-            row[places["instances", model]] += instances
-            row[places["seconds_sum", model]] += seconds
-            bound = next((s for s in SECONDS if seconds <= s), "+Inf")
-            row[places["seconds", model, str(bound)]] += 1
+            numbers[of["instances"]] += instances
+            numbers[of["seconds_sum"]] += seconds
+            numbers[of["seconds"] + bisect_left(SECONDS, seconds)] += 1
         if batch:
-            row[places["batch_sum", model]] += batch
-            row[places["batch", model, str(next((s for s in BATCHES if batch <= s), "+Inf"))]] += 1
+            numbers[of["batch_sum"]] += batch
+            numbers[of["batch"] + bisect_left(BATCHES, batch)] += 1
 
     def text(self) -> str:
         """All of it as Prometheus reads it."""
