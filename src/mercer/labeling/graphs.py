@@ -201,7 +201,7 @@ default="auto"
             Held-out data: the weights with the best accuracy on it are kept, and training stops when it no longer
             rises.
         checkpoint : path or Checkpoint, optional
-            Training is saved there every few seconds; a fit that was killed goes on from there when it is called again.
+            Training saves its state there every few seconds. A killed fit resumes from it when it is called again.
 
         Returns
         -------

@@ -201,8 +201,8 @@ class Parser(StructuredEstimator):
             Held-out data: the weights with the best :meth:`score` on it are kept, and training stops when it no longer
             rises. Not for ``method="pcfg"``.
         checkpoint : path or Checkpoint, optional
-            Training is saved there every few seconds; a fit that was killed goes on from there when it is called again.
-            Not for ``method="pcfg"``, which counts.
+            Training saves its state there every few seconds. A killed fit resumes from it when it is called again. Not
+            for ``method="pcfg"``, which counts.
 
         Returns
         -------

@@ -180,7 +180,7 @@ class Ranker(LinearRanker):
             Held-out data: the weights with the best :meth:`score` on it are kept, and training stops when it no longer
             rises.
         checkpoint : path or Checkpoint, optional
-            Training is saved there every few seconds; a fit that was killed goes on from there when it is called again.
+            Training saves its state there every few seconds. A killed fit resumes from it when it is called again.
 
         Returns
         -------

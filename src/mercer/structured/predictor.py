@@ -154,7 +154,7 @@ class StructuredPredictor(StructuredEstimator):
             Held-out data: the weights with the best :meth:`score` on it are kept, and training stops when it no longer
             rises.
         checkpoint : path or Checkpoint, optional
-            Training is saved there every few seconds; a fit that was killed goes on from there when it is called again.
+            Training saves its state there every few seconds. A killed fit resumes from it when it is called again.
             Other data is known by other features of the true outputs; another structure by its class, its settings
             (attributes whose names do not begin with an underscore: numbers, strings, arrays, and lists, dicts or
             objects of them) and the costs between some of the true outputs. The code of its methods is not read. What
