@@ -153,8 +153,7 @@ def by_rows(work: Callable[[Any], Any], X: Any, width: int, most: int | None = N
 
 
 def with_less_memory(work: Callable[[int], Any], step: int, X: Any) -> Any:
-    """Call work(step), with smaller steps when memory runs out. If step 1 is too large, the error advises smaller
-    batches."""
+    """Call work(step), with smaller steps when memory runs out. If step 1 fails, the error advises smaller batches."""
     while True:
         try:
             return work(step)

@@ -1,5 +1,4 @@
-"""Ctrl-C while the ``mercer`` command is still importing prints one line and exits with status 130, without a
-traceback.
+"""Ctrl-C while the ``mercer`` command is still importing: print one line and exit with status 130, no traceback.
 
 Imports take a large part of a second, and no handler could catch an exception there. So in a process of this command,
 the package first restores the default action of SIGINT, which ends the process. `mercer.cli.main` takes over later.

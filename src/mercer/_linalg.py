@@ -136,8 +136,7 @@ def conjugate_gradients(
 
 
 def asymmetry(K: np.ndarray) -> tuple[float, int, int]:
-    """Return the largest |K_ij − K_ji| of a square matrix with its i < j, by tiles: access along a transpose is
-    slow."""
+    """Return the largest |K_ij − K_ji| of a square matrix with its i < j, by tiles: transposed access is slow."""
     largest, where = 0.0, (0, 0)
     for i in range(0, len(K), _TILE):
         for j in range(0, i + 1, _TILE):

@@ -80,8 +80,7 @@ class Kernel:
     def start(
         self, blocks: tuple[int, int], threads: int, arguments: ctypes.Structure, stream: ctypes.c_void_p | None = None
     ) -> None:
-        """Start the kernel with one struct of arguments, on the current stream, or on a given stream of the current
-        device."""
+        """Start the kernel with one struct of arguments, on the current stream or a given one of the current device."""
         if stream is not None:
             self._launch(blocks, threads, arguments, stream)
             return

@@ -55,8 +55,7 @@ def check_choice(name: str, value: Any, choices: tuple[Any, ...]) -> Any:
 
 
 def hyphenated(name: Any) -> Any:
-    """Return the name of a choice with hyphens: "mean_field" becomes "mean-field". Other objects are returned
-    unchanged."""
+    """Return the name of a choice with hyphens: "mean_field" becomes "mean-field". Other objects do not change."""
     return name.replace("_", "-") if isinstance(name, str) else name
 
 

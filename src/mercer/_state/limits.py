@@ -1,5 +1,4 @@
-"""Limits of model files: the size of a description, its nesting depth, and the memory that a file may make Mercer
-allocate.
+"""Limits of model files: the size of a description, its nesting depth, and the memory that a file may allocate.
 
 A file of two kilobytes can describe a table of two gigabytes. So `mercer.load` opens a `budget`. Code that builds an
 object whose size comes from a file first calls `reserve` with the number of bytes. The sum must stay within the budget.

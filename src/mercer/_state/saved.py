@@ -1,5 +1,4 @@
-"""Declarations of the state that a class keeps in model files: constructor parameters, and fitted attributes with their
-kinds.
+"""Declarations of the state that a class keeps in model files: constructor parameters and fitted attributes.
 
     class Ridge(Saved, Estimator):
         saved = Fields(classes_=LabelValues(2), coef_=Floats("classes_", "n_features_in_"))

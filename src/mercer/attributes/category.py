@@ -1,5 +1,4 @@
-"""Classes described by attributes: linear classifiers predict the attributes of a row, and the nearest description
-decides its class.
+"""Classes described by attributes: predict the attributes of a row, then the class with the nearest description.
 
     encode f(x) = [f_1(x) … f_l(x)], f_j a linear classifier with the labels sign(A_{y_i j}) and weights |A_{y_i j}|
     decode argmin_k ‖A_k − f(x)‖, argmax_k cos(A_k, f(x)), or argmin_k of the signs that differ
@@ -89,8 +88,7 @@ def _generator(random_state: Any) -> np.random.Generator:
 
 
 class Encoder(Saved, Estimator):
-    """Linear classifiers for the attributes of a table, and the code that all estimators with such classifiers
-    share."""
+    """Linear classifiers for the attributes of a table: the base class of all estimators with such classifiers."""
 
     C: float
     loss: str

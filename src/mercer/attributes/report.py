@@ -1,5 +1,4 @@
-"""The quality of a table of attributes: separation of classes, redundancy, encoding error, and the resulting error
-bound.
+"""The quality of a table of attributes: separation of classes, redundancy, encoding error, and an error bound.
 
     ε = (1/N) Σ_i ‖A_{y_i} − f(x_i)‖,    ρ = min_{j≠k} ‖A_j − A_k‖,    r = (1/l) ‖AᵀA − I‖²
 
