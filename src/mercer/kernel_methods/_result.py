@@ -64,8 +64,7 @@ def permutation_result(observed: float, null: np.ndarray, alpha: float, rounding
 def gamma_result(
     T: float, mean: float, variance: float, alpha: float, value: Callable[[float], float], slope: float
 ) -> KernelTestResult:
-    """Return the test by a gamma distribution with mean and variance of T; ``value`` and ``slope`` map T to the
-    statistic."""
+    """Return the test by a gamma distribution with the moments of T; ``value`` and ``slope`` map T to the statistic."""
     if mean <= 0 or variance <= 0:  # one of the kernels is constant on the data: nothing can depend on it
         return KernelTestResult(value(T), 1.0, np.inf, alpha, value(mean), 0.0, "gamma")
     distribution = stats.gamma(mean**2 / variance, scale=variance / mean)

@@ -224,7 +224,9 @@ class OnlineKernelClassifier(ClassifierMixin, KernelMethod):
             raise ValueError(f"alpha must be a finite number of at least 0, got {self.alpha!r}")
         if self.algorithm == "norma" and self.learning_rate * self.alpha >= 1:
             product = self.learning_rate * self.alpha
-            raise ValueError(f"learning_rate * alpha must be below 1, got {product:g}: the first step would erase the function")
+            raise ValueError(
+                f"learning_rate * alpha must be below 1, got {product:g}: the first step would erase the function"
+            )
         if not isinstance(self.loss, ScoreLoss):
             names = [name for name, loss in LOSSES.items() if loss.task != "real"]
             check_choice("loss", self.loss, tuple(names))
