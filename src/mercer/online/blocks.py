@@ -62,7 +62,7 @@ def read_blocks(
                     digests.append(digest.hexdigest())
                 yield block
             if damage is not None and reader.error is None:
-                what = f"the packed data are damaged or cut short ({damage})"
+                what = f"the compressed data are damaged or truncated ({damage})"
                 raise DataFileError(source.name, reader.n_lines + 1, what, "copy or download the file again")
     if reader.error is not None:
         line, what = reader.error

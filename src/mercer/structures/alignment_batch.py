@@ -123,8 +123,7 @@ def k_best(batch: _core.alignment.AlignmentBatch, k: int, threads: int = 1) -> l
 def expect(
     batch: _core.alignment.AlignmentBatch, n_pairs: int, n_symbols: int, threads: int = 1
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return log Z and expected counts of every pair, (n_pairs, n_symbols² + 2): substitutions, openings,
-    extensions."""
+    """Return log Z and expected counts (n_pairs, n_symbols² + 2): substitutions, gap openings, extensions."""
     counts = np.empty((n_pairs, n_symbols**2 + 2))
     return _core.alignment.expect(batch, counts, None, threads), counts
 
