@@ -1,7 +1,7 @@
 """Classes described by attributes: predict the attributes of a row, then the class with the nearest description.
 
-    encode f(x) = [f_1(x) … f_l(x)], f_j a linear classifier with the labels sign(A_{y_i j}) and weights |A_{y_i j}|
-    decode argmin_k ‖A_k − f(x)‖, argmax_k cos(A_k, f(x)), or argmin_k of the signs that differ
+    encode   f(x) = [f_1(x) … f_l(x)],   f_j a linear classifier with the labels sign(A_{y_i j}) and weights |A_{y_i j}|
+    decode   argmin_k ‖A_k − f(x)‖,  argmax_k cos(A_k, f(x)),  or argmin_k of the signs that differ
 
 A = 2I − 1 is one-versus-all, a random A a random code, a table of signs an error-correcting output code.
 """

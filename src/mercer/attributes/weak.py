@@ -1,8 +1,9 @@
 """Weak attributes: many cheap scores of rows, some of which help any query.
 
-classifiers linear classifiers for the training labels, or your own models splits linear classifiers for random splits:
-one to three labels against one to three others references distances to rows of training that were drawn at random
-latent hidden variables of a tree over all of these, cut at their medians; posterior from −1 to 1
+classifiers   linear classifiers for the training labels, or your own models
+splits        linear classifiers for random splits: one to three labels against one to three others
+references    distances to training rows drawn at random
+latent        hidden variables of a tree over all of these, cut at their medians; posterior from −1 to 1
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
     designed     f(x) predicts attributes A that were designed for the known classes; new ones have A' = S'A
     attributes   the same with a given table, whose rows for the new classes are A'; without one, A = 2I − 1
     eszsl        scores x V s_k,   V = (XᵀX + γI)⁻¹ Xᵀ Y S (SᵀS + λI)⁻¹,   rows s_k of a table S  [RomeraParedes2015]
-    dap Π_m p(a_m^k | x) / p(a_m^k), calibrated classifiers for the attributes of a binary table [Lampert2009]
+    dap          Π_m p(a_m^k | x) / p(a_m^k),   calibrated classifiers for attributes of a binary table [Lampert2009]
 
 S' holds the similarity of each new class (row) to each known class (column), averaged over annotators. Where known
 classes may also occur (`generalised`), new classes get a bonus, because classifiers trained on the known classes prefer

@@ -1,7 +1,8 @@
 """Error messages of the command line: ``error: …``, an optional ``hint: …``, and an exit status.
 
-2 a mistake in the call or in a file: a wrong option, a malformed file, a missing path 1 any other failure: a full disk,
-too little memory, a bug in Mercer 130 Ctrl-C
+2   a mistake in the call or in a file: a wrong option, a malformed file, a missing path
+1   any other failure: a full disk, too little memory, a bug in Mercer
+130 Ctrl-C
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Examples on disk: a folder of pieces and a manifest, read piece by piece in bounded memory.
 
-    train.store/manifest.json description of the pieces: kinds, columns, sizes, checksums
-    train.store/00000-3f29a1c4.piece safetensors: the examples of one call of append, encoded
+    train.store/manifest.json            description of the pieces: kinds, columns, sizes, checksums
+    train.store/00000-3f29a1c4.piece     safetensors: the examples of one call of append, encoded
 
 A piece is written completely and then entered in the manifest, which is replaced by a rename. So a reader sees a whole
 append or nothing, and the next writer removes the remains of a killed one. Pieces are memory-mapped, or read if below 1

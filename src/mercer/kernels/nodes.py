@@ -1,7 +1,7 @@
 """Kernels between the nodes of one graph, by the paths between them.
 
-diffusion exp(−β L) = lim (I − β L / n)ⁿ, L = D − A (some texts print the opposite sign) regularised Laplacian (I + β
-L)⁻¹
+diffusion                exp(−β L) = lim (I − β L / n)ⁿ,   L = D − A (some texts print the opposite sign)
+regularised Laplacian    (I + β L)⁻¹
 
 With the normalised Laplacian, L = I − D^−½ A D^−½.
 """

@@ -2,8 +2,9 @@
 
 A label set is a vector y of 0 and 1, and its code v is one of
 
-    "centred" y − m, m the shares of the labels in training: the presence of a rare label counts most "signs" 2 y − 1
-    "indicator" y
+    "centred"      y − m, m the shares of the labels in training: the presence of a rare label counts most
+    "signs"        2 y − 1
+    "indicator"    y
 
     linear         K(y, y') = v'Ω v                    Ω the identity unless given
     polynomial     K(y, y') = (v'v + c)^d − c^d

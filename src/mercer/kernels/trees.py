@@ -1,8 +1,8 @@
 """Kernels of labelled ordered trees, by their common fragments.
 
 SubsetTree    Σ_f λ^{size f} n_f(x) n_f(z)      f: fragments that keep or drop the children of a node as a whole
-SubTree Σ_t λ^{size t} n_t(x) n_t(z) t: complete subtrees: a node with all its descendants PartialTree Σ over fragments
-that keep any of the children of a node, in their order, weighted by depth and by spans
+SubTree       Σ_t λ^{size t} n_t(x) n_t(z)      t: complete subtrees: a node with all its descendants
+PartialTree   Σ over fragments that keep any of the children of a node, in their order, weighted by depth and by spans
 
 n_f(x) is how often f occurs in x. All three run in compiled code without recursion.
 """

@@ -1,7 +1,8 @@
 """Map tables of named columns to numbers: standardised numbers, one-hot categories, and word indicators.
 
-number v (v − mean) / deviation, and an indicator column of missing values category v 1 in the column of v; rare
-categories share a column text 1 in the column of each of its words; words of only one row have none
+number v      (v − mean) / deviation, and an indicator column of missing values
+category v    1 in the column of v; rare categories share a column
+text          1 in the column of each of its words; words of only one row have none
 """
 
 from __future__ import annotations

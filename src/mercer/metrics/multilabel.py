@@ -3,11 +3,12 @@
 scikit-learn has the Hamming loss, micro and macro F1, the ranking loss and coverage; `multilabel_scores` combines them
 with further scores:
 
-    tag precision P = mean over labels of (rows with the label, predicted and true) / (rows with the label predicted)
-    tag recall R = mean over labels of (rows with the label, predicted and true) / (rows with the label true) tag F1 2 P
-    R / (P + R), of the two means: not the mean of the labels' F1 one-error share of the labelled rows whose top label
-    is wrong precision at k mean over rows of (correct labels among the top k) / k propensity-scored precision at k the
-    same with 1 / p_t for a correct label t, relative to the best possible;
+    tag precision    P = mean over labels of (rows with the label predicted and true) / (rows with it predicted)
+    tag recall       R = mean over labels of (rows with the label predicted and true) / (rows with it true)
+    tag F1           2 P R / (P + R), of the two means: not the mean of the labels' F1
+    one-error        share of the labelled rows whose top label is wrong
+    precision at k   mean over rows of (correct labels among the top k) / k
+    propensity-scored precision at k    the same with 1 / p_t for a correct label t, relative to the best possible;
                                         p_t = 1 / (1 + (log n − 1)(b + 1)^a (n_t + b)^−a)  [Jain2016]
 
 Labels with equal scores are ranked by their number. Rows without labels count for sets, but not for rankings.

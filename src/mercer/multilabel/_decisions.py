@@ -1,11 +1,11 @@
 """Map scores of labels to probabilities and label sets, calibrated on scores of held-out rows.
 
     calibration    P(label t | x) = 1 / (1 + exp(−(a_t g_t(x) + b_t))),  a_t ≥ 0   [Platt1999], with smoothed targets,
-                   g = f / ‖f‖ if only the direction of a row of scores f was trained, else f
-    thresholds the label is predicted if P(label t | x) ≥ h, or ≥ h_t; h maximises the measure on held-out rows seen
-    sets the label set y of training with the largest Σ_t log P(y_t | x) + τ (log P(y) − Σ_t log P(y_t)),
+                   g = f / ‖f‖ where only the direction of a row of scores f was trained, else f
+    thresholds     the label is predicted if P(label t | x) ≥ h, or ≥ h_t; h maximises the measure on held-out rows
+    seen sets      the training label set y with the largest Σ_t log P(y_t | x) + τ (log P(y) − Σ_t log P(y_t)),
                    P(y), P(y_t) shares in training; τ from 0 (independent labels) to 1, by exact sets of held-out rows.
-                   For models with scores s_y(x) of whole sets, also Σ_t log P(y_t | x) + v s_y(x), v likewise
+                   Of a machine with scores s_y(x) of the sets themselves also Σ_t log P(y_t | x) + v s_y(x), v likewise
 
 The sign of a score would predict rare labels never or always, so thresholds come from probabilities of held-out rows.
 """

@@ -3,8 +3,9 @@
     minimise  α/2 ‖w‖² + 1/n ( Σ_k u_k L(p̄_k, ȳ_k) − Σ_{i known} v_i log p_i,y_i ),      n = Σ_k u_k + Σ_{i known} v_i
     p_i = softmax f(x_i; w),     p̄_k = Σ_{i ∈ B_k} v_i p_i / Σ_{i ∈ B_k} v_i
 
-    log L = Σ_c ȳ_c log(ȳ_c / p̄_c) cross-entropy minus its minimum over p̄ squared L = ½ Σ_c (p̄_c − ȳ_c)² two classes:
-    the square of the difference of shares absolute L = ½ Σ_c |p̄_c − ȳ_c| two classes: the difference of shares
+    log         L = Σ_c ȳ_c log(ȳ_c / p̄_c)           cross-entropy minus its minimum over p̄
+    squared     L = ½ Σ_c (p̄_c − ȳ_c)²               two classes: the square of the difference of shares
+    absolute    L = ½ Σ_c |p̄_c − ȳ_c|                two classes: the difference of shares
 
 With bounds low ≤ ȳ ≤ high, the loss is 0 if p̄ satisfies them, and otherwise the loss to the nearest shares within
 them. u are the weights of bags, v those of rows. The problem is not convex: it is solved from several starts, and the

@@ -10,7 +10,7 @@ The first step assumes that the rows of a class have the same distribution in al
 every bag its own class means, which are close if bags are similar (``similarity`` s_kl, strength γ)::
 
     min Σ_k ω_k ‖m_k − p_k μ₊ₖ − (1 − p_k) μ₋ₖ‖² + (γ/2) Σ_kl s_kl (‖μ₊ₖ − μ₊ₗ‖² + ‖μ₋ₖ − μ₋ₗ‖²)
-    μ = Σ_k q_k (p_k μ₊ₖ − (1 − p_k) μ₋ₖ) q_k the bag's share of all rows
+    μ = Σ_k q_k (p_k μ₊ₖ − (1 − p_k) μ₋ₖ)                             q_k the bag's share of all rows
 
 As γ grows, it approaches the first form. Everything is linear in the means of bags, so it also works with kernels.
 """

@@ -2,7 +2,7 @@
 
 instances of a video   segments of g frames, for every granularity g; "all" is the whole video
 features               mean (or maximum) over the frames of the segment,   weight ϖ = its length
-share of a bag 1 for a video with the event, 0 for others; the soft loss allows for frames without the event
+share of a bag         1 for a video with the event, 0 for others; the soft loss allows for frames without it
 
 score of a video       Σ ϖ_i f(x_i) / Σ ϖ_i
 score of a frame       mean of f over the segments that cover it

@@ -7,9 +7,9 @@ three methods:
 
 ``greedy``  merge the two clusters with the highest mean affinity while it is positive, then move single items and merge
             or dissolve clusters while that helps. A lower bound.
-``lp`` relax x to 0 ≤ x_ij ≤ 1 with x_ij + x_jk − x_ik ≤ 1 for all triples, added only when the solution violates them.
-An upper bound, and the optimum itself if x is integral. ``exact`` all partitions of up to ten items (a recursion over
-subsets); for more items, the same program with integral x.
+``lp``      relax x to 0 ≤ x_ij ≤ 1 with x_ij + x_jk − x_ik ≤ 1 for all triples, added only when the solution
+            violates them. An upper bound, and the optimum itself if x is integral.
+``exact``   all partitions of up to ten items (a recursion over subsets); for more, the same program with integral x.
 
 Pairs (i, j), i < j, are laid out row by row in vectors of length n (n − 1) / 2: "condensed".
 """

@@ -4,7 +4,7 @@
     CostMatrix   Σ_t D[y_t, z_t]
     Taxonomy     Σ_t shortest path between y_t and z_t on a weighted graph of labels
     ZeroOne      1[y ≠ z], of the whole output
-    BoundaryDifference, SegmentDifference |y Δ z|: boundaries or whole segments in only one of the two
+    BoundaryDifference, SegmentDifference   |y Δ z|: boundaries or whole segments in only one of the two
 
 All costs but ZeroOne and the last two are sums over positions, so a structure adds them to its part scores. To define
 such a cost, subclass :class:`Cost` with one method, or pass a function of two labels. The last two are sums over the

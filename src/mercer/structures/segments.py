@@ -7,10 +7,10 @@
                       1/(e−s) Σ_{s≤t<e} means[t, c]             means of them
                       Σ_k variances[k, c] · var_k(x_s..x_{e−1}) variances of them
                       lengths[e−s, c]                           a free table, or a few features of the length
-                      spans[s, e−s, c] any other score, tabulated by start and length
+                      spans[s, e−s, c]                          any other score, tabulated by start and length
     Φ3  neighbours    transitions[c, c'], edges[e, c, c']       features of the boundary between two segments
                       pair_means, pair_variances                mean and variance of a segment, for the label after it
-                      Σ_f pair_spans[e, e−s, e'−e, f] v[f, c, c'] anything else of two whole segments [s, e), [e, e')
+                      Σ_f pair_spans[e, e−s, e'−e, f] v[f, c, c'] any other score of two whole segments [s, e), [e, e')
 
 Design. θ is factored as above, so that it takes O(T·C + K·C) numbers and never T·K·C (K = the longest length): scores
 of segments are computed from prefix sums on demand, and all are linear in the weights. Inference methods are in

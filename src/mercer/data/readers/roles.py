@@ -6,8 +6,9 @@ or the last column, if one of them has few distinct values and the other has man
     number      all values are numbers (some may be missing)
     date        nine in ten are dates or times: 2024-03-01, 2024-03-01T12:30, 1.3.2024, 3/1/2024
     text        most values differ and have three words or more, or are one long word
-    id one value per row: numbered in order, or a unique name; not a feature list lists of names (JSON lines, Parquet):
-    several labels, or several categories category all others
+    id          one value per row: numbered in order, or a unique name; not a feature
+    list        lists of names (JSON lines, Parquet): several labels, or several categories
+    category    all others
 """
 
 from __future__ import annotations

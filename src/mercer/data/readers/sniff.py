@@ -1,9 +1,10 @@
 """Detection of a file's format, separator and header from its first bytes; its name only breaks ties.
 
 svmlight    label index:value …                      json      an array of objects, or an object
-vw label | name name:value … jsonl an object per line columns a token per line, blank lines between csv cells between
-commas, tabs, semicolons or bars text label, tab, text (or: label, space, text, where few words begin all lines) prose
-none of these
+vw          label | name name:value …                jsonl     an object per line
+columns     a token per line, blank lines between     csv       cells between commas, tabs, semicolons or bars
+text        label, tab, text (or: label, space, text, where few words begin all lines)
+prose       none of these
 """
 
 from __future__ import annotations
