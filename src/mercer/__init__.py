@@ -1,7 +1,7 @@
 """Mercer: learning with structure.
 
-Inputs that are strings, trees, graphs or point clouds; outputs that are tag sequences, segmentations or labelled
-graphs. Every model combines a feature map, an output structure, a loss and a solver.
+Inputs are strings, trees, graphs or point clouds. Outputs are tag sequences, segmentations or labelled graphs. Every
+model combines a feature map, an output structure, a loss and a solver.
 
 Importing the package is cheap. Its modules (``mercer.tagging``, ``mercer.kernels``, …) and its estimators
 (``mercer.Tagger`` is ``mercer.tagging.Tagger``) are imported when they are first used.

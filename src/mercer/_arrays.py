@@ -1,7 +1,7 @@
-"""Arrays of any kind for the dense maps: NumPy's, torch's, any of the array API; the same kind comes out.
+"""Arrays for the dense maps: NumPy, torch or any library of the array API. The output is of the same library.
 
-Maps draw and keep their numbers in NumPy. For a call they are copied once to the kind, type and device of the rows
-(`Copies`). The compiled loops take NumPy arrays only, and are left out where they are missing.
+Maps draw and keep their parameters in NumPy. `Copies` copies them once for each library, dtype and device of the input.
+The compiled loops take NumPy arrays only. Without the compiled core, the maps compute in NumPy.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ BLOCK_BYTES = 1 << 20  # of intermediate rows: they stay in the processor's cach
 
 @lru_cache(maxsize=1)
 def compiled() -> Any:
-    """The compiled loops of maps and codes, or None where the core is not built."""
+    """Return the compiled loops of maps and codes, or None where the core is not built."""
     try:
         from mercer import _core
     except ImportError:
@@ -56,10 +56,10 @@ def is_numpy(x: Any) -> bool:
 
 
 def as_rows(estimator: Any, X: Any, reset: bool, sparse_hint: str | None = None, *, finite: bool = True) -> Any:
-    """X as a finite matrix of float32 or float64 of its own kind; whole numbers become float64.
+    """Return X as a finite float32 or float64 matrix of the same library; integers become float64.
 
-    ``sparse_hint`` says what to do with a sparse matrix; None lets it pass as CSR. With ``finite=False`` a NumPy array
-    is not looked through for NaN and infinity, by a caller that sees them in what it makes of X.
+    ``sparse_hint`` says what to do with a sparse matrix; None lets it pass as CSR. ``finite=False`` skips the check of
+    a NumPy array for NaN and infinity; the caller then finds them in its own result.
     """
     if sp.issparse(X) and sparse_hint is not None:
         raise TypeError(f"X is a sparse matrix, and {type(estimator).__name__} takes dense rows: {sparse_hint}")
@@ -101,34 +101,34 @@ def _all_finite(xp: Any, X: Any) -> bool:
 
 
 def is_tensor(X: Any) -> bool:
-    """Whether X is a tensor of torch. Does not import torch."""
+    """Return whether X is a torch tensor, without importing torch."""
     return type(X).__module__.split(".")[0] == "torch" and hasattr(X, "detach")
 
 
 def on_processor(X: Any) -> bool:
-    """Whether X is a tensor that NumPy can see, and of which no gradient is wanted: the compiled loops serve it."""
+    """Return whether the compiled loops can take the tensor X: NumPy can see its memory, and it needs no gradient."""
     return is_tensor(X) and X.device.type == "cpu" and not X.requires_grad
 
 
 def as_tensor(array: np.ndarray) -> Any:
-    """A tensor over the memory of a NumPy array."""
+    """Return a tensor that shares the memory of a NumPy array."""
     import torch
 
     return torch.from_numpy(np.ascontiguousarray(array))
 
 
 def is_foreign(X: Any) -> bool:
-    """Whether X is an array of the array API, but not NumPy's."""
+    """Return whether X is an array of the array API other than NumPy's."""
     return not is_numpy(X) and not sp.issparse(X) and array_api_compat.is_array_api_obj(X)
 
 
 def to_numpy(x: Any) -> np.ndarray:
-    """A NumPy array of the values of any array, on whatever device they are."""
+    """Return the values of any array, on any device, as a NumPy array."""
     return np.asarray(array_api_compat.to_device(x, "cpu").detach() if hasattr(x, "detach") else x)
 
 
 def on_device_of(X: Any, array: np.ndarray) -> Any:
-    """A NumPy array as an array of the kind of X, beside it."""
+    """Return a NumPy array as an array of the library of X, on the device of X."""
     if is_numpy(X):
         return array
     xp = array_api_compat.array_namespace(X)
@@ -136,24 +136,24 @@ def on_device_of(X: Any, array: np.ndarray) -> Any:
 
 
 def fft_of(xp: Any) -> Any:
-    """rfft and irfft that keep float32: NumPy's own did not before version 2."""
+    """Return rfft and irfft functions that keep float32; those of NumPy do so only since version 2."""
     return scipy.fft if array_api_compat.is_numpy_namespace(xp) else xp.fft
 
 
 def row_blocks(n: int, width: int) -> list[slice]:
-    """Ranges of rows whose intermediate values, ``width`` a row, stay in the cache."""
+    """Return ranges of rows whose intermediate values, ``width`` per row, fit into the cache."""
     step = max(8, BLOCK_BYTES // (8 * max(width, 1)))
     return [slice(i, min(i + step, n)) for i in range(0, n, step)]
 
 
 def by_rows(work: Callable[[Any], Any], X: Any, width: int, most: int | None = None) -> Any:
-    """work(X), in as many rows at a time as the memory of X's device has room for, ``width`` numbers each."""
+    """Compute work(X) in batches of rows that fit into the memory of X's device, with ``width`` numbers per row."""
     step = max(1, min(most or X.shape[0], _room(X) // (8 * max(width, 1))))
     return with_less_memory(lambda rows: _in_steps(work, X, rows), step, X)
 
 
 def with_less_memory(work: Callable[[int], Any], step: int, X: Any) -> Any:
-    """work(step); where memory runs out, the same with smaller steps. A word on batches where even 1 is too much."""
+    """Call work(step), with smaller steps when memory runs out. If step 1 fails, the error advises smaller batches."""
     while True:
         try:
             return work(step)
@@ -167,8 +167,8 @@ def with_less_memory(work: Callable[[int], Any], step: int, X: Any) -> Any:
         step = max(1, step // 4)
     n = X.shape[0]
     raise MemoryError(
-        f"out of memory on {array_api_compat.device(X)} with {n} rows, even one at a time beside what they become: "
-        f"give them in batches, for example of {max(1, n // 8)} rows"
+        f"out of memory on {array_api_compat.device(X)} with {n} rows, even one at a time with its output: pass them "
+        f"in batches, for example of {max(1, n // 8)} rows"
     )
 
 
@@ -209,7 +209,7 @@ def _room(X: Any) -> int:
 
 
 class Copies:
-    """For maps: the fitted numbers as arrays of the kind, type and device of some rows, made once for each."""
+    """The fitted parameters of a map as arrays of the library, dtype and device of the input, made once for each."""
 
     def _like(self, x: Any, arrays: Callable[[], dict[str, np.ndarray]]) -> dict[str, Any]:
         """Copies of the arrays that a method of the map gives; floating-point ones in the type of x."""

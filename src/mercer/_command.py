@@ -1,7 +1,7 @@
-"""Ctrl-C while the ``mercer`` command is still importing: one line and status 130, not a traceback from somewhere.
+"""Ctrl-C while the ``mercer`` command is still importing: print one line and exit with status 130, no traceback.
 
-Importing takes a large part of a second, and an exception there would reach nobody who can handle it. So the first
-thing that the package does in a process of that command is to let SIGINT end it. `mercer.cli.main` takes over.
+Imports take a large part of a second, and no handler could catch an exception there. So in a process of this command,
+the package first restores the default action of SIGINT, which ends the process. `mercer.cli.main` takes over later.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def _end(*_: Any) -> None:
 
 
 def guard() -> None:
-    """Lets Ctrl-C end the process at once, if it is the command and Ctrl-C does what it does by default."""
+    """Let Ctrl-C end the process at once, if this is the command and the SIGINT handler is the default one."""
     name = os.path.basename(sys.argv[0]) if getattr(sys, "argv", None) else ""
     ours = os.path.splitext(name)[0] == "mercer" and threading.current_thread() is threading.main_thread()
     if ours and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
@@ -29,6 +29,6 @@ def guard() -> None:
 
 
 def take_over() -> None:
-    """From here on Ctrl-C is a KeyboardInterrupt again."""
+    """Make Ctrl-C raise KeyboardInterrupt again."""
     if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGINT) is _end:
         signal.signal(signal.SIGINT, signal.default_int_handler)

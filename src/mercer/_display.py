@@ -1,6 +1,6 @@
-"""How results show themselves in notebooks: one hook, so that what lies below ``mercer.report`` need not know it.
+"""Display of results in notebooks: one hook, so that the packages below ``mercer.report`` do not import it.
 
-What a value looks like is said in ``mercer.report.views``, which is imported when a notebook asks.
+``mercer.report.views`` renders a value. It is imported when a notebook first displays one.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """Expectation maximisation from several starts: where to begin, when to stop, which run to keep.
 
-Equal states are a saddle point of the likelihood, and random weights of positions are nearly equal states: sums over
-many positions wash them out. Starts are therefore found in the data, in three ways that take turns:
+Equal states are a saddle point of the likelihood. Random weights of positions average out over many positions and give
+nearly equal states. Starts therefore come from the data, by three methods in turn:
 
 - positions are clustered by their own features (k-means), symbols by the symbols before and after them;
-- positions are clustered by their own features beside those of the positions around them, so that states may differ
-  in what is around them alone;
+- positions are clustered by their own features and those of the neighbouring positions, so that states may differ in
+  their neighbours alone;
 - parameters are drawn at random; for vectors, positions follow the nearest of random ones.
 
 Short runs from many starts, then long ones from the best, find higher likelihoods at equal cost than long runs from few
@@ -33,7 +33,7 @@ SOFTNESS = 0.2  # share of a position that is spread over all states
 
 @dataclass
 class Run:
-    """A run: the parameters that it has come to, and the values on the way."""
+    """A run: its current parameters, and the values of all iterations so far."""
 
     parameters: Any
     objective: list[float] = field(default_factory=list)
@@ -44,7 +44,7 @@ class Run:
 def race(
     n_starts: int, begin: Callable[[int], Run], climb: Callable[[Run, int], Run], max_iter: int, tol: float
 ) -> Run:
-    """Return the best of several runs: all are begun, some are finished.
+    """Return the best of several runs: all are started, only some are finished.
 
     Parameters
     ----------
@@ -72,11 +72,11 @@ def _finalists(runs: list[Run]) -> list[Run]:
 
 
 def is_over(objective: list[float], tol: float) -> bool:
-    """Tell whether less than ``tol`` of what was gained is left to gain.
+    """Return whether the remaining gain is below ``tol`` times the gain so far.
 
-    Gains g of expectation maximisation fall geometrically in the end. With r = g_t / g_{t−1}, what is left is
-    g_t r / (1 − r) (Aitken). First gains fall faster than later ones, so r is taken as at least `SLOWEST`. Gains that
-    grow are those of a run that leaves a saddle point: it goes on.
+    Gains g of expectation maximisation fall geometrically in the end. With r = g_t / g_{t−1}, the remaining gain is g_t
+    r / (1 − r) (Aitken). First gains fall faster than later ones, so r is taken as at least `SLOWEST`. If gains grow,
+    the run is leaving a saddle point and continues.
     """
     if len(objective) < 2 or tol < 0:
         return False
@@ -91,9 +91,9 @@ def is_over(objective: list[float], tol: float) -> bool:
 def pair_counts(
     responsibilities: np.ndarray, offsets: np.ndarray, weights: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return counts of first states, and of states that follow each other, were positions independent.
+    """Return counts of first states and of successive states, as if positions were independent.
 
-    ``weights`` are those of positions, the same all along a sequence.
+    ``weights`` holds a weight for each position, constant within a sequence.
     """
     first = offsets[:-1][np.diff(offsets) > 0]
     inner = np.ones(len(responsibilities), bool)
@@ -117,7 +117,7 @@ def clusters(points: np.ndarray, k: int, random: np.random.Generator, weights: n
     k : int
         Clusters; some may stay empty.
     weights : array (n,), optional
-        How often each point counts.
+        Weight of each point.
 
     References
     ----------

@@ -25,9 +25,9 @@ _Method = TypeVar("_Method", bound=Callable[..., Any])
 def rollback_on_error(method: _Method) -> _Method:
     """Wrap a method that trains: check ``n_jobs``, and restore the attributes of the model on an exception or Ctrl-C.
 
-    A model that has no ``history_`` keeps the one that the exception carries (see `mercer.learning.training.train`),
-    so that a training that diverged can be looked at. Attributes are restored, not copied: training must replace
-    arrays and not write into those of the last fit.
+    A model without ``history_`` keeps that of the exception (see `mercer.learning.training.train`), so that you can
+    inspect a diverged training. Attributes are restored, not copied: training must replace arrays and not write into
+    those of the last fit.
     """
 
     @functools.wraps(method)
@@ -142,7 +142,7 @@ def _spreads_and_means(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 class Outputs(NamedTuple):
-    """What a model predicts for an input where that is not one label: ``"labels"`` (of positions), ``"trees"``, …"""
+    """The kind of prediction for one input, where it is not one label: ``"labels"`` (of positions), ``"trees"``, …"""
 
     form: str
     scorers: tuple[str, ...] = ()  # names for ``scoring=`` that suit
@@ -151,7 +151,7 @@ class Outputs(NamedTuple):
 class Estimator(Explained, BaseEstimator):
     """scikit-learn's base class, with ``fit`` and ``partial_fit`` of every subclass made all or nothing.
 
-    Models whose scores are sums answer `top_features` and `explain` (see ``mercer._explain``).
+    Models whose scores are sums have `top_features` and `explain` (see ``mercer._explain``).
     """
 
     _output_form: ClassVar[Outputs | None] = None

@@ -1,10 +1,10 @@
-"""What a model has learnt, and what pushed a decision: the same two questions to every model whose score is a sum.
+"""Explanations of models and of single decisions, for every model whose score is a sum.
 
     score(x, y) − score(x, z) = constant + Σ_j w_j (φ_j(x, y) − φ_j(x, z))
 
 Each summand is a term with a name. For linear models j runs over columns, for hashed ones over words and fields, for
 kernel machines over support objects, for structured ones over the features of an output, transitions included. A model
-says what its terms are (`Explained`, or `ScoreModel` where a decision compares a few scores); the rest is here.
+defines its terms (`Explained`, or `ScoreModel` where a decision compares a few scores); this module does the rest.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ class Term(NamedTuple):
     name: str
     """The feature, or the support object."""
     value: float
-    """φ: how much of it there is; of structured models, in the output minus in the alternative."""
+    """φ: the value of the feature; for structured models, its value in the output minus that in the alternative."""
     contribution: float
     """Weight times value: what it adds to the score of the output against the alternative."""
 
 
 @dataclass(frozen=True)
 class Explanation(Displayed):
-    """What pushed a decision: the largest summands of a difference of scores.
+    """The largest contributions to a decision: the largest summands of a difference of scores.
 
     ``score`` is ``constant``, plus the contributions of the ``terms``, plus ``rest``.
 
     Attributes
     ----------
     output : object
-        What was decided; of a regressor, its prediction.
+        The decision; for a regressor, its prediction.
     against : object
         The alternative that it is compared with; None where there is a single score.
     score : float
@@ -52,11 +52,11 @@ class Explanation(Displayed):
     terms : list of (name, value, contribution)
         Largest contributions first, by absolute value.
     constant : float
-        What does not depend on the input: intercepts.
+        The part that does not depend on the input: intercepts.
     rest : float
         The sum of the contributions that are not listed.
     n_terms : int
-        How many there are in all.
+        The number of all terms.
     """
 
     output: Any
@@ -81,7 +81,7 @@ class Explanation(Displayed):
 
 @dataclass(frozen=True)
 class Terms:
-    """All summands of one difference of scores: what `Explanation` shows the largest of."""
+    """All summands of one difference of scores. `Explanation` shows the largest ones."""
 
     output: Any
     against: Any
@@ -173,7 +173,7 @@ def _has_weights(model: Any) -> bool:
 
 
 class Explained:
-    """The questions `top_features` and `explain`, for estimators that answer the hooks below."""
+    """The methods `top_features` and `explain`, for estimators that implement the hooks below."""
 
     # ------------------------------------------------------------------ what a model answers
 
@@ -198,16 +198,16 @@ class Explained:
 
     @available_if(_has_weights)
     def top_features(self, n: int = 20, *, label: Any = None, against: bool = False) -> Any:
-        """Return the features with the largest weights; of kernel machines, the support objects.
+        """Return the features with the largest weights, or the support objects of a kernel machine.
 
         Parameters
         ----------
         n : int, default=20
-            How many for each label, at most.
+            Maximum number for each label.
         label : object, optional
             Only this label.
         against : bool, default=False
-            Return those with the lowest weights, lowest first.
+            Return the features with the lowest weights, lowest first.
 
         Returns
         -------
@@ -239,18 +239,18 @@ class Explained:
 
     @available_if(_explains)
     def explain(self, x: Any, n: int = 10, *, output: Any = None, against: Any = None) -> Explanation:
-        """Return what pushed the decision about one input: the largest summands of its score.
+        """Return the largest contributions to the decision about one input.
 
         Parameters
         ----------
         x : object
             One input: a row, a document, a sentence, an object of the kernel.
         n : int, default=10
-            How many terms to list, at most.
+            Maximum number of terms to list.
         output : object, optional
-            What to explain; by default what the model predicts.
+            The output to explain; by default the prediction of the model.
         against : object, optional
-            The alternative to compare with; by default the best other output.
+            The alternative to compare it with; by default the best other output.
 
         Returns
         -------
@@ -262,7 +262,7 @@ class Explained:
 
 @dataclass(frozen=True)
 class ScoreRows:
-    """f_k(x) = constants[k] + Σ_j weights[k, j] φ_j(x): a few scores, and how classes are decided by them.
+    """f_k(x) = constants[k] + Σ_j weights[k, j] φ_j(x): a few scores, and how they decide the class.
 
     Attributes
     ----------
@@ -285,7 +285,7 @@ class ScoreRows:
         return np.asarray(row.todense()).ravel() if sp.issparse(row) else np.asarray(row)
 
     def of_label(self, at: int) -> np.ndarray:
-        """The weights that speak for a class; of pairs, the mean over the pairs that it is in."""
+        """The weights in favour of a class; with pairs, the mean over the pairs that contain the class."""
         assert self.labels is not None
         if len(self.constants) == 1:
             return self.row(0) if at == 1 else -self.row(0)
@@ -311,7 +311,7 @@ class ScoreRows:
 class ScoreModel(Explained):
     """Models whose decision compares a few scores, f_k(x) = b_k + ⟨w_k, φ(x)⟩.
 
-    A subclass says what the rows of weights are, what φ(x) of one input is, and the names of the columns of φ.
+    A subclass defines the rows of weights, φ(x) of one input, and the names of the columns of φ.
     """
 
     _weighs_features = True
@@ -385,7 +385,7 @@ class ScoreModel(Explained):
 
 
 def votes_of_pairs(outputs: np.ndarray, n_classes: int) -> np.ndarray:
-    """Votes of the machines of all pairs of classes, with their summed outputs squeezed into (−⅓, ⅓) against ties.
+    """Votes of the classifiers of all pairs of classes; their summed outputs, squeezed into (−⅓, ⅓), break ties.
 
     Outputs (rows × pairs) are positive for the second class of a pair.
     """

@@ -1,4 +1,4 @@
-"""Random numbers of the compiled loops as source text, for kernels of a GPU."""
+"""Source text for GPU kernels that draw the same random numbers as the compiled loops."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ K ≈ L Lᵀ: the next pivot is the object with the largest residual K_ii − Σ
 
     L_ic = (K_ip − Σ_{d<c} L_id L_pd) / √residual_p
 
-is Gram-Schmidt in feature space. A matrix of rank r is met exactly after r pivots, with n r of its values in all.
+is Gram-Schmidt in feature space. A matrix of rank r is exact after r pivots, from n r of its values.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ def pivoted_cholesky(
     most: int,
     enough: Callable[[float, float], bool],
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Rows L, the pivots, and the sum of the residuals before each of them and after the last.
+    """Return the rows L, the pivots, and the sum of the residuals before each pivot and after the last one.
 
-    Stops after ``most`` pivots, or when the largest residual and their sum are ``enough``, or none is positive.
+    Stop after ``most`` pivots, when the largest residual and their sum are ``enough``, or when none is positive.
     """
     n = len(diagonal)
     left = np.maximum(np.asarray(diagonal, np.float64), 0.0)
@@ -66,7 +66,7 @@ def pivoted_cholesky(
 
 
 def pivoted_cholesky_of(K: np.ndarray, least: float) -> tuple[np.ndarray, np.ndarray]:
-    """Rows L and the pivots of a whole matrix, until no residual is above ``least``."""
+    """Return the rows L and the pivots of a whole matrix, until no residual is above ``least``."""
     L, pivots, rank, _ = dpstrf(K, tol=least, lower=1)
     order = pivots - 1
     rows = np.empty((len(K), rank))
@@ -92,12 +92,13 @@ def conjugate_gradients(
     precondition: Callable[[Any], Any] | None = None,
     stepped: Callable[[float], None] | None = None,
 ) -> Any:
-    """The solution of a positive semi-definite system, from 0 on, up to ``tol`` of the right side.
+    """Solve a positive semi-definite system from the start 0, to a residual of ``tol`` times the right-hand side.
 
-    Stops earlier after ``most`` steps (twice as many as there are unknowns, and 20), or where curvature vanishes along
-    a direction. ``right`` is an array of NumPy or of another library of the array API; so is what ``product`` returns.
-    ``precondition`` solves a system like it. ``stepped`` hears how far each step goes along the direction that
-    ``product`` was last asked for: whoever keeps what that call found on its way has it for the solution.
+    Stop earlier after ``most`` steps (default: 20 plus twice the number of unknowns), or where the curvature along a
+    direction vanishes. ``right`` and the result of ``product`` are arrays of NumPy or of another library of the array
+    API. ``precondition`` solves a similar system. After each step, ``stepped`` is called with the step length along the
+    last argument of ``product``. A caller that keeps intermediate results of ``product`` can so update them to the
+    solution.
     """
     solution, rest = 0.0 * right, right
     size = float((rest * rest).sum())
@@ -135,7 +136,7 @@ def conjugate_gradients(
 
 
 def asymmetry(K: np.ndarray) -> tuple[float, int, int]:
-    """The largest |K_ij − K_ji| of a square matrix, and i < j, by tiles: a transpose is slow to walk along."""
+    """Return the largest |K_ij − K_ji| of a square matrix with its i < j, by tiles: transposed access is slow."""
     largest, where = 0.0, (0, 0)
     for i in range(0, len(K), _TILE):
         for j in range(0, i + 1, _TILE):

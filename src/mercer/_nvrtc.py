@@ -1,6 +1,6 @@
-"""Kernels of our own on a GPU, compiled by NVRTC when they are first needed, and kept.
+"""GPU kernels of Mercer, compiled by NVRTC on first use and cached.
 
-NVRTC comes with torch; where it is missing, `KernelError` tells the caller to compute in another way.
+NVRTC comes with torch. Where it is missing, `KernelError` tells the caller to compute without it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def _libraries() -> tuple[Any, Any] | None:
 
 
 def available() -> bool:
-    """Whether kernels can be compiled and started here."""
+    """Return whether kernels can be compiled and started here."""
     return _libraries() is not None
 
 
@@ -38,7 +38,7 @@ _NO_CONTEXT = 201  # CUDA_ERROR_INVALID_CONTEXT
 
 
 class KernelError(RuntimeError):
-    """The kernel could not be compiled or started; what was asked for is computed in another way."""
+    """The kernel could not be compiled or started; the caller computes without it."""
 
 
 def _checked(code: int, what: str) -> None:
@@ -63,7 +63,7 @@ class Kernel:
 
         libraries = _libraries()
         if libraries is None:
-            raise KernelError("NVRTC is not there")
+            raise KernelError("NVRTC is not available")
         nvrtc, self._driver = libraries
         self._function, self._device, self._shared = ctypes.c_void_p(), device, shared_bytes
         image, module = _compiled(nvrtc, text, torch.cuda.get_device_capability(device)), ctypes.c_void_p()
@@ -80,7 +80,7 @@ class Kernel:
     def start(
         self, blocks: tuple[int, int], threads: int, arguments: ctypes.Structure, stream: ctypes.c_void_p | None = None
     ) -> None:
-        """Start it with one structure of arguments, on the current stream, or on one of the current device."""
+        """Start the kernel with one struct of arguments, on the current stream or a given one of the current device."""
         if stream is not None:
             self._launch(blocks, threads, arguments, stream)
             return

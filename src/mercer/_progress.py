@@ -1,4 +1,4 @@
-"""How anything long says how far it is: lines on standard error, so that standard output holds results alone."""
+"""Progress of long computations: lines on standard error, so that standard output holds results alone."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def say(line: str, stream: TextIO | None = None) -> None:
 
 
 class Pace:
-    """Whether it is time for another line: at most one in so many seconds.
+    """A limit on the rate of progress lines: at most one every so many seconds.
 
     Examples
     --------
@@ -29,7 +29,7 @@ class Pace:
         self.begun = self._last = time.perf_counter()
 
     def due(self) -> bool:
-        """Whether the last line was long enough ago; then this moment is the last."""
+        """Return whether the last line was long enough ago; if so, restart the clock."""
         now = time.perf_counter()
         if now - self._last < self.seconds:
             return False
@@ -37,5 +37,5 @@ class Pace:
         return True
 
     def elapsed(self) -> float:
-        """Seconds since the beginning."""
+        """Return the seconds since the start."""
         return time.perf_counter() - self.begun

@@ -23,21 +23,22 @@ def each(
     processes: bool = False,
     stop: threading.Event | None = None,
 ) -> list[_Given]:
-    """What ``call`` gives for every item, in their order.
+    """Return the result of ``call`` for every item, in the order of the items.
 
     Parameters
     ----------
     call : callable
-        Must not change what calls for other items read. With ``processes`` it is pickled.
+        Must not change data that calls for other items read. With ``processes`` it is pickled.
     items : iterable
     n_jobs : int or None
-        How many at once, as scikit-learn counts: None is 1, -1 all cores. One at a time, nothing is started for them.
+        Number of workers, as in scikit-learn: None is 1, -1 all cores. With one worker, no thread or process is
+        started.
     processes : bool, default=False
-        Processes instead of threads: for Python code, which holds the lock of the interpreter. joblib starts them, or
-        hands the calls to the cluster that ``joblib.parallel_config`` names.
+        Use processes instead of threads, for Python code that holds the interpreter lock. joblib starts them, or sends
+        the calls to the cluster of ``joblib.parallel_config``.
     stop : Event, optional
-        Set where a call fails or Ctrl-C comes, so that long calls on other threads can end soon: the error goes on to
-        the caller once all of them have. What has not begun by then does not begin.
+        Set when a call fails or on Ctrl-C, so that long calls on other threads can end soon. The error is raised once
+        all running calls have ended. Calls that have not begun by then never begin.
 
     Examples
     --------

@@ -11,7 +11,7 @@ import numpy as np
 
 
 def check_positive(name: str, value: Any) -> float:
-    """A finite number above zero."""
+    """Return ``value`` if it is a finite number above zero."""
     if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value) or value <= 0:
         raise ValueError(f"{name} must be a positive finite number, got {value!r}")
     return float(value)
@@ -55,12 +55,12 @@ def check_choice(name: str, value: Any, choices: tuple[Any, ...]) -> Any:
 
 
 def hyphenated(name: Any) -> Any:
-    """The name of a choice as it is listed, with hyphens: "mean_field" is "mean-field". Other objects stay."""
+    """Return the name of a choice with hyphens: "mean_field" becomes "mean-field". Other objects do not change."""
     return name.replace("_", "-") if isinstance(name, str) else name
 
 
 def thread_count(n_jobs: int | None) -> int:
-    """Number of threads for scikit-learn's ``n_jobs``: None is 1, −1 all cores, −2 all but one."""
+    """Return the number of threads for scikit-learn's ``n_jobs``: None is 1, −1 all cores, −2 all but one."""
     if n_jobs is None:
         return 1
     if isinstance(n_jobs, bool) or not isinstance(n_jobs, Integral) or n_jobs == 0:
@@ -72,7 +72,7 @@ def thread_count(n_jobs: int | None) -> int:
 
 
 def group_order(groups: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Rows sorted by group, and where each group begins: group k is ``order[offsets[k]:offsets[k + 1]]``.
+    """Return rows sorted by group, and the start of each group: group k is ``order[offsets[k]:offsets[k + 1]]``.
 
     None puts all ``n`` rows into one group. Within a group rows keep their order.
     """
@@ -91,7 +91,7 @@ def group_order(groups: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def decreases(values: np.ndarray, *, strictly: bool = True) -> bool:
-    """Whether some value lies below the one before it (or equals it, unless ``strictly``).
+    """Return whether some value is below its predecessor (or equal to it, unless ``strictly``).
 
     Neighbours are compared, not subtracted: a difference of integers can wrap.
 
@@ -105,18 +105,18 @@ def decreases(values: np.ndarray, *, strictly: bool = True) -> bool:
 
 
 def check_offsets(name: str, values: Any, end: int | None = None, *, part: bool = False) -> np.ndarray:
-    """Return where items of a stack begin as an int64 array: item i is ``offsets[i] .. offsets[i + 1]``.
+    """Return the offsets of stacked items as an int64 array: item i is ``offsets[i] .. offsets[i + 1]``.
 
     Parameters
     ----------
     name : str
-        How the message of an error calls the values.
+        Name of the values in error messages.
     values : array of int
-        Must begin with 0, not decrease, and end with ``end``.
+        Must start with 0, must not decrease, and must end with ``end``.
     end : int, optional
-        Number of things that are stacked. By default the last value may be any.
+        Total size of the stack. By default the last value is not checked.
     part : bool, default=False
-        Whether the offsets may be those of a part of the stack: begin above 0 and end below ``end``.
+        Whether the offsets may cover a part of the stack: start above 0 and end below ``end``.
 
     Examples
     --------
@@ -136,14 +136,14 @@ def check_offsets(name: str, values: Any, end: int | None = None, *, part: bool 
 
 
 def check_sparse(name: str, matrix: Any) -> Any:
-    """Return a sparse matrix whose index arrays are sound, and anything that is not a sparse matrix, as it was given.
+    """Check the index arrays of a sparse matrix and return it; return any other object unchanged.
 
     SciPy and compiled loops trust ``indptr`` and ``indices``: wrong ones make them read and write outside the arrays.
 
     Parameters
     ----------
     name : str
-        How the message of an error calls the matrix.
+        Name of the matrix in error messages.
     matrix : object
         The input of an estimator.
 
@@ -189,7 +189,7 @@ def _check_sparse_indices(name: str, indices: np.ndarray, count: int, size: int)
 
 
 def check_weights(sample_weight: Any, n: int) -> np.ndarray | None:
-    """Return the weights of n examples as float64; None where there are none.
+    """Return the weights of n examples as float64, or None if there are none.
 
     Raises
     ------
@@ -212,9 +212,9 @@ def check_weights(sample_weight: Any, n: int) -> np.ndarray | None:
 
 
 def used_examples(sample_weight: Any, n: int) -> tuple[np.ndarray | None, np.ndarray | None]:
-    """Return the places of examples with a weight above 0 and their weights; None and None where there are no weights.
+    """Return the indices of examples with positive weight, and these weights; None and None without weights.
 
-    An example of weight 0 is left out before anything is learnt, so that it counts as if it were not there.
+    An example of weight 0 is removed before training, as if it were not in the data.
     """
     weights = check_weights(sample_weight, n)
     if weights is None:
@@ -224,12 +224,12 @@ def used_examples(sample_weight: Any, n: int) -> tuple[np.ndarray | None, np.nda
 
 
 def is_dask(X: Any) -> bool:
-    """Whether X is a collection of Dask, or a list of delayed parts; Dask is not imported for that."""
+    """Return whether X is a Dask collection or a list of delayed parts, without importing Dask."""
     if isinstance(X, list):
         return bool(X) and not isinstance(X[0], list) and is_dask(X[0])
     return type(X).__module__.partition(".")[0] in ("dask", "dask_expr", "distributed")
 
 
 def is_partitioned(X: Any) -> bool:
-    """Whether X is examples in parts: a Store, Partitions, a Dask collection, or a list of delayed parts."""
+    """Return whether X is partitioned: a Store, Partitions, a Dask collection, or a list of delayed parts."""
     return getattr(type(X), "__mercer_partitions__", False) or is_dask(X)

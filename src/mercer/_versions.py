@@ -1,4 +1,4 @@
-"""What a bug report needs: versions, the compiled core, threads. Nothing heavy is imported to find out."""
+"""Information for bug reports: versions, the compiled core, threads. Collecting it imports no large package."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _requirements() -> list[tuple[str, str | None]]:
 
 
 def extras() -> dict[str, dict[str, str | None]]:
-    """Return the extras of the package, each with its packages and the version of those that are installed.
+    """Return the extras of the package, each with its packages and their installed versions.
 
     Extras for development are left out.
 
@@ -52,7 +52,7 @@ def extras() -> dict[str, dict[str, str | None]]:
 
 
 def system_report() -> dict[str, dict[str, str]]:
-    """Return what ``show_versions`` prints: headings, and under each a table of names and values.
+    """Return the content of ``show_versions``: headings, and under each a table of names and values.
 
     Examples
     --------
@@ -89,7 +89,7 @@ def system_report() -> dict[str, dict[str, str]]:
 
 
 def show_versions() -> None:
-    """Print what a bug report needs: versions, instruction set and threads.
+    """Print the information for a bug report: versions, instruction set and threads.
 
     Examples
     --------

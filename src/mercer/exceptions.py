@@ -1,6 +1,6 @@
-"""Errors and warnings of all modules; a filter on a warning silences it everywhere.
+"""Errors and warnings of all modules. A filter on one of the warnings silences it everywhere.
 
-The modules that raise them offer them as well: ``mercer.learning.ConvergenceWarning`` is the one that stands here.
+The modules that raise them also export them: ``mercer.learning.ConvergenceWarning`` is the class of this module.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class ModelFileError(ValueError):
 
 
 class TooLargeError(ValueError):
-    """What a model file describes takes more memory than it may."""
+    """The content of a model file would take more memory than the limit allows."""
 
 
 class StoreError(ModelFileError):
@@ -84,11 +84,11 @@ class DataFileError(ValueError):
     Parameters
     ----------
     file : str
-        Name of the file, as the person gave it.
+        Name of the file, as the user gave it.
     line : int
         Line number, counted from 1.
     what : str
-        What was expected and what was found.
+        Description of the error: the expected and the actual content.
     hint : str, default=""
         A second sentence that helps to repair the file.
 
@@ -151,7 +151,7 @@ class ParseError(ValueError):
     Attributes
     ----------
     sentence : int
-        Its number, from 0.
+        Index of the sentence, from 0.
     word : str or None
         Its first word that the grammar does not know; None where all are known.
     """
@@ -185,9 +185,9 @@ class IllPosedWarning(UserWarning):
 class ConstantAnswerWarning(UserWarning):
     """The predicted shares of bags are no better than a constant share for all bags.
 
-    Nothing then shows that the model tells rows apart: more rows, more or smaller bags, or other features are needed.
-    On held-out bags (`BagCV`) almost every model of pure noise raises this warning, and so do some useful models,
-    since shares of predicted labels are noisy.
+    The data then give no evidence that the model separates rows: use more rows, more or smaller bags, or other
+    features. On held-out bags (`BagCV`) almost every model of pure noise raises this warning. Some useful models raise
+    it too, because shares of predicted labels are noisy.
 
     Examples
     --------
@@ -285,4 +285,4 @@ class PartError(ValueError):
 
 
 class ClusterError(RuntimeError):
-    """A cluster that cannot be used: no scheduler, no workers, or workers with other versions."""
+    """The cluster cannot be used: no scheduler, no workers, or workers with other versions."""

@@ -63,7 +63,7 @@ def test_a_table_without_names_becomes_a_classifier(run, tmp_path):
     assert isinstance(model, HashedClassifier)
     assert model.progress_.examples == 96
     page = (tmp_path / "adult.html").read_text()
-    assert "Judged on rows held out" in page
+    assert "Evaluated on held-out rows" in page
     assert "Confusion" in page
     assert "2=boss" in page
 

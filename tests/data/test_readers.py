@@ -83,7 +83,7 @@ def test_zst_is_read_and_its_damage_is_named(tmp_path):
     model = HashedClassifier(n_bits=10, max_iter=1).fit_file(path)
     assert model.progress_.examples == 24 * 50
     path.write_bytes(packed[: len(packed) // 2])
-    with pytest.raises(DataFileError, match="damaged or cut short"):
+    with pytest.raises(DataFileError, match="damaged or truncated"):
         HashedClassifier(n_bits=10, max_iter=1).fit_file(path)
 
 

@@ -348,7 +348,7 @@ def test_impossible_evidence_is_named_by_every_method(method):
 @pytest.mark.parametrize("method", ["icm", "gibbs", "metropolis", "annealing"])
 def test_a_search_that_meets_nothing_possible_warns(method):
     never = FactorGraph([2, 2], edges=[[0, 1]], pairwise=[[0.0, 0.0], [0.0, 0.0]])
-    with pytest.warns(RuntimeWarning, match=f"{method} met no assignment of positive probability"):
+    with pytest.warns(RuntimeWarning, match=f"{method} found no assignment of positive probability"):
         infer(never, method, task=METHODS[method].tasks[0])
 
 

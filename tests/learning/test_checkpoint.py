@@ -1,4 +1,4 @@
-"""A killed training goes on; foreign checkpoints are left alone; Ctrl-C keeps the best so far."""
+"""A killed training continues; foreign checkpoints are left alone; Ctrl-C keeps the best so far."""
 
 from __future__ import annotations
 
@@ -370,7 +370,7 @@ def test_a_full_disk_is_a_warning_and_training_goes_on(tmp_path, monkeypatch):
         model = tagger(max_iter=8).fit(*data(), checkpoint=Checkpoint(path, every=0))
     messages = [str(w.message) for w in caught if w.category is RuntimeWarning]
     assert len(messages) == 1, "one warning, not one for every iteration"
-    assert "training goes on without a new checkpoint" in messages[0]
+    assert "training continues without a new checkpoint" in messages[0]
     assert "No space left on device" in messages[0]
     assert str(path) in messages[0]
     np.testing.assert_array_equal(model.coef_, quiet_fit(tagger(max_iter=8), *data()).coef_)
@@ -382,7 +382,7 @@ def test_a_limit_of_the_kernel_on_files_is_a_warning(tmp_path):
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (256, limits[1]))
     try:
-        with pytest.warns(RuntimeWarning, match="training goes on"):
+        with pytest.warns(RuntimeWarning, match="training continues"):
             model = quiet_fit(tagger(max_iter=3), *data(), checkpoint=Checkpoint(path, every=0))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)

@@ -185,7 +185,7 @@ def test_what_was_unpacked_before_the_damage_is_learnt(tmp_path, monkeypatch):
         path, packed = tmp_path / f"a.txt{suffix}", pack(data)
         path.write_bytes(packed[: 3 * len(packed) // 4])
         model = HashedClassifier(n_bits=12)
-        with pytest.raises(DataFileError, match="damaged or cut short"):
+        with pytest.raises(DataFileError, match="damaged or truncated"):
             model.fit_file(path)
         assert model.progress_.examples > 5_000, suffix
 
@@ -272,7 +272,7 @@ def test_packed_files_are_unpacked_and_their_damage_is_named(tmp_path, suffix, p
     same_model(whole, HashedClassifier(n_bits=12, max_iter=2).fit_file(plain))
     packed.write_bytes(packed.read_bytes()[:-200])
     model = HashedClassifier(n_bits=12)
-    with pytest.raises(DataFileError, match="damaged or cut short") as caught:
+    with pytest.raises(DataFileError, match="damaged or truncated") as caught:
         model.fit_file(packed)
     learnt = model.progress_.examples if hasattr(model, "model_") else 0  # bz2 has blocks larger than this file
     assert caught.value.line == learnt + 1

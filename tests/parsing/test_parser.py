@@ -207,7 +207,7 @@ def test_damaged_states_are_refused():
         ({"rare": -1}, "rare must be"),
         ({"rare": 1, "grammar": Grammar.from_trees(TREES)}, "rare makes an unknown word"),
         ({"method": "pcfg", "smoothing": -1}, "smoothing must be"),
-        ({"loss": "softmax-margin", "solver": "lbfgs", "cost": "f1"}, "no sum over brackets"),
+        ({"loss": "softmax-margin", "solver": "lbfgs", "cost": "f1"}, "not a sum over brackets"),
     ],
 )
 def test_wrong_settings_are_refused(settings, message):

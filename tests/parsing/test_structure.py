@@ -100,7 +100,7 @@ def test_searches_equal_enumeration(case, cost, preterminals, features):
         assert [scores[of[tree]] for tree, _ in best] == pytest.approx([score for _, score in best], abs=1e-9)
         check_partition(structure, w, words, None, scores, phi)
         if cost == "f1":
-            with pytest.raises(ValueError, match="no sum over brackets"):
+            with pytest.raises(ValueError, match="not a sum over brackets"):
                 structure.log_partition(w, words, true)
         else:
             check_partition(structure, w, words, true, scores + delta, phi)

@@ -133,8 +133,8 @@ def test_each_label_once_in_a_chain():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("S -> A | a\nA -> S", "go in a circle, A -> S -> A"),
-        ("S -> S | a", "go in a circle, S -> S"),
+        ("S -> A | a\nA -> S", "form a cycle, A -> S -> A"),
+        ("S -> S | a", "form a cycle, S -> S"),
         ("S -> a\nB -> b", "cannot be reached from the start symbol 'S': B"),
         ("S -> A | a\nA -> A A", "derive no sentence.*: A"),
         ("S -> a\nS -> a", "the rule S -> 'a' is given twice"),

@@ -417,7 +417,7 @@ def test_empty_and_unequal_data_are_refused():
         ({"loss": "hinge", "solver": "sgd"}, "sgd"),
         ({"tol": -1}, "tol"),
         ({"max_iter": -1}, "max_iter"),
-        ({"loss": Hinge("hamming")}, "brings its own cost"),
+        ({"loss": Hinge("hamming")}, "has its own cost"),
     ],
 )
 def test_bad_settings_are_refused(options, words):

@@ -221,7 +221,7 @@ def test_a_structure_without_margins_says_which_verb_it_lacks():
 
 def test_a_cost_of_label_pairs_is_not_for_a_structure_of_ones_own():
     problem = PROBLEMS["joint"]()
-    with pytest.raises(ValueError, match="brings its own cost"):
+    with pytest.raises(ValueError, match="has its own cost"):
         problem.structure.most_violating(
             problem.structure.scores(np.zeros(4), problem.X), problem.y, COSTS["hamming"][0]
         )

@@ -1,1 +1,1 @@
-"""Model files: the container, the limits of what is read, the tables of kinds, values as data, and declared states."""
+"""Model files: the container, limits for reading, the tables of kinds, values as data, and declared states."""

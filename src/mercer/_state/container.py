@@ -5,13 +5,13 @@ description holds the format version, the version of mercer, the kind of model, 
 
     checksum = blake2b(the whole file, with the 64 characters of the checksum itself read as "0")
 
-so every changed byte is noticed, in the header (names, dtypes, shapes, meta) as in the payload. The checksum
-stands first in the header, at a fixed place. Any safetensors reader opens these files; we read and write the
-layout ourselves because arrays then stream through one file handle (no second copy of a large model) and a full
-disk stays an `OSError` with its number. A file that nobody changes in place can be mapped instead of read, so that
-processes share its pages.
+The checksum detects every changed byte, in the header (names, dtypes, shapes, meta) and in the payload. The checksum
+stands first in the header, at a fixed place. Any safetensors reader opens these files; we read and write the layout
+ourselves because arrays then stream through one file handle (no second copy of a large model) and a full disk stays an
+`OSError` with its number. A file can also be mapped instead of read, if nobody changes it in place. Processes then
+share its pages.
 
-What a file may make us allocate is limited (`limits.py`); what a kind of model is, says `registry.py`.
+`limits.py` limits the memory that a file may make the reader allocate. `registry.py` holds the kinds of models.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ Path = str | os.PathLike[str]
 
 @dataclass(frozen=True)
 class ModelFile:
-    """What a model file holds: the kind of model, its JSON description and its arrays."""
+    """The content of a model file: the kind of model, its JSON description and its arrays."""
 
     kind: str
     meta: dict[str, Any]
@@ -101,17 +101,17 @@ def write_file(path: Path, kind: str, meta: Mapping[str, Any], arrays: Mapping[s
     kind : str
         The kind of model.
     meta : mapping
-        What JSON can hold: dicts with string keys, lists, strings, finite numbers, booleans, None. Tuples
-        come back as lists.
+        JSON values: dicts with string keys, lists, strings, finite numbers, booleans, None. Tuples are read back as
+        lists.
     arrays : mapping of str to ndarray
-        Arrays of float32/64, int8/16/32/64, uint8/16/32/64 or bool. They come back C-contiguous.
+        Arrays of float32/64, int8/16/32/64, uint8/16/32/64 or bool. They are read back C-contiguous.
 
     Raises
     ------
     TypeError, ValueError
-        If `meta` or `arrays` hold something else. Nothing has been written then.
+        If `meta` or `arrays` hold other values. No file is written then.
     OSError
-        If the file cannot be written. A file that was there before is untouched.
+        If the file cannot be written. An existing file stays unchanged.
 
     Examples
     --------
@@ -137,7 +137,7 @@ def write_file(path: Path, kind: str, meta: Mapping[str, Any], arrays: Mapping[s
 
 
 def write_atomically(path: Path, chunks: Iterable[bytes | memoryview]) -> None:
-    """Write a file so that `path` always holds either all of it or what was there before.
+    """Write a file atomically: `path` always holds either the whole new content or the old content.
 
     The bytes go to a temporary file in the same directory, which is flushed to the disk and then renamed.
 
@@ -146,12 +146,12 @@ def write_atomically(path: Path, chunks: Iterable[bytes | memoryview]) -> None:
     path : str or path-like
         The file to write or to replace. A symbolic link is followed.
     chunks : iterable of bytes-like
-        The contents, written one after the other.
+        The contents, written in order.
 
     Raises
     ------
     OSError
-        With the number of what went wrong; the message names `path` and says that the old file is intact.
+        With its errno; the message names `path` and states that the old file is intact.
     """
     with _new_contents(path) as file:
         for chunk in chunks:
@@ -160,10 +160,10 @@ def write_atomically(path: Path, chunks: Iterable[bytes | memoryview]) -> None:
 
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
-    """Open a file that takes the place of `path` when the block ends well, and vanishes when it does not.
+    """Open a temporary file that replaces `path` when the block succeeds, and is removed when it fails.
 
-    A writer that is killed leaves a temporary file, which the next one to write to `path` removes. What is no regular
-    file (``/dev/null``, a pipe) is written to as it is.
+    A killed writer leaves a temporary file. The next writer to `path` removes it. Special files (``/dev/null``, a pipe)
+    are written to directly.
     """
     target = os.path.realpath(os.fspath(path))
     if os.path.exists(target) and not os.path.isfile(target) and not os.path.isdir(target):
@@ -361,7 +361,7 @@ def read_file(path: Path, kind: str | None = None, *, mapped: bool = False) -> M
     path : str or path-like
         The file to read.
     kind : str, optional
-        The kind of model expected; any kind by default.
+        The expected kind of model; by default any kind.
     mapped : bool, default=False
         Map the arrays instead of reading them: processes that map the same file share its memory. The file must not be
         changed in place while the arrays live; replacing it by another is fine.
@@ -392,7 +392,7 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
 
 
 def checksum_of(path: Path) -> str:
-    """The checksum that a model file says it has; "" of a file that says none. Nothing is checked."""
+    """Return the checksum in the header of a model file, or "" if there is none. The file is not verified."""
     name = os.fspath(path)
     _check_regular(os.stat(path), name)
     with open(path, "rb") as file:
@@ -402,7 +402,7 @@ def checksum_of(path: Path) -> str:
 
 
 class MappedFile:
-    """A file in this layout whose arrays are read from the disk where they are touched, and can be forgotten again.
+    """A memory-mapped file in this layout: pages are read from disk on access and can be dropped again.
 
     Attributes
     ----------
@@ -411,7 +411,7 @@ class MappedFile:
     arrays : dict of ndarray
         Read-only views of the mapped file.
     checksum : str
-        What the file says of itself; `map_file` has compared it with the contents where it was asked to.
+        The checksum in the header; `map_file` has compared it with the contents if ``verify`` was set.
     """
 
     def __init__(
@@ -420,22 +420,22 @@ class MappedFile:
         self.meta, self.arrays, self.checksum, self._mapped = meta, arrays, checksum, mapped
 
     def drop_pages(self) -> None:
-        """Let the system take back the memory of what was read; what is touched again is read again."""
+        """Release the memory of the pages read so far; they are read again on the next access."""
         if self._mapped is not None:
             _drop_pages(self._mapped)
 
 
 def map_file(path: Path, kind: str, *, verify: bool = True) -> MappedFile:
-    """Map one file that `write_file` wrote into memory; a short one is read: every map holds a file open.
+    """Map a file of `write_file` into memory. A short file is read instead, because every map keeps a file open.
 
     Parameters
     ----------
     path : str or path-like
-        A file that nobody changes while it is mapped: whoever replaces it renames another one over it.
+        A file that nobody changes in place while it is mapped. Replace it by renaming another file over it.
     kind : str
-        The kind expected.
+        The expected kind.
     verify : bool, default=True
-        Read all of it once and compare the checksum. The layout is checked in any case.
+        Read the whole file once and compare the checksum. The layout is always checked.
 
     Raises
     ------

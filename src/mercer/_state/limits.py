@@ -1,8 +1,8 @@
-"""Limits of model files: how large a description may be, how deep it may nest, and what a file may make us allocate.
+"""Limits of model files: the size of a description, its nesting depth, and the memory that a file may allocate.
 
-A file of two kilobytes can describe a table of two gigabytes. So `mercer.load` opens a `budget`, and whoever builds
-something whose size a file decides calls `reserve` with the number of bytes before it is built. The sum is compared
-with the budget. Outside of `mercer.load` there is no budget, and `reserve` does nothing.
+A file of two kilobytes can describe a table of two gigabytes. So `mercer.load` opens a `budget`. Code that builds an
+object whose size comes from a file first calls `reserve` with the number of bytes. The sum must stay within the budget.
+Outside of `mercer.load` there is no budget, and `reserve` does nothing.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _current: ContextVar[_Budget | None] = ContextVar("mercer_budget", default=None)
 
 
 def default_budget(file_bytes: int) -> int:
-    """Bytes that a model may take if nobody says otherwise: the larger of 256 MiB and 16 times its file."""
+    """Return the default memory limit of a model in bytes: the larger of 256 MiB and 16 times its file."""
     return max(LEAST_BUDGET, FILE_FACTOR * file_bytes)
 
 
@@ -61,7 +61,7 @@ def budget(most: int) -> Iterator[None]:
 
 
 def reserve(n_bytes: int, what: str) -> None:
-    """Say that ``n_bytes`` will be allocated for ``what``, before it happens.
+    """Announce an allocation of ``n_bytes`` for ``what``, before it is made.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""One writer at a time: a lock beside a file or a folder."""
+"""A lock file next to a file or folder, so that only one process writes at a time."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
 
 
 class FileLock:
-    """``PATH.lock``, held by one process at a time. The system lets go of it however a process ends.
+    """``PATH.lock``, held by one process at a time. The operating system releases it when the process ends.
 
     Parameters
     ----------
     path : Path
-        What is to be used by one process alone.
+        The file or folder that only one process may use.
     busy : str
-        What to say where another one has it; ``{owner}`` is the number of that process.
+        Error message if another process holds the lock; ``{owner}`` is its process ID.
     """
 
     def __init__(self, path: Path, busy: str) -> None:
@@ -32,7 +32,7 @@ class FileLock:
         self._file: IO[str] | None = None
 
     def acquire(self) -> None:
-        """Takes the lock.
+        """Take the lock.
 
         Raises
         ------
@@ -77,7 +77,7 @@ class FileLock:
             return False
 
     def release(self) -> None:
-        """Lets go of it."""
+        """Release the lock."""
         if self._file is not None:
             self.path.unlink(missing_ok=True)
             with contextlib.suppress(OSError):  # the number of the process, on a full disk

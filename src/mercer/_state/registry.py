@@ -1,9 +1,9 @@
-"""Kinds of models and of values in model files, and the two functions that everybody uses: save and load.
+"""Kinds of models and of values in model files, and the functions `save` and `load`.
 
-Reading never runs anything from a file: a kind is looked up in the tables of this file, and nowhere else.
+Reading never runs code from a file: a kind is looked up in the tables of this module, and nowhere else.
 
-How a machine trained is no part of a model: ``n_jobs``, ``verbose`` and elapsed seconds are not written, and equal
-trainings give equal files.
+Settings of one training run are not part of a model: ``n_jobs``, ``verbose`` and elapsed seconds are not written. Equal
+trainings therefore give equal files.
 """
 
 from __future__ import annotations
@@ -156,7 +156,7 @@ RUN_SETTINGS = ("n_jobs", "verbose")
 def save(model: Any, path: Path) -> None:
     """Write a fitted model to a file.
 
-    The write is atomic: in all cases `path` holds either the whole new model or its previous content.
+    The write is atomic: `path` always holds either the whole new model or its previous content.
 
     Parameters
     ----------
@@ -180,17 +180,16 @@ def save(model: Any, path: Path) -> None:
 def load(path: Path, *, max_bytes: int | None = None, mapped: bool = False) -> Any:
     """Read a model that `save` wrote.
 
-    Loading never runs code from the file. Parameters of the computation (``n_jobs``, ``verbose``) have
-    their defaults.
+    Loading never runs code from the file. Parameters of the computation (``n_jobs``, ``verbose``) get their defaults.
 
     Parameters
     ----------
     path : str or path-like
         The file to read: a regular file.
     max_bytes : int, optional
-        Most memory that the model may take; reading may need as much again for a moment. Default: the larger of
-        256 MiB and 16 times the size of the file. A short file can describe a large model, such as a hashed one with
-        2^28 weights that are mostly 0.
+        Maximum memory of the model; reading may briefly need twice as much. Default: the larger of 256 MiB and 16 times
+        the size of the file. A short file can describe a large model, such as a hashed one with 2^28 weights that are
+        mostly 0.
     mapped : bool, default=False
         Map the arrays of the file instead of reading them: processes that load the same file share its memory, if
         the model uses the arrays as stored. The file must not be changed in place while the model lives;

@@ -1,13 +1,13 @@
-"""What a class keeps in model files, declared: parameters come from its constructor, the rest is named with its kind.
+"""Declarations of the state that a class keeps in model files: constructor parameters and fitted attributes.
 
     class Ridge(Saved, Estimator):
         saved = Fields(classes_=LabelValues(2), coef_=Floats("classes_", "n_features_in_"))
 
 The state of a model is ``{"version": …, "params": {name: node}, "fitted": {name: node}}`` and the arrays that the nodes
-name. Reading builds the model from its parameters, sets the attributes, holds them against their kinds, and calls
-`Saved._check_state` for what kinds cannot say. A size of an array is a number, None for any, or the place of the
-number below the model (``"n_features_in_"``, ``"structure_.n_weights"``); of a place that is a collection, its length
-counts. Fields of a base class are kept with ``saved = Base.saved | Fields(…)``.
+name. Reading builds the model from its parameters, sets the attributes, checks them against their kinds, and calls
+`Saved._check_state` for further checks. A size of an array is a number, None for any size, or the path of an attribute
+(``"n_features_in_"``, ``"structure_.n_weights"``). If that attribute is a collection, its length is the size. Fields of
+a base class are kept with ``saved = Base.saved | Fields(…)``.
 """
 
 from __future__ import annotations
@@ -66,24 +66,24 @@ Size = int | str | None | Callable[[Any], int]
 
 
 class Kind:
-    """How an attribute is written, read and checked; this one takes all that `values` knows."""
+    """How an attribute is written, read and checked. This base class takes all types that `values` can write."""
 
     optional = False
 
     def write(self, value: Any, out: Writer) -> Node:
-        """The node of a value, at the place where the writer is."""
+        """Return the node of a value, at the current path of the writer."""
         return out.here(value)
 
     def read(self, node: Node, source: Reader) -> Any:
-        """The value of a node."""
+        """Return the value of a node."""
         return source.value(node)
 
     def check(self, name: str, value: Any, model: Any) -> None:
-        """Raise ValueError unless the value fits; all attributes are set by then."""
+        """Raise ValueError if the value does not fit. All attributes are set before this call."""
 
 
 class Objects(Kind):
-    """Anything: kernels, objects of all kinds, other models. For `_check_state` to look at."""
+    """Any object: kernels, other models, and so on. `_check_state` must validate it."""
 
 
 class Fields(Mapping[str, Kind]):
@@ -210,7 +210,7 @@ class PackedStrings(Kind):
 
 
 class LabelValues(Kind):
-    """An array of labels: numbers, strings, or both as objects; at least so many."""
+    """An array of labels (numbers, strings, or both as objects) with a minimum length."""
 
     def __init__(self, least: int = 1) -> None:
         self.least = least
@@ -245,7 +245,7 @@ class _Array(Kind):
 class Floats(_Array):
     """An array of floating-point numbers, finite unless ``finite`` is False, each from ``low`` to ``high``.
 
-    Numbers of single precision become double ones when read, but with ``single``.
+    float32 values become float64 when read, unless ``single`` is set.
     """
 
     dtypes, numbers = "f", "floating-point numbers"
@@ -310,7 +310,7 @@ class Csr(Kind):
 
 
 class SparseInts(Kind):
-    """A vector of integers of at least 0, most of which are 0: a file holds the others."""
+    """A vector of nonnegative integers, mostly 0; a file holds the nonzero ones."""
 
     def __init__(self, size: Size) -> None:
         self.size = size
@@ -336,14 +336,14 @@ class SparseInts(Kind):
 
 
 class Json(_Plain):
-    """Short plain data: dicts with string keys, lists, strings, finite numbers. For `_check_state` to look at."""
+    """Short JSON data: dicts with string keys, lists, strings, finite numbers. `_check_state` must validate it."""
 
     def write(self, value: Any, out: Writer) -> Node:
         return value
 
 
 class AsJson(_Plain):
-    """An object of a class that has ``to_json`` and ``from_json``, whose data are short."""
+    """An object of a class with ``to_json`` and ``from_json``, for short data."""
 
     def __init__(self, cls: Any) -> None:
         self.cls = cls
@@ -356,7 +356,7 @@ class AsJson(_Plain):
 
 
 class Optional(Kind):
-    """An attribute that may be None, or not be there."""
+    """An attribute that may be None or missing."""
 
     optional = True
 
@@ -375,7 +375,7 @@ class Optional(Kind):
 
 
 class OnlyInside(Optional):
-    """An attribute that is written where the model is part of another, and not in a file of its own."""
+    """An attribute that is written only if the model is part of another one, not in a file of its own."""
 
 
 class ListOf(Kind):
@@ -418,7 +418,7 @@ class DictOf(Kind):
 
 
 class Nested(Kind):
-    """Another object with declared state, of one of these classes; where one stands in two places, it is one again."""
+    """Another object with declared state, of one of these classes. Shared references stay shared after reading."""
 
     def __init__(self, *classes: type[Saved]) -> None:
         self.classes = {cls.__name__: cls for cls in classes}
@@ -450,7 +450,7 @@ class Nested(Kind):
 
 
 class ByName(_Plain):
-    """An object with a ``name``, out of a table of such objects; the table may be a function that gives it."""
+    """An object with a ``name`` from a table of such objects; the table may be a function that returns it."""
 
     def __init__(self, table: Mapping[str, Any] | Callable[[], Mapping[str, Any]]) -> None:
         self.table = table
@@ -466,7 +466,7 @@ class ByName(_Plain):
 
 
 class History(Kind):
-    """Figures of every iteration by name. Elapsed seconds are not written, and NaN when read, where there are any."""
+    """Values of every iteration by name. Elapsed seconds are not written; they are NaN when read."""
 
     def __init__(self, seconds: bool = True) -> None:
         self.seconds = seconds
@@ -488,14 +488,14 @@ class History(Kind):
 
 
 class Transient(Kind):
-    """An attribute that is never written; a model from a file has this value (what a function gives, if it is one)."""
+    """An attribute that is never written; a loaded model gets this value (or the result, if it is a function)."""
 
     def __init__(self, value: Any = None) -> None:
         self.value = value
 
 
 def outputs(model: Any) -> int:
-    """The rows of a classifier's coefficients: one for two classes, else one for each. A size for arrays."""
+    """Number of rows of a classifier's coefficients: one for two classes, else one per class. A size for arrays."""
     return 1 if len(model.classes_) == 2 else len(model.classes_)
 
 
@@ -535,7 +535,7 @@ _COLUMNS = Fields(n_features_in_=Optional(Count()), feature_names_in_=Optional(L
 
 
 class Saved:
-    """A class whose objects can be written to model files: what the constructor takes, and what ``saved`` names."""
+    """A class whose objects can be written to model files: constructor parameters and the attributes in ``saved``."""
 
     saved: ClassVar[Fields] = Fields()
     version: ClassVar[int] = 1

@@ -1,11 +1,11 @@
-"""Values as plain data: a node of JSON, and what is large in arrays that the node names.
+"""Values as plain data: a JSON node, with large data in arrays that the node names.
 
     string, number, boolean, None      itself
     anything else                      {"kind": "strings" | "sequences" | "csr" | "model" | …, …}
 
 Arrays are named after their place: ``support_objects_.offsets``. Types of other packages, such as kernels, graphs and
-trees, come with a codec (`register`); the table `registry.CODECS` says which module has it. Reading runs nothing from
-a file, and what holds a function cannot be written.
+trees, come with a codec (`register`); the table `registry.CODECS` says which module has it. Reading never runs code
+from a file. Objects that hold a function cannot be written.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ _BY_KIND: dict[str, Codec] = {}
 
 
 def register(cls: type, one: Codec, many: Codec | None = None) -> None:
-    """Say how values of a type are written and read, subclasses included, and lists of nothing else (``many``)."""
+    """Register how values of a type and its subclasses are written and read; ``many`` does so for lists of them."""
     for table, codec in ((_ONE, one), (_MANY, many)):
         if codec is not None:
             table[cls] = codec
@@ -80,7 +80,7 @@ def _of_type(table: dict[type, Codec], cls: type) -> Codec | None:
 
 
 def value_to_state(value: Any) -> tuple[Node, Arrays]:
-    """A value as JSON data and arrays.
+    """Return a value as JSON data and arrays.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ def value_to_state(value: Any) -> tuple[Node, Arrays]:
     Raises
     ------
     TypeError
-        For a function, or a value of a type that no file holds.
+        For a function, or a value of a type that cannot be written.
 
     Examples
     --------
@@ -107,7 +107,7 @@ def value_to_state(value: Any) -> tuple[Node, Arrays]:
 
 
 class Writer:
-    """The arrays of a file in the making, and the place in it that is being written."""
+    """The arrays of a file under construction, and the current path in it."""
 
     def __init__(self) -> None:
         self.arrays: Arrays = {}
@@ -116,7 +116,7 @@ class Writer:
         """Identity of a nested object → its number, so that one that stands in two places is written once."""
 
     def at(self, name: str, write: Callable[[], Node]) -> Node:
-        """What ``write`` gives, with arrays named after this place below the present one."""
+        """Return the result of ``write``, with arrays named after this path below the current one."""
         if len(self.path) > VALUE_NESTING:
             raise TypeError("objects nested so deeply cannot be written to a model file")
         self.path.append(name)
@@ -126,15 +126,15 @@ class Writer:
             self.path.pop()
 
     def node(self, value: Any, name: str) -> Node:
-        """The node of any value that can be written."""
+        """Return the node of any value that can be written."""
         return self.at(name, lambda: _encoded(value, self))
 
     def here(self, value: Any) -> Node:
-        """The node of any value that can be written, its arrays named after the present place."""
+        """Return the node of any value that can be written, with arrays named after the current path."""
         return _encoded(value, self)
 
     def place(self, array: np.ndarray, part: str | None = None) -> str:
-        """Keep an array; its name."""
+        """Store an array and return its name."""
         first = name = ".".join(self.path if part is None else [*self.path, part])
         for i in itertools.count(1):
             if name not in self.arrays:
@@ -197,7 +197,7 @@ def _array(value: np.ndarray, out: Writer) -> Node:
 
 
 def write_csr(value: Any, out: Writer) -> Node:
-    """The node of a sparse matrix."""
+    """Return the node of a sparse matrix."""
     import scipy.sparse as sp
 
     matrix = value.tocsr()
@@ -223,7 +223,7 @@ def _list(items: list[Any], out: Writer) -> dict[str, Node]:
 
 
 def write_strings(items: Sequence[str], out: Writer) -> dict[str, Node]:
-    """Strings in two arrays."""
+    """Write strings in two arrays."""
     packed = pack_strings([str(item) for item in items])
     return {part: out.place(array, part) for part, array in packed.items()}
 
@@ -314,12 +314,12 @@ def _is_function(value: Any) -> bool:
 
 
 def value_from_state(node: Node, arrays: Arrays) -> Any:
-    """The value that `value_to_state` wrote."""
+    """Return the value that `value_to_state` wrote."""
     return Reader(arrays).value(node)
 
 
 class Reader:
-    """The arrays of a file, and how deep within values we are."""
+    """The arrays of a file, and the current nesting depth."""
 
     def __init__(self, arrays: Mapping[str, np.ndarray]) -> None:
         self.arrays = arrays
@@ -328,7 +328,7 @@ class Reader:
         """Nested objects read so far, in the order in which they were written."""
 
     def value(self, node: Node) -> Any:
-        """The value of a node that `Writer.node` made."""
+        """Return the value of a node made by `Writer.node`."""
         if isinstance(node, (str, int, float, type(None))):
             return node
         if not isinstance(node, dict) or self.depth > 2 * VALUE_NESTING:
@@ -368,7 +368,7 @@ def _read_objects(node: dict[str, Node], source: Reader) -> np.ndarray:
 
 
 def read_csr(node: dict[str, Node], source: Reader) -> Any:
-    """The sparse matrix of a node, checked."""
+    """Return the sparse matrix of a node, after checks."""
     import scipy.sparse as sp
 
     parts = tuple(source.array(node[part]) for part in ("data", "indices", "indptr"))
@@ -378,7 +378,7 @@ def read_csr(node: dict[str, Node], source: Reader) -> Any:
 
 
 def read_strings(node: dict[str, Node], source: Reader) -> list[str]:
-    """The strings of two arrays."""
+    """Return the strings of two arrays."""
     return unpack_strings({part: source.array(node[part]) for part in ("bytes", "offsets")})
 
 
@@ -476,12 +476,12 @@ _READERS: dict[str, Callable[[dict[str, Node], Reader], Any]] = {
 
 
 def pack_strings(strings: Sequence[str]) -> dict[str, np.ndarray]:
-    """Lay a list of strings out as one UTF-8 buffer and its offsets (Arrow's layout).
+    """Pack a list of strings into one UTF-8 buffer and its offsets (Arrow's layout).
 
     Parameters
     ----------
     strings : sequence of str
-        Any strings, the empty one and lone surrogates included.
+        Any strings, including the empty string and lone surrogates.
 
     Returns
     -------
@@ -509,7 +509,7 @@ def pack_strings(strings: Sequence[str]) -> dict[str, np.ndarray]:
 
 
 def unpack_strings(packed: Mapping[str, np.ndarray]) -> list[str]:
-    """Give back the list of strings that `pack_strings` laid out.
+    """Return the list of strings that `pack_strings` packed.
 
     Parameters
     ----------
@@ -524,7 +524,7 @@ def unpack_strings(packed: Mapping[str, np.ndarray]) -> list[str]:
     Raises
     ------
     ValueError
-        If the arrays are not what `pack_strings` makes.
+        If `pack_strings` cannot have made the arrays.
 
     Examples
     --------

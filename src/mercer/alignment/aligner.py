@@ -1,12 +1,12 @@
-"""Pairwise alignment whose substitution and gap scores are given, or learned from aligned pairs.
+"""Pairwise alignment with substitution and gap scores that are given, or learned from aligned pairs.
 
     score(s, t, y) = Σ_{(i,j) ∈ y} S[s_i, t_j] + Σ_gaps (gap_open + (l − 1) gap_extend) = ⟨w, Φ(x, y)⟩
     minimise  ½‖w‖² + C Σ_i loss(x_i, y_i; w)
 
 A global alignment consumes every symbol of s and of t once, in a pair or in a gap. So S + 2c, gap_open + c and
 gap_extend + c score every alignment of a pair higher by c (len(s) + len(t)), and prefer the same one: the scores are
-defined up to c. Training picks the c of least norm; :meth:`Aligner.normalized_scores` reports those with
-gap_extend = 0. Local alignments have no such freedom.
+defined up to c. Training picks the c of least norm. :meth:`Aligner.normalized_scores` returns the scores with
+gap_extend = 0. The scores of local alignments are unique.
 """
 
 from __future__ import annotations
@@ -48,7 +48,8 @@ class Aligner(StructuredEstimator):
     Parameters
     ----------
     mode : {"global", "local"}, default="global"
-        All of both sequences (Needleman-Wunsch), or the best part of each (Smith-Waterman; possibly nothing).
+        ``"global"`` aligns both sequences completely (Needleman-Wunsch), ``"local"`` the best part of each
+        (Smith-Waterman; possibly empty).
     loss : str or Loss, default="hinge"
         ``"hinge"``, ``"squared-hinge"``, ``"slack"``, ``"softmax-margin"``, ``"log"``, …: see :mod:`mercer.learning`.
     solver : str or Solver, default="bcfw"
@@ -72,7 +73,7 @@ class Aligner(StructuredEstimator):
     patience : int, default=10
         With ``fit(…, dev=…)``: iterations without a better held-out score before training stops.
     warm_start : bool, default=False
-        Begin from the scores of the last fit; without ``alphabet``, symbols may be new.
+        Start from the scores of the last fit. Without ``alphabet``, new symbols are allowed.
     n_jobs : int or None
         Threads; -1 for all cores. The result does not depend on it.
     random_state : int, RandomState, Generator or None
@@ -87,7 +88,7 @@ class Aligner(StructuredEstimator):
     gap_open_, gap_extend_ : float
         A gap of length l scores ``gap_open_ + (l − 1) · gap_extend_``.
     coef_ : array, the weight vector
-        Substitutions (with ``symmetric`` those of a ≤ b, row by row), ``gap_open_``, ``gap_extend_``.
+        Substitutions (with ``symmetric`` only those with a ≤ b, row by row), then ``gap_open_`` and ``gap_extend_``.
     history_ : dict of lists: objective, primal, dual, gap, seconds, … as the solver has them
     solver_ : str, the solver that ran; ``"given"`` for :meth:`from_scores`
     converged_ : bool
@@ -181,7 +182,7 @@ class Aligner(StructuredEstimator):
         Parameters
         ----------
         substitution : array of shape (n_symbols, n_symbols), or dict (a, b) → score
-            A dict may name each pair once; the score then holds both ways.
+            A dict may hold each pair once; the score then applies in both directions.
         gap_open, gap_extend : float
             A gap of length l scores ``gap_open + (l − 1) · gap_extend``: negative numbers, as a rule.
         alphabet : str or sequence of tokens
@@ -231,7 +232,7 @@ class Aligner(StructuredEstimator):
             Held-out data: the weights with the best :meth:`score` on it are kept, and training stops when it no longer
             rises.
         checkpoint : path or Checkpoint, optional
-            Training is saved there every few seconds; a fit that was killed goes on from there when it is called again.
+            Training saves its state there every few seconds. A killed fit resumes from it when it is called again.
 
         Returns
         -------
@@ -240,7 +241,7 @@ class Aligner(StructuredEstimator):
         return self._fit(X, y, sample_weight=sample_weight, dev=dev, checkpoint=checkpoint)
 
     def partial_fit(self, X: Any, y: Sequence[Any]) -> Aligner:
-        """Make one pass of an online solver over more pairs; without ``alphabet``, symbols may be new.
+        """Make one pass of an online solver over more pairs; without ``alphabet``, new symbols are allowed.
 
         Parameters
         ----------
@@ -322,14 +323,14 @@ class Aligner(StructuredEstimator):
         return self._alignments(X, k)
 
     def score_pairs(self, X: Any) -> np.ndarray:
-        """Return the score of the best alignment of each pair, in memory for a few rows: how similar they are."""
+        """Return the score of the best alignment of each pair, a measure of similarity, in memory for a few rows."""
         batch, _, _ = self._batch(X)
         return _core.alignment.scores(batch, thread_count(self.n_jobs))
 
     def match_probabilities(self, X: Any) -> list[np.ndarray]:
         """Return p(s_i and t_j are aligned) under p(y) ∝ exp score(y), an array (len(s), len(t)) for each pair.
 
-        Probabilities in earnest only with ``loss="log"``: nothing calibrates margins.
+        Only ``loss="log"`` gives calibrated probabilities; margin losses do not.
         """
         batch, coded, _ = self._batch(X)
         return match_probabilities(batch, coded, len(self.alphabet_), thread_count(self.n_jobs))
@@ -346,8 +347,8 @@ class Aligner(StructuredEstimator):
     def normalized_scores(self) -> tuple[np.ndarray, float, float]:
         """Return ``(substitution, gap_open, gap_extend)``, made unique for global alignment.
 
-        Global scores are shifted so that extending a gap scores 0: S − 2 e, gap_open − e, 0 for gap_extend = e. They
-        align every pair as before. Local scores have no such freedom and come back as they are.
+        Global scores are shifted so that extending a gap scores 0: S − 2 e, gap_open − e, 0 for gap_extend = e. The
+        alignments do not change. Local scores are already unique and are returned unchanged.
         """
         self._check_is_fitted()
         if self.structure_.local:

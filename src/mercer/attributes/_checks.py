@@ -42,7 +42,7 @@ def used_rows(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, np.ndarray 
 
 
 def check_proximity(S: Any) -> np.ndarray:
-    """S as a symmetric matrix of numbers that are not negative, with a diagonal of 0."""
+    """Return S as a symmetric nonnegative matrix with a diagonal of 0."""
     S = _matrix_of("S", S)
     if S.shape[0] != S.shape[1]:
         raise ValueError(f"S must be square, a row and a column for each class, got shape {S.shape}")
@@ -61,7 +61,7 @@ def check_proximity(S: Any) -> np.ndarray:
 
 
 def check_similarity(name: str, similarity: Any, n_known: int, novel: np.ndarray | None = None) -> np.ndarray:
-    """Similarities (n_new, n_known) of new classes to known ones; those of several people (3-D) are averaged."""
+    """Return similarities (n_new, n_known) of new classes to known ones; those of several people (3-D) are averaged."""
     array = np.asarray(similarity, dtype=np.float64) if not hasattr(similarity, "to_numpy") else similarity.to_numpy()
     array = np.asarray(array, np.float64)
     if array.ndim == 3:
@@ -81,7 +81,7 @@ def check_similarity(name: str, similarity: Any, n_known: int, novel: np.ndarray
     if not array.any(axis=1).all():
         i = int(np.flatnonzero(~array.any(axis=1))[0])
         label = f"new class {novel.tolist()[i]!r}" if novel is not None else f"new class {i}"
-        raise ValueError(f"{name}: {label} is similar to no known class, so that nothing can be said about it")
+        raise ValueError(f"{name}: {label} is similar to no known class: give it at least one positive similarity")
     return array
 
 

@@ -1,9 +1,10 @@
-"""How much a weak attribute says about a query: I(Q; z) = H(Q) − H(Q | z), Q over its 2^|Q| joint states.
+"""Mutual information of a weak attribute and a query: I(Q; z) = H(Q) − H(Q | z), Q over its 2^|Q| joint states.
 
-Empirically from labelled rows, with ½ added to every count; or from two trees that share the weak attributes: one over
-query and weak attributes from labelled rows, one over weak attributes from rows without labels. For each z and state
-the second says what the marginals of all weak attributes then are; these are imposed on the first (Jeffrey's rule),
-which answers for Q. Since the marginals are then equal in both trees, alternating between them ends after one round.
+It is estimated from counts in labelled rows, with ½ added to every count, or from two trees that share the weak
+attributes. One tree is over query and weak attributes, from labelled rows; the other over weak attributes, from rows
+without labels. For each z and state, the second tree gives the marginals of all weak attributes. Jeffrey's rule imposes
+them on the first tree, which gives the probabilities of Q. The marginals are then equal in both trees, so one round is
+enough.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Classes described by attributes: machines predict the attributes of a row, the nearest description is its class.
+"""Classes described by attributes: predict the attributes of a row, then the class with the nearest description.
 
-    encode   f(x) = [f_1(x) … f_l(x)],   f_j a linear machine with the labels sign(A_{y_i j}) and weights |A_{y_i j}|
+    encode   f(x) = [f_1(x) … f_l(x)],   f_j a linear classifier with the labels sign(A_{y_i j}) and weights |A_{y_i j}|
     decode   argmin_k ‖A_k − f(x)‖,  argmax_k cos(A_k, f(x)),  or argmin_k of the signs that differ
 
 A = 2I − 1 is one-versus-all, a random A a random code, a table of signs an error-correcting output code.
@@ -42,7 +42,7 @@ def attribute_table(kind: str, n_classes: int, n_attributes: int | None = None, 
     n_attributes : int, optional
         Columns; twice the number of classes by default. One-versus-all has one for each class.
     random_state : int, Generator or None
-        Of the draws.
+        Seed of the draws.
 
     Returns
     -------
@@ -88,7 +88,7 @@ def _generator(random_state: Any) -> np.random.Generator:
 
 
 class Encoder(Saved, Estimator):
-    """Linear machines for the attributes of a table, and what every estimator with such machines shares."""
+    """Linear classifiers for the attributes of a table: the base class of all estimators with such classifiers."""
 
     C: float
     loss: str
@@ -142,8 +142,8 @@ def _unit(rows: np.ndarray) -> np.ndarray:
 class CategoryAttributes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, Encoder):
     """Describe classes by attributes, predict the attributes of rows, and classify by them.
 
-    As a transformer it gives the scores of the attributes, which serve as features for classes that were not in
-    training: few rows of a new class are then enough.
+    `transform` returns the scores of the attributes. They serve as features for classes that were not in training: a
+    few rows of a new class are then enough.
 
     Parameters
     ----------
@@ -152,17 +152,17 @@ class CategoryAttributes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clas
         also names them). "designed": by `design_attributes` from the `visual_proximity` of the classes. The others are
         made by `attribute_table`. A given table of 0 and 1 is converted to −1 and 1.
     n_attributes : int, optional
-        Number of attributes, where the table is made. By default twice the number of classes, or as many as there are
-        different ones, if those are fewer.
+        Number of attributes, if the table is made here. By default twice the number of classes, or the number of
+        different attributes if that is smaller.
     classes : sequence of labels, optional
-        Classes of the rows of a given table; all of them must be in y.
+        Classes of the rows of a given table. Each of them must occur in y.
     C : float, default=1.0
         Weight of the losses; smaller values regularise more.
     loss : {"squared-hinge", "hinge"}, default="squared-hinge"
         Loss of the classifiers.
     decode : {"cosine", "euclidean", "hamming"}, default="cosine"
-        How scores and descriptions are compared. Scores of classifiers have another scale than the entries of a
-        table, so the angle is more informative than the distance.
+        How scores and descriptions are compared. Scores of classifiers and entries of a table differ in scale, so the
+        angle is more informative than the distance.
     proximity_weight, redundancy_weight, sparsify : float
         See `design_attributes`.
     n_neighbors : int, default=10
@@ -170,9 +170,9 @@ class CategoryAttributes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clas
     tol : float, default=1e-4
         Relative optimality gap at which the training of a classifier stops.
     max_iter : int, default=100
-        Most Newton steps.
+        Maximum number of Newton steps.
     random_state : int, Generator or None
-        Of the tables "random" and "ecoc".
+        Seed of the tables "random" and "ecoc".
 
     Attributes
     ----------
@@ -183,14 +183,14 @@ class CategoryAttributes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clas
     proximity_ : ndarray of shape (n_classes, n_classes) or None
         Proximity of the classes, where attributes were designed.
     coef_, intercept_ : ndarrays of shape (n_attributes, n_features) and (n_attributes,)
-        The machines.
+        The classifiers.
     n_iter_ : int
         Newton steps.
 
     See Also
     --------
     ZeroShotClassifier : Classes without a single training row.
-    attribute_report : How well a table separates and how well it is learnt.
+    attribute_report : Separation of the classes by a table, and accuracy of the predicted attributes.
 
     References
     ----------
@@ -253,7 +253,7 @@ class CategoryAttributes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clas
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> CategoryAttributes:
-        """Make the table of attributes and train a machine for each.
+        """Make the table of attributes and train a classifier for each attribute.
 
         Parameters
         ----------
@@ -287,7 +287,7 @@ class CategoryAttributes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clas
             return given_table(self.A, self.classes, classes), None
         check_choice("A", self.A, TABLES)
         if self.classes is not None:
-            raise ValueError("classes names the rows of a given table A, and this one is made from the data")
+            raise ValueError("classes names the rows of a given table A, but this table is made from the data")
         if self.A != "designed":
             return attribute_table(self.A, len(classes), self.n_attributes, self.random_state), None
         S = visual_proximity(X, classes[labels], n_neighbors=self.n_neighbors, sample_weight=weights)
@@ -312,7 +312,7 @@ class CategoryAttributes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clas
         return self._encoded(X)
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Return how near rows are to the description of each class.
+        """Return the similarity of rows to the description of each class.
 
         Parameters
         ----------
@@ -322,7 +322,7 @@ class CategoryAttributes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clas
         Returns
         -------
         ndarray of shape (n_rows, n_classes), or (n_rows,) for two classes
-            Cosines, or negative distances; for two classes the second less the first.
+            Cosines, or negative distances; for two classes the value of the second minus that of the first.
         """
         scores = self._scores(X)
         return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
@@ -366,7 +366,7 @@ class CategoryAttributes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clas
 
 
 def given_table(A: Any, names: Any, classes: np.ndarray) -> np.ndarray:
-    """A table that a person gave, in the order of the classes of y; 0 and 1 become −1 and 1."""
+    """Return a user's table in the order of the classes of y; 0 and 1 become −1 and 1."""
     if names is None and hasattr(A, "index") and hasattr(A, "to_numpy"):
         index = A.index.to_numpy()
         names = index if set(index.tolist()) & set(classes.tolist()) else None
@@ -400,12 +400,12 @@ def given_table(A: Any, names: Any, classes: np.ndarray) -> np.ndarray:
 
 
 def signed(table: np.ndarray) -> np.ndarray:
-    """A table of 0 and 1 as one of −1 and 1; any other as it is."""
+    """Return a table of 0 and 1 as one of −1 and 1, and any other table unchanged."""
     return 2.0 * table - 1.0 if np.isin(table, (0.0, 1.0)).all() else table
 
 
 def warn_of_idle(table: np.ndarray) -> None:
-    """Warn of attributes with one sign for all classes: there is nothing to learn."""
+    """Warn of attributes with the same sign for all classes: they cannot be learnt."""
     idle = ((table >= 0).all(axis=0)) | ((table <= 0).all(axis=0))
     if idle.any():
         j = int(np.flatnonzero(idle)[0])

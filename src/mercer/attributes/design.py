@@ -1,13 +1,12 @@
-"""Attributes of classes designed from data: classes far apart, similar classes alike, attributes not redundant.
+"""Class attributes designed from data: they separate classes, are alike for similar classes, and are not redundant.
 
     J(A) = Σ_ij ‖A_i − A_j‖² − λ Σ_ij S_ij ‖A_i − A_j‖² = 2 tr(AᵀQA),      Q = P − λL,
     P = M I − 11ᵀ,      L = diag(S1) − S                      A: classes × attributes, unit columns
 
 Attributes are found one by one: a is the leading eigenvector of R, and R ← R − η aaᵀ keeps the next ones away from it
 [Yu2013b]. Entries of a below a share of its largest one are set to 0; without that step every a is an eigenvector of Q,
-and there are no more different ones than classes. An attribute that is there already is passed over. For new classes
-whose similarities S' to the known ones are given (`adaptive`), their rows S'A are kept apart instead:
-Q = S'ᵀP'S' − λL.
+and there are at most as many different attributes as classes. Repeated attributes are skipped. For new classes whose
+similarities S' to the known ones are given (`adaptive`), their rows S'A are kept apart instead: Q = S'ᵀP'S' − λL.
 """
 
 from __future__ import annotations
@@ -42,17 +41,18 @@ def design_attributes(
     Parameters
     ----------
     S : array of shape (n_classes, n_classes)
-        Proximity of classes, symmetric and not negative, such as `visual_proximity` gives; the diagonal does not count.
+        Proximity of classes, symmetric and nonnegative, for example from `visual_proximity`. The diagonal is ignored.
     n_attributes : int
         Number of attributes; more than classes are possible with ``sparsify``.
     proximity_weight : float, default=3.0
-        λ: how similar near classes should be. Larger values make attributes easier to learn and classes closer.
+        λ: weight of the similarity of near classes. Larger values make attributes easier to learn and bring classes
+        closer together.
     redundancy_weight : float, default=15.0
-        η: how much redundancy is avoided.
+        η: weight of the penalty on redundant attributes.
     sparsify : float, default=0.1
-        Entries below this share of the largest one of an attribute become 0: these classes do not take part in it.
+        Entries below this share of an attribute's largest entry become 0: the attribute ignores these classes.
     adaptive : array of shape (n_new_classes, n_classes), optional
-        Similarities of new classes to the known ones, where the attributes shall tell the new ones apart.
+        Similarities of new classes to the known ones. The attributes then separate the new classes.
 
     Returns
     -------
@@ -62,7 +62,7 @@ def design_attributes(
     Raises
     ------
     ValueError
-        If S is not a proximity, or fewer attributes exist that are different.
+        If S is not a proximity, or fewer different attributes exist.
 
     References
     ----------
@@ -119,7 +119,7 @@ def _designed(
 
 
 def objective(A: np.ndarray, S: np.ndarray, proximity_weight: float = 3.0, adaptive: Any = None) -> float:
-    """Return J(A) / 2 = tr(AᵀQA): how far classes are apart, less λ times how far near ones are."""
+    """Return J(A) / 2 = tr(AᵀQA): the separation of all classes, minus λ times that of near classes."""
     A = np.asarray(A, np.float64)
     return float(np.einsum("ij,ik,kj->", A, _matrix(check_proximity(S), proximity_weight, adaptive), A, optimize=True))
 
@@ -216,22 +216,22 @@ def visual_proximity(
     C: float = 10.0,
     sample_weight: Any = None,
 ) -> np.ndarray:
-    """Return how near the classes of labelled rows are: S = exp(−D/σ) among mutual nearest neighbours, else 0.
+    """Return the proximity of the classes of labelled rows: S = exp(−D/σ) among mutual nearest neighbours, else 0.
 
     Parameters
     ----------
     X : array or sparse matrix of shape (n_rows, n_features)
-        Rows; those of a kernel map make it a proximity in the space of the kernel.
+        Rows. Pass the output of a kernel map for a proximity in the space of the kernel.
     y : array of shape (n_rows,)
-        Their classes; the result is in the sorted order of these.
+        Their classes. The rows and columns of the result follow the sorted classes.
     metric : {"centers", "svm-margin"}, default="centers"
         D: the distance between the means of two classes, or the margin of the support vector machine between them.
     n_neighbors : int, default=10
-        Classes are near if each is among this number of nearest classes of the other.
+        Two classes are near if each is among the ``n_neighbors`` nearest classes of the other.
     sigma_scale : float, default=0.5
         σ as a share of the mean distance.
     C : float, default=10.0
-        Of the classifiers of "svm-margin".
+        Weight of the losses of the classifiers of "svm-margin".
     sample_weight : array of shape (n_rows,), optional
         Weights of rows in the means of classes, and in the losses of classifiers.
 

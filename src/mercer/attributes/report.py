@@ -1,9 +1,8 @@
-"""How good a table of attributes is: separation of classes, redundancy, encoding error, and the bound these give.
+"""The quality of a table of attributes: separation of classes, redundancy, encoding error, and an error bound.
 
     ε = (1/N) Σ_i ‖A_{y_i} − f(x_i)‖,    ρ = min_{j≠k} ‖A_j − A_k‖,    r = (1/l) ‖AᵀA − I‖²
 
-A row that is decoded to another class has ‖A_y − f‖ ≥ ρ/2, so that the share of errors of decoding by distance is at
-most 2ε/ρ.
+A wrongly decoded row has ‖A_y − f‖ ≥ ρ/2. So the error rate of decoding by distance is at most 2ε/ρ.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ class AttributeReport(Displayed):
     error_bound : float or None
         2ε/ρ, at most 1.
     error : float or None
-        Share of the rows that decoding by distance gets wrong.
+        Error rate of decoding by distance.
     table : ndarray of shape (n_classes, n_attributes)
         The table, normalised as requested.
     classes : ndarray or None
@@ -87,16 +86,16 @@ def attribute_report(A: Any, X: Any = None, y: Any = None, *, normalize: str | N
     A : CategoryAttributes or array of shape (n_classes, n_attributes)
         A fitted model, or a table.
     X : array, optional
-        With a model its inputs; with a table the predicted attributes f(x) of rows.
+        With a model, its inputs; with a table, the predicted attributes f(x) of rows.
     y : array of shape (n_rows,), optional
-        Classes of these rows; with a table their places in it.
+        Classes of these rows; with a table, their row numbers in it.
     normalize : {"rows", "columns"} or None, default=None
         Scale rows or columns of the table, and the predicted attributes with them, to length 1.
 
     Returns
     -------
     AttributeReport
-        Numbers with a name each.
+        The named values.
 
     Examples
     --------

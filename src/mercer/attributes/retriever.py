@@ -1,10 +1,10 @@
-"""Rows for a query of several attributes, through weak attributes.
+"""Retrieval of rows for a query of several attributes, by weak attributes.
 
     s_Q(x) = Σ_{q in Q} ( Σ_{j in Z_Q} w_qj z_j(x) + b_q ),        rank by s_Q, retrieve where s_Q > 0
 
 Weights minimise ½‖w‖² + C Σ_Q ξ_Q, ξ_Q = max over sets y of rows of Δ(y_Q, y) + score(Q, y) − score(Q, y_Q): a
-structured margin over sets of rows (`mercer.structures.row_sets`), for queries of single attributes, or of up to
-``max_size`` that training rows answer. Z_Q are the weak attributes that say most about the query
+structured margin over sets of rows (`mercer.structures.row_sets`), for queries of one attribute, or of up to
+``max_size`` attributes that training rows match. Z_Q are the weak attributes that are most informative about the query
 (`mercer.attributes._information`).
 """
 
@@ -62,35 +62,35 @@ class AttributeRetriever(Saved, Estimator):
         attribute (multi-attribute retrieval and ranking), so that only dependencies among these count; or the plain sum
         of these scores.
     loss : {"balanced", "hamming", "f-beta", "precision"}, default="balanced"
-        Cost of a set of rows: the mean of the shares of rows that are missed and of rows that are wrongly there; rows
-        that are wrong; 1 − F_β; or the share of wrong rows in a set of the right size. If few rows match a query,
-        "hamming" may return no rows and ranks poorly.
+        Cost of a set of rows: the mean of the miss rate and the false-positive rate; the number of wrong rows; 1 − F_β;
+        or the share of wrong rows in a set of the right size. If few rows match a query, "hamming" may return no rows
+        and ranks poorly.
     n_weak : int, optional
-        ϑ: weak attributes that count for a query, those that say most about it. By default all.
+        ϑ: number of weak attributes used for a query, the most informative ones. By default all.
     information : {"empirical", "semi-supervised", "latent"}, default="empirical"
-        How that is measured: by counts in labelled rows; by trees, one of which is also learnt from ``unlabelled``
-        rows; or by such trees with hidden variables. For "structured" with ``n_weak``.
+        How informativeness is measured: by counts in labelled rows; by two trees, one of which also learns from
+        ``unlabelled`` rows; or by such trees with hidden variables. For "structured" with ``n_weak``.
     C : float, default=0.1
         Weight of the mean loss over rows, for each attribute; smaller values regularise more.
     beta : float, default=1.0
         β of "f-beta".
     max_size : int, default=1
-        Largest number of attributes in queries of training; those of prediction may be larger. On two real sets
-        training on pairs and triples ranked held-out training rows worse.
+        Largest number of attributes in a training query; queries in prediction may be larger. On two real sets training
+        on pairs and triples ranked held-out training rows worse.
     max_queries : int, default=300
-        Most queries of training; single attributes are all there, larger ones are drawn.
+        Maximum number of training queries: all single attributes, and a random sample of larger queries.
     min_rows : int, default=5
         Minimum number of rows that match a training query with two attributes or more.
     folds : int, default=5
-        Parts of the rows for "marr": the scores of a part come from classifiers that did not see it.
+        Number of folds for "marr": the scores of a fold come from classifiers trained on the other folds.
     solver : str, default="auto"
-        Of the structured margin; see `mercer.learning.solvers`.
+        Solver of the structured margin; see `mercer.learning.solvers`.
     tol : float, default=0.0001
         Relative optimality gap at which training stops.
     max_iter : int, optional
-        Most iterations.
+        Maximum number of iterations.
     random_state : int or None, default=0
-        Of queries and folds.
+        Seed of queries and folds.
     verbose : int, default=0
         Whether to report progress.
 
@@ -101,9 +101,9 @@ class AttributeRetriever(Saved, Estimator):
     weights_ : ndarray of shape (n_attributes, n_weak + 1)
         w and b, for weak attributes that are centred and of unit spread.
     mean_, scale_ : ndarrays of shape (n_weak,)
-        Of the weak attributes in training.
+        Mean and scale of the weak attributes in training.
     queries_ : ndarray of int of shape (n_queries, max_size)
-        Queries of training, −1 where there are fewer attributes.
+        Training queries, padded with −1.
     gap_ : float
         Relative optimality gap of training; 0 for "sum".
 
@@ -190,7 +190,7 @@ class AttributeRetriever(Saved, Estimator):
         Parameters
         ----------
         Z : array of shape (n_rows, n_weak)
-            Weak attributes of the rows, such as `WeakAttributes` makes; or any features.
+            Weak attributes of the rows, for example from `WeakAttributes`, or any features.
         Y : array or sparse matrix of 0 and 1 of shape (n_rows, n_attributes), or list of sets of attributes
             The query attributes of the rows.
         unlabelled : array of shape (n_more_rows, n_weak), optional
@@ -338,7 +338,7 @@ class AttributeRetriever(Saved, Estimator):
         self.unsupervised_ = kind().fit(more)
 
     def information_of(self, query: Any) -> np.ndarray:
-        """Return how much each weak attribute says about a query, in nats.
+        """Return the information of each weak attribute about a query, in nats.
 
         Parameters
         ----------
@@ -382,7 +382,7 @@ class AttributeRetriever(Saved, Estimator):
         return self._chosen[key]
 
     def selected(self, query: Any) -> np.ndarray:
-        """Return the weak attributes that count for a query.
+        """Return the weak attributes used for a query.
 
         Parameters
         ----------
@@ -419,7 +419,7 @@ class AttributeRetriever(Saved, Estimator):
         return sorted(set(places))
 
     def weights_of(self, query: Any) -> tuple[np.ndarray, float]:
-        """Return weights and offset with which s_Q is ``Z @ weights + offset``.
+        """Return weights and offset such that s_Q is ``Z @ weights + offset``.
 
         Parameters
         ----------
@@ -429,7 +429,7 @@ class AttributeRetriever(Saved, Estimator):
         Returns
         -------
         weights : ndarray of shape (n_weak,)
-            Of weak attributes as they are given; 0 for those that do not count.
+            Weights of the weak attributes on their given scale; 0 for unused ones.
         offset : float
             The constant.
         """
@@ -450,14 +450,14 @@ class AttributeRetriever(Saved, Estimator):
         Parameters
         ----------
         Z : array of shape (n_rows, n_weak), memory-mapped if it is large
-            Weak attributes. Arrays in column order (``order="F"``) are read only where a weight is not 0.
+            Weak attributes. Of arrays in column order (``order="F"``), only columns with a nonzero weight are read.
         query : attribute or sequence of attributes
             The query.
 
         Returns
         -------
         ndarray of shape (n_rows,)
-            Scores; above 0 for rows that answer the query.
+            Scores; above 0 for rows that match the query.
         """
         weights, offset = self.weights_of(query)
         return linear_scores(self._weak_rows(Z), weights) + offset
@@ -470,7 +470,7 @@ class AttributeRetriever(Saved, Estimator):
         return np.asarray(validate_data(self, Z, dtype=[np.float64, np.float32], reset=False))
 
     def rank(self, Z: Any, query: Any, k: int | None = None) -> Ranking:
-        """Return the rows that answer a query best.
+        """Return the rows that match a query best.
 
         Parameters
         ----------
@@ -479,12 +479,12 @@ class AttributeRetriever(Saved, Estimator):
         query : attribute or sequence of attributes
             The query.
         k : int, optional
-            How many rows; by default all.
+            Number of rows; by default all.
 
         Returns
         -------
         Ranking
-            Rows and scores, the best first; of equal ones the first.
+            Rows and scores, best first; ties in row order.
         """
         scores = self.query_scores(Z, query)
         if k is None or k >= len(scores):
@@ -496,7 +496,7 @@ class AttributeRetriever(Saved, Estimator):
         return Ranking(order, scores[order])
 
     def retrieve(self, Z: Any, query: Any) -> np.ndarray:
-        """Return the set of rows that answer a query: those with a score above 0.
+        """Return the set of rows that match a query: the rows with a score above 0.
 
         Parameters
         ----------
@@ -508,7 +508,7 @@ class AttributeRetriever(Saved, Estimator):
         Returns
         -------
         ndarray of int
-            Rows, in their order.
+            Row numbers, ascending.
         """
         return np.flatnonzero(self.query_scores(Z, query) > 0)
 
@@ -523,7 +523,7 @@ class AttributeRetriever(Saved, Estimator):
         Returns
         -------
         ndarray of shape (n_rows, n_attributes)
-            Scores; those of attributes that were never on in training are −inf.
+            Scores; −inf for attributes that were never on in training.
         """
         check_is_fitted(self)
         rows = self._weak_rows(Z)
@@ -534,7 +534,7 @@ class AttributeRetriever(Saved, Estimator):
         return out
 
     def auc(self, Z: Any, Y: Any, sizes: Iterable[int] = (1, 2, 3), max_queries: int = 500) -> dict[int, float]:
-        """Return the mean area under the curve of queries, by their size; ½ is chance.
+        """Return the mean area under the ROC curve of queries, by query size; ½ is chance.
 
         Parameters
         ----------
@@ -545,12 +545,12 @@ class AttributeRetriever(Saved, Estimator):
         sizes : iterable of int, default=(1, 2, 3)
             Numbers of attributes in a query.
         max_queries : int, default=500
-            Most queries of a size; more are drawn with a fixed seed.
+            Maximum number of queries of each size; if there are more, a sample is drawn with a fixed seed.
 
         Returns
         -------
         dict
-            Size to mean, over queries that some rows answer and others do not; NaN where there is none.
+            From size to the mean over queries that match some rows but not all; NaN if there is none.
         """
         check_is_fitted(self)
         rows = self._weak_rows(Z)
@@ -597,7 +597,7 @@ class AttributeRetriever(Saved, Estimator):
             if part is not None and len(part) != packed:
                 raise ValueError(f"{self.n_rows_} rows are packed into {packed} bytes, found {len(part)}")
         if (self.bits_ is None) != (self.labels_ is None):
-            raise ValueError("bits of weak attributes and of labels are there together")
+            raise ValueError("bits of weak attributes and of labels must be given together")
         trees = (self.supervised_, self.unsupervised_)
         if (trees[0] is None) != (trees[1] is None):
             raise ValueError("both trees are there, or none")
@@ -615,7 +615,7 @@ class AttributeRetriever(Saved, Estimator):
 
 
 def linear_scores(Z: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Z @ weights in blocks of rows; arrays in column order are read only where a weight is not 0."""
+    """Compute Z @ weights in blocks of rows; of arrays in column order, only columns with a nonzero weight are read."""
     n = len(Z)
     out = np.empty(n)
     used = np.flatnonzero(weights)
@@ -641,7 +641,7 @@ def linear_scores(Z: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
 
 def area_under_curve(scores: np.ndarray, truth: np.ndarray) -> float:
-    """Probability that a row that answers is scored above one that does not; equal scores count half."""
+    """Return the probability that a matching row scores above another row; equal scores count half."""
     positive = int(truth.sum())
     negative = len(truth) - positive
     if not positive or not negative:

@@ -1,8 +1,8 @@
-"""Weak attributes: many cheap scores of rows, of which any query finds some that help.
+"""Weak attributes: many cheap scores of rows, some of which help any query.
 
-classifiers   linear machines for the labels of training, or models of your own
-splits        linear machines for random splits: one to three labels against one to three others
-references    distances to rows of training that were drawn at random
+classifiers   linear classifiers for the training labels, or your own models
+splits        linear classifiers for random splits: one to three labels against one to three others
+references    distances to training rows drawn at random
 latent        hidden variables of a tree over all of these, cut at their medians; posterior from −1 to 1
 """
 
@@ -31,8 +31,8 @@ class WeakAttributes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Encoder)
     Parameters
     ----------
     classifiers : bool or list of fitted models, default=True
-        Scores of a linear classifier for each label of training. Models of your own are added by their
-        ``decision_function``, ``predict_proba`` or ``transform``.
+        Scores of a linear classifier for each training label. Your own models add their ``decision_function``,
+        ``predict_proba`` or ``transform``.
     n_splits : int, default=100
         Classifiers for random splits of labels, one to three of them against one to three others.
     n_references : int, default=100
@@ -49,7 +49,7 @@ class WeakAttributes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Encoder)
     tol, max_iter
         Of the classifiers.
     random_state : int, Generator or None
-        Of splits, references and folds.
+        Seed of splits, references and folds.
 
     Attributes
     ----------
@@ -58,9 +58,9 @@ class WeakAttributes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Encoder)
     coef_, intercept_ : ndarrays of shape (n_machines, n_features) and (n_machines,)
         Classifiers of labels, then of splits.
     references_ : ndarray of shape (n_references, n_features)
-        The rows that distances are measured to.
+        The rows to which distances are measured.
     mean_, scale_ : ndarrays
-        Of the attributes in training; they are centred and divided by their spread.
+        Mean and standard deviation of the attributes in training; attributes are centred and scaled by them.
     tree_ : LatentTree or None
         The tree with the hidden variables.
 
@@ -119,7 +119,7 @@ class WeakAttributes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Encoder)
         self.random_state = random_state
 
     def fit(self, X: Any, Y: Any, sample_weight: Any = None) -> WeakAttributes:
-        """Train the machines and draw splits and references.
+        """Draw splits and references, and train the classifiers.
 
         Parameters
         ----------
@@ -128,7 +128,7 @@ class WeakAttributes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Encoder)
         Y : array of shape (n_rows,), matrix of 0 and 1 of shape (n_rows, n_labels), or list of label sets
             One label for each row, or several.
         sample_weight : array of n_rows numbers of at least 0, optional
-            Weights of rows in the machines and in the means; a row of weight 0 is no reference either.
+            Weights of rows in the classifiers and in the means. A row of weight 0 is never a reference.
 
         Returns
         -------
@@ -139,7 +139,7 @@ class WeakAttributes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Encoder)
         return self
 
     def fit_transform(self, X: Any, Y: Any, sample_weight: Any = None) -> np.ndarray:
-        """Train, and return the weak attributes of the training rows, scored by machines that did not see them.
+        """Train, and return the weak attributes of the training rows, scored by classifiers that did not see them.
 
         Parameters
         ----------
@@ -147,7 +147,7 @@ class WeakAttributes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Encoder)
             Rows.
         Y : labels, see `fit`
         sample_weight : weights, see `fit`
-            Rows of weight 0 are scored by the machines of all others.
+            Rows of weight 0 are scored by classifiers trained on all other rows.
 
         Returns
         -------

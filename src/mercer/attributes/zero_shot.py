@@ -1,13 +1,13 @@
-"""Classes without a training row: known only by their similarity to other classes, or by a table of attributes.
+"""Classification into classes without training rows, by their similarity to other classes or by a table of attributes.
 
     designed     f(x) predicts attributes A that were designed for the known classes; new ones have A' = S'A
     attributes   the same with a given table, whose rows for the new classes are A'; without one, A = 2I − 1
     eszsl        scores x V s_k,   V = (XᵀX + γI)⁻¹ Xᵀ Y S (SᵀS + λI)⁻¹,   rows s_k of a table S  [RomeraParedes2015]
-    dap          Π_m p(a_m^k | x) / p(a_m^k),   calibrated machines for the attributes of a binary table [Lampert2009]
+    dap          Π_m p(a_m^k | x) / p(a_m^k),   calibrated classifiers for attributes of a binary table [Lampert2009]
 
-S' has a row for each new class and a column for each known one: how similar they look; people who say so are averaged.
-Where known classes may occur as well (`generalised`), the new ones get a bonus, since machines trained on the known
-classes prefer these. It is chosen on known classes that play new ones.
+S' holds the similarity of each new class (row) to each known class (column), averaged over annotators. Where known
+classes may also occur (`generalised`), new classes get a bonus, because classifiers trained on the known classes prefer
+those. The bonus is chosen on known classes that are held out as new ones.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _SIMILAR = 5  # known classes that a person names for a new one
 
 
 def attribute_similarity(new: Any, known: Any, n_similar: int | None = None, *, alpha: float = 0.3) -> np.ndarray:
-    """Return the similarity of new classes to known ones, by their attributes.
+    """Return the similarity of new classes to known ones, from their attributes.
 
     Parameters
     ----------
@@ -47,8 +47,8 @@ def attribute_similarity(new: Any, known: Any, n_similar: int | None = None, *, 
     known : array of shape (n_known, n_attributes)
         Attributes of known classes.
     n_similar : int, optional
-        None: the weights s ≥ 0 of known classes whose attributes together resemble those of the new class most, by
-        nonnegative ridge regression. A number: the cosines of so many known classes, the most similar ones.
+        None: the weights s ≥ 0 of a nonnegative ridge regression of the new class's attributes on those of the known
+        classes. A number: the cosines of that many most similar known classes.
     alpha : float, default=0.3
         Penalty of s² in the regression, in units of the mean squared length of the attributes of a known class. Larger
         values spread the similarity over more classes.
@@ -56,8 +56,8 @@ def attribute_similarity(new: Any, known: Any, n_similar: int | None = None, *, 
     Returns
     -------
     ndarray of shape (n_new, n_known)
-        Similarities; none is negative. Attributes are taken less their means over the known classes and in units of
-        their spread.
+        Nonnegative similarities. Attributes are first standardised by mean and standard deviation over the known
+        classes.
 
     References
     ----------
@@ -156,17 +156,17 @@ class ZeroShotClassifier(ClassifierMixin, Encoder):
     known : sequence of labels, optional
         Known classes in the order of the columns of ``similarity`` and rows of ``attributes``; by default sorted.
     method : {"designed", "attributes", "eszsl", "dap"}, default="designed"
-        Attributes designed from the rows, the given table, or one of two common baselines. "designed" takes
-        similarities from the table where none are given, "eszsl" the similarities for a table where there is none.
+        Attributes designed from the rows, the given table, or one of two common baselines. Without similarities,
+        "designed" takes them from the table. Without a table, "eszsl" uses the similarities as one.
     n_attributes : int, default=200
-        Attributes to design; fewer where there are not as many different ones.
+        Number of attributes to design; fewer if that many different ones do not exist.
     adaptive : bool, default=False
         Design attributes that keep the new classes apart, instead of the known ones.
     generalised : bool, default=False
         Predict known and new classes.
     calibration : float, optional
-        Bonus of new classes, where known ones may occur too. By default chosen for the harmonic mean of both
-        accuracies, on known classes that play new ones.
+        Bonus of new classes, where known ones may also occur. By default it maximises the harmonic mean of both
+        accuracies on known classes that are held out as new ones.
     C : float, default=1.0
         Weight of the losses of classifiers; 1/γ of "eszsl". Smaller values regularise more.
     table_penalty : float, default=1.0
@@ -176,8 +176,8 @@ class ZeroShotClassifier(ClassifierMixin, Encoder):
     decode : {"cosine", "euclidean", "hamming"}, default="cosine"
         How scores and descriptions are compared.
     n_similar : int, optional
-        Known classes that are similar to a new one, where similarities are taken from a table. None: those whose
-        attributes together resemble its own most, see `attribute_similarity`.
+        Number of known classes that are similar to a new one, if similarities come from a table. None: chosen by
+        regression, see `attribute_similarity`.
     proximity_weight, redundancy_weight, sparsify : float
         See `design_attributes`.
     n_neighbors : int, default=10
@@ -185,20 +185,20 @@ class ZeroShotClassifier(ClassifierMixin, Encoder):
     tol, max_iter
         Of the classifiers.
     random_state : int or None, default=0
-        Of the known classes that play new ones.
+        Seed of the choice of known classes that are held out as new ones.
 
     Attributes
     ----------
     classes_ : ndarray
-        Classes that are predicted: the new ones, with ``generalised`` after the known ones.
+        Classes that can be predicted: the new ones; with ``generalised``, the known ones first.
     known_classes_, novel_classes_ : ndarrays
         Known and new classes.
     similarity_ : ndarray of shape (n_new, n_known) or None
-        Similarities that were used, averaged over people.
+        Similarities used, averaged over people.
     known_attributes_, novel_attributes_ : ndarrays of shape (n_known, n_attributes) and (n_new, n_attributes)
         Descriptions of the classes.
     coef_, intercept_ : ndarrays
-        The machines.
+        The classifiers.
     calibration_ : float
         Bonus of new classes.
 
@@ -339,7 +339,7 @@ class ZeroShotClassifier(ClassifierMixin, Encoder):
         """The new classes, and similarities and tables in the order of the known ones."""
         similarity, table, known, novel = self.similarity, self.attributes, self.known, self.novel
         if similarity is None and table is None:
-            raise ValueError("nothing is known of the new classes: give similarity or attributes")
+            raise ValueError("the new classes have no description: give similarity or attributes")
         if similarity is not None and hasattr(similarity, "columns"):
             novel = list(similarity.index) if novel is None else novel
             known = list(similarity.columns) if known is None else known
@@ -544,8 +544,8 @@ class ZeroShotClassifier(ClassifierMixin, Encoder):
         Returns
         -------
         ndarray of shape (n_rows, n_classes)
-            Scores, with the bonus of new classes where known ones are predicted, too. For two classes the second less
-            the first, of shape (n_rows,).
+            Scores, including the bonus of new classes with ``generalised``. For two classes, the score of the second
+            minus that of the first, of shape (n_rows,).
         """
         scores = self._scores(X)
         return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores

@@ -1,10 +1,10 @@
-"""What a learner of many classes has to beat: neighbours in a sample, and clusters that vote.
+"""Baselines for many classes: nearest neighbours in a sample, and clusters that vote.
 
     SampledKNN       predict the most frequent label among the k nearest of a random share of the training rows
     KMeansMajority   cluster a random share into M' clusters, predict the most frequent label of the nearest cluster;
                      M' is the smallest number of classes that hold a given share of the rows
 
-The baselines that look at labels alone, the most frequent label and a random one, are scikit-learn's
+For baselines that use only labels (the most frequent label, or a random one), use scikit-learn's
 ``DummyClassifier(strategy="most_frequent")`` and ``"uniform"``.
 """
 
@@ -79,15 +79,16 @@ class _SampledBaseline(Saved, ClassifierMixin, Estimator):
 class SampledKNN(_SampledBaseline):
     """Nearest neighbours among a random share of the training rows.
 
-    Nearest neighbours in n training rows cost O(n) for each row to classify; a sample of a few percent makes that
-    bearable, at the price of accuracy.
+    A search in n training rows costs O(n) for each row to classify. A sample of a few percent cuts this cost, and
+    reduces accuracy.
 
     Parameters
     ----------
     fraction : float in (0, 1] or "auto", default="auto"
-        Share of the training rows to search. ``"auto"``: 3 %, but at least 5,000 rows, or all where there are fewer.
+        Share of the training rows to search. ``"auto"``: 3 %, but at least 5,000 rows (or all, if there are fewer).
     n_neighbors : int, default=5
-        Neighbours that vote; all rows of the sample if it has fewer. Ties go to the label of the nearest of them.
+        Number of neighbours that vote; all rows of the sample if it has fewer. Ties go to the label of the nearest of
+        them.
     metric : {"euclidean", "cosine", "manhattan"}, default="euclidean"
         Distance of rows. For texts, ``"cosine"``.
     n_jobs : int or None
@@ -98,7 +99,7 @@ class SampledKNN(_SampledBaseline):
     Attributes
     ----------
     classes_ : array of labels, sorted
-        All labels of the training rows, also those not in the sample.
+        All labels of the training rows, including those not in the sample.
     sample_indices_ : array of int
         The training rows that are searched.
     n_features_in_ : int
@@ -187,17 +188,17 @@ class SampledKNN(_SampledBaseline):
 class KMeansMajority(_SampledBaseline):
     """Clusters that predict the most frequent label of their members.
 
-    There are as many clusters as the smallest number of classes that together hold a share ``coverage`` of the training
-    rows: rare classes get no cluster.
+    The number of clusters is the smallest number of classes that together hold a share ``coverage`` of the training
+    rows. Rare classes get no cluster.
 
     Parameters
     ----------
     coverage : float in (0, 1], default=0.9
-        Share of the training rows that the counted classes must hold.
+        Share of the training rows that the frequent classes must hold.
     fraction : float in (0, 1], default=1.0
         Share of the training rows to cluster.
     max_iter : int, default=30
-        The most rounds of k-means.
+        Maximum number of k-means iterations.
     random_state : int, RandomState or None
         Seed of the sample and of the first centres.
 
@@ -205,14 +206,14 @@ class KMeansMajority(_SampledBaseline):
     ----------
     classes_ : array of labels, sorted
     n_clusters_ : int
-        The number of classes counted, or of rows in the sample if that is smaller.
+        The number of frequent classes, or of rows in the sample if that is smaller.
     cluster_centers_ : array of shape (n_clusters, n_features)
     cluster_labels_ : array of shape (n_clusters,)
         The label that a cluster predicts.
     sample_indices_ : array of int
         The training rows that were clustered.
     n_iter_ : int
-        Rounds of k-means.
+        Iterations of k-means.
     n_features_in_ : int
 
     Examples

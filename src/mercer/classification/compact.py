@@ -1,7 +1,7 @@
-"""A classifier with few features: learnt cosines and a linear support vector machine over them, trained together.
+"""A classifier with few features: learnt cosine features and a linear support vector machine, trained jointly.
 
 f_c(x) = ⟨w_c, Z(x)⟩ + w_c0,   Z(x) = √(2/k) cos(Θᵀx + b).
-Learning is in `mercer.maps.compact`.
+`mercer.maps.compact` implements the training.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ class CompactClassifier(Saved, ClassifierMixin, ScoreModel, Estimator):
         X : array of shape (n_rows, n_features)
         y : array of shape (n_rows,)
         sample_weight : array of n_rows numbers of at least 0, optional
-            How often batches hold a row; a row of weight 0 is left out.
+            Frequency of a row in batches; a row of weight 0 is left out.
 
         Returns
         -------

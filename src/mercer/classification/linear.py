@@ -2,12 +2,12 @@
 
     minimise  penalty(W) + C Σ_i weight_i loss(θ_i, y_i),   θ_i = W x_i (+ b),   predict  argmax_c θ_ic
 
-With the hinge and 0/1 cost this is the multiclass machine of Crammer and Singer [Crammer2001]. With two classes only
-v = w_1 − w_0 matters; at the optimum w_1 = −w_0 = v / 2, so that
+With the hinge and 0/1 cost this is the multiclass support vector machine of Crammer and Singer [Crammer2001]. With two
+classes only v = w_1 − w_0 matters; at the optimum w_1 = −w_0 = v / 2, so that
 
     ½‖w_0‖² + ½‖w_1‖² + C Σ max(0, 1 − s_i ⟨v, x_i⟩) = ½ (½‖v‖² + 2 C Σ max(0, 1 − s_i ⟨v, x_i⟩)),   s_i = ±1:
 
-the binary machine with twice the C (its factor 2).
+the binary support vector machine with 2 C in place of C.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _SMALL = 1024  # with so few dual variables the hinge is solved to rounding unle
 
 def _has_probabilities(model: LinearClassifier) -> bool:
     if not isinstance(resolve_loss(model.loss), Log):
-        raise AttributeError("predict_proba needs probabilities: they come with loss='log'")
+        raise AttributeError("predict_proba needs loss='log'")
     return True
 
 
@@ -87,13 +87,14 @@ class LinearClassifier(ClassifierMixin, ScoreModel, StructuredEstimator):
     class_weight : dict, "balanced" or None, default=None
         Factors of C for the examples of a class.
     max_iter, tol : int and float or None
-        None: the solver's own; for ``"dual"`` 10,000 epochs (of the examples that still have work to do) and a relative
-        gap of 1e-4 (with ``solver="auto"``, problems of a thousand dual variables are solved to rounding).
+        None: the defaults of the solver. For ``"dual"`` these are 10,000 epochs (over the active examples) and a
+        relative gap of 1e-4. With ``solver="auto"``, problems of a thousand dual variables are solved to rounding
+        error.
     patience : int, default=10
         With ``fit(…, dev=…)``: iterations without a better held-out score before training stops.
     warm_start : bool, default=False
-        Begin from the weights of the last fit; labels may be new, features not. ``"dual"`` starts from dual variables
-        and does not use them.
+        Start from the weights of the last fit. New labels are allowed, new features are not. ``"dual"`` starts from
+        dual variables and ignores these weights.
     n_jobs : int or None
         Threads; -1 for all cores. The result does not depend on it.
     random_state : int, RandomState, Generator or None
@@ -207,7 +208,7 @@ class LinearClassifier(ClassifierMixin, ScoreModel, StructuredEstimator):
             Held-out data: the weights with the best accuracy on it are kept, and training stops when it no longer
             rises.
         checkpoint : path or Checkpoint, optional
-            Training is saved there every few seconds; a fit that was killed goes on from there when it is called again.
+            Training saves its state there every few seconds. A killed fit resumes from it when it is called again.
 
         Returns
         -------
@@ -411,7 +412,9 @@ class LinearClassifier(ClassifierMixin, ScoreModel, StructuredEstimator):
     def _carry(self, w: np.ndarray, last: Any, risk: Risk) -> np.ndarray:
         W, carried = w.reshape(-1, len(last.classes_)), np.zeros((risk.X.n_features, len(self.classes_)))
         if len(W) != len(carried):
-            raise ValueError(f"the model to go on from has weights for {len(W)} columns, this data has {len(carried)}")
+            raise ValueError(
+                f"the model to continue from has weights for {len(W)} columns, this data has {len(carried)}"
+            )
         carried[:, np.searchsorted(self.classes_, last.classes_)] = W
         return carried.ravel()
 
@@ -460,7 +463,7 @@ class LinearClassifier(ClassifierMixin, ScoreModel, StructuredEstimator):
 
     @available_if(_has_probabilities)
     def predict_proba(self, X: Any) -> np.ndarray:
-        """p(c | x) ∝ exp θ_c; for the log loss, which is what gives the scores this meaning."""
+        """Return p(c | x) ∝ exp θ_c, for the log loss only: other losses give no probabilities."""
         scores = self.decision_function(X)
         if scores.ndim == 1:
             scores = np.stack([np.zeros_like(scores), scores], axis=1)

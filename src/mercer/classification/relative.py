@@ -1,9 +1,9 @@
-"""The relative margin machine: a support vector machine whose outputs stay within a band.
+"""The relative margin machine: a support vector machine with outputs bounded to a band.
 
     min ½‖w‖² + C Σ ξ_i,   y_i f(x_i) ≥ 1 − ξ_i,   −B ≤ f(x_i) ≤ B,   f(x) = ⟨w, φ(x)⟩ + b
 
-The band bounds the spread of the outputs, so that the margin counts relative to it; B = ∞ is the ordinary machine.
-The dual is solved in compiled code, two variables at a time (``cpp/solvers/relative_margin.cpp``).
+The band bounds the spread of the outputs, and the margin is relative to it. B = ∞ gives the ordinary support vector
+machine. The dual is solved in compiled code, two variables at a time (``cpp/solvers/relative_margin.cpp``).
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class RelativeMarginSVC(Saved, ClassifierMixin, ScoreModel, Estimator):
     """A kernel support vector machine with bounded outputs: the relative margin machine.
 
     The binary machine minimises ``½‖w‖² + C Σ max(0, 1 − y_i f(x_i))`` under ``−B ≤ f(x_i) ≤ B`` on all training
-    points. It is what :class:`sklearn.svm.SVC` is but for the second line, and the same at ``B=np.inf``.
+    points. Without these bounds (``B=np.inf``) it is the same problem as :class:`sklearn.svm.SVC`.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ class RelativeMarginSVC(Saved, ClassifierMixin, ScoreModel, Estimator):
         Weight of the summed slack.
     B : float, default=2.0
         Bound of the outputs, at least 1 (a smaller one would force slack on every point); ``np.inf`` for none.
-        To be chosen by cross-validation, together with C.
+        Choose it by cross-validation, together with C.
     degree : int, default=3
         Of ``"poly"``: ``(gamma ⟨x, z⟩ + coef0)^degree``.
     gamma : {"scale", "auto"} or float, default="scale"
@@ -93,35 +93,36 @@ class RelativeMarginSVC(Saved, ClassifierMixin, ScoreModel, Estimator):
     coef0 : float, default=0.0
         Of ``"poly"`` and ``"sigmoid"``.
     multiclass : {"one-vs-one", "one-vs-rest"}, default="one-vs-one"
-        With more than two classes: a classifier for each pair of classes, which vote (ties go to the larger sum of
-        outputs), or one for each class against all others.
+        With more than two classes: a classifier for each pair of classes, with majority vote (ties go to the larger sum
+        of outputs), or one for each class against all others.
     tol : float, default=1e-3
         Training stops when the optimality conditions are violated by at most this much, measured in outputs f.
     max_iter : int or None
-        Limit on the steps of a machine; None for none.
+        Maximum number of steps of each binary problem; None for no limit.
     cache_size : float, default=200.0
-        Megabytes for kernel values of a machine. If all of them fit, they are computed at once, otherwise by rows of
-        which the most recently used are kept.
+        Megabytes of kernel cache for each binary problem. If the whole matrix fits, it is computed at once; otherwise
+        rows are computed on demand and the most recently used rows are kept.
     class_weight : dict, "balanced" or None
         Factors of C for the rows of each class.
     n_jobs : int or None
-        Threads: over machines if there are several, over kernel values otherwise. The result does not depend on it.
+        Threads: over binary problems if there are several, over kernel values otherwise. The result does not depend on
+        it.
     verbose : int, default=0
-        1 prints a line for each machine, 2 a line for each record of the history.
+        1 prints a line for each binary problem, 2 a line for each record of the history.
 
     Attributes
     ----------
     classes_ : array of labels, sorted
     support_ : array of int
-        Training rows with a coefficient in some machine.
+        Training rows with a nonzero coefficient in some binary problem.
     support_vectors_ : array or sparse matrix of shape (n_support, n_features)
         Those rows; empty with ``kernel="precomputed"``.
     n_support_ : array of int
         Support vectors of each class.
     dual_coef_ : array of shape (n_machines, n_support)
-        Coefficients of the kernel values. Two classes have one machine, whose outputs are positive for
-        ``classes_[1]``; pairs of classes follow in the order (0, 1), (0, 2), …, (1, 2), …, positive for the second
-        one; with ``"one-vs-rest"`` there is one for each class.
+        Coefficients of the kernel values. With two classes there is one row, and outputs are positive for
+        ``classes_[1]``. With ``"one-vs-one"`` the rows are the pairs of classes (0, 1), (0, 2), …, (1, 2), …, positive
+        for the second class. With ``"one-vs-rest"`` there is one row for each class.
     intercept_ : array of shape (n_machines,)
     coef_ : array of shape (n_machines, n_features)
         Weights of the features; ``kernel="linear"`` only.
@@ -135,8 +136,8 @@ class RelativeMarginSVC(Saved, ClassifierMixin, ScoreModel, Estimator):
 
     Notes
     -----
-    The model keeps the feasible primal point of the last ``primal`` value, so the bounds hold on all training
-    points, for any tolerance.
+    The model is the feasible primal point of the last ``primal`` value. So the bounds hold on all training points, for
+    any tolerance.
 
     References
     ----------
@@ -199,7 +200,7 @@ class RelativeMarginSVC(Saved, ClassifierMixin, ScoreModel, Estimator):
         X : array or sparse matrix of shape (n_samples, n_features), or the kernel matrix
         y : array of shape (n_samples,)
         sample_weight : array of n_samples numbers of at least 0, optional
-            Factors of C; a row of weight 0 is left out, its bounds too.
+            Factors of C; a row of weight 0 is left out, including its bounds.
 
         Returns
         -------
@@ -451,9 +452,9 @@ class RelativeMarginSVC(Saved, ClassifierMixin, ScoreModel, Estimator):
 
     @property
     def coef_(self) -> np.ndarray:
-        """Weights of the features, one row a machine; of ``kernel="linear"`` only."""
+        """Weights of the features, one row per binary problem; only with ``kernel="linear"``."""
         if self.kernel != "linear":
-            raise AttributeError("coef_ is there only with kernel='linear'")
+            raise AttributeError("coef_ is available only with kernel='linear'")
         if not hasattr(self, "dual_coef_"):
             raise AttributeError("this RelativeMarginSVC is not fitted yet")
         product = self.dual_coef_ @ self.support_vectors_

@@ -1,7 +1,7 @@
-"""The ``mercer`` command: its sub-commands, its options for all of them, and how it ends.
+"""The ``mercer`` command: its sub-commands, its common options, and its exit status.
 
-Nothing heavy is imported here. A command imports numpy, scikit-learn and the estimators when it runs, so that
-``mercer --help`` and shell completion answer at once.
+This module imports no large package. A command imports numpy, scikit-learn and the estimators when it runs, so that
+``mercer --help`` and shell completion respond immediately.
 """
 
 from __future__ import annotations
@@ -111,14 +111,14 @@ def _options(
         bool,
         typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and exit."),
     ] = False,
-    debug: Annotated[bool, typer.Option("--debug", help="Show where in the program an error comes from.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
     max_bytes: Annotated[
         int | None,
         typer.Option(
             "--max-bytes",
             metavar="N",
             min=1,
-            help="Most memory that a model file may ask for. Default: 256 MiB, or 16 times the file if that is more.",
+            help="Maximum memory of a loaded model. Default: 256 MiB, or 16 times the file if that is more.",
             show_default=False,
         ),
     ] = None,

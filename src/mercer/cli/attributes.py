@@ -1,4 +1,4 @@
-"""How models of attributes are judged on the command line: rows of numbers, with a column of classes."""
+"""Evaluation of attribute models on the command line: rows of numbers, with a column of classes."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ __all__ = ["evaluate", "is_attributes"]
 
 
 def is_attributes(model: Any) -> bool:
-    """Whether a loaded model classifies rows by attributes."""
+    """Return whether a loaded model classifies rows by attributes."""
     return type(model).__module__.startswith("mercer.attributes.") and hasattr(model, "predict")
 
 
 def evaluate(model: Any, file: str, label: str | None, separator: str | None, as_json: bool) -> None:
-    """Accuracy, and that of each class."""
+    """Print the accuracy, overall and per class."""
     rows = read_table(file, separator)
     if label is None:
-        raise UsageError("say which column holds the classes (--label)", f"the columns: {', '.join(rows)}")
+        raise UsageError("name the column of classes (--label)", f"the columns: {', '.join(rows)}")
     if label not in rows:
         raise UsageError(f"{shown(file)}: no column {label!r}", f"its columns: {', '.join(rows)}")
     X = _numbers(model, rows, label, file)

@@ -1,4 +1,4 @@
-"""``mercer train auto``: look at a file, choose an estimator, train it, judge it on rows held out; model and page."""
+"""``mercer train auto``: choose an estimator for a file, train and evaluate it; write model and page."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HELD_OUT = 0.2
 
 
 def outputs(file: str, model: str | None, html: str | None) -> tuple[str, str]:
-    """Where model and page go: beside each other in the working directory, named after the file."""
+    """Return the paths of model and page: in the working directory, named after the file."""
     base = os.path.basename(os.path.abspath(file)) if file != "-" else "model"
     stem = base.split(".")[0] or "model"
     model = model or f"{stem}.mercer"
@@ -47,13 +47,14 @@ def train_auto(
         typer.Option("--html", metavar="PATH", help="Where to write the page. Default: FILE.html.", show_default=False),
     ] = None,
     on_error: OnError = OnErrorName.stop,
-    seed: Annotated[int, typer.Option(metavar="N", help="Which rows are held out.")] = 0,
+    seed: Annotated[int, typer.Option(metavar="N", help="Seed of the choice of held-out rows.")] = 0,
     quiet: Quiet = False,
 ) -> None:
-    """Look at a file, choose an estimator, train it and show how well it does.
+    """Choose an estimator for a file, train it and show its performance.
 
-    A fifth of the rows is held out, the estimator learns from the others, and both figures and page tell how it does on
-    those it has not seen. The model is the one that was judged; the command that trains on all rows is printed.
+    A fifth of the rows is held out, and the estimator learns from the others. The printed figures and the page show its
+    performance on the held-out rows. The saved model is the evaluated one; the command that trains on all rows is
+    printed.
 
     [bold]Examples[/bold]
       mercer train auto adult.data.gz
@@ -125,5 +126,5 @@ def _write_page(path: str, task: Task, estimator: Any, verdict: Verdict, model: 
 
     facts = [("estimator", f"{type(estimator).__name__}: {task.why}"), ("rows", f"{task.n:,}"), *verdict.figures]
     facts.append(("to train on all rows", task.command(model)))
-    blocks = [Facts(facts, "Judged on rows held out"), *verdict.blocks]
+    blocks = [Facts(facts, "Evaluated on held-out rows"), *verdict.blocks]
     write_page(path, model_page(estimator, title=os.path.basename(model), more=blocks))

@@ -1,5 +1,5 @@
-"""``mercer train classifier`` and ``regressor``: hashed models from files of any size; how they predict, are
-evaluated and shown."""
+"""``mercer train classifier`` and ``regressor``: hashed models from files of any size; prediction, evaluation and
+display."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ File = Annotated[
     str,
     typer.Argument(
         metavar="FILE",
-        help="Training examples (also packed), a folder with a folder for each class, or - for standard input.",
+        help="Training examples (also compressed), a folder with a folder for each class, or - for standard input.",
     ),
 ]
 Model = Annotated[str, typer.Option("--model", "-m", metavar="PATH", help="Where to write the model.")]
@@ -105,14 +105,18 @@ NBits = Annotated[
 Ngrams = Annotated[
     str,
     typer.Option(
-        metavar="N-M", help="Runs of N to M words (or characters) of a text are features.", rich_help_panel=_FEATURES
+        metavar="N-M",
+        help="Use n-grams of N to M words (or characters) of a text as features.",
+        rich_help_panel=_FEATURES,
     ),
 ]
 AnalyzerOption = Annotated[
     AnalyzerName,
     typer.Option(help="Features of a text: words, characters, or characters within words.", rich_help_panel=_FEATURES),
 ]
-KeepCase = Annotated[bool, typer.Option("--keep-case", help="Tell upper from lower case.", rich_help_panel=_FEATURES)]
+KeepCase = Annotated[
+    bool, typer.Option("--keep-case", help="Distinguish upper and lower case.", rich_help_panel=_FEATURES)
+]
 Counts = Annotated[
     CountsName,
     typer.Option(help="The value of a word that occurs c times in a text: √c, or c itself.", rich_help_panel=_FEATURES),
@@ -120,8 +124,8 @@ Counts = Annotated[
 Solver = Annotated[
     SolverName,
     typer.Option(
-        help="adagrad: a rate for each weight. ftrl: the same with exact zeros under --penalty l1 --alpha 10. "
-        "sgd: plain steps.",
+        help="adagrad: a learning rate for each weight. ftrl: the same with exact zeros under --penalty l1 --alpha "
+        "10. sgd: plain stochastic gradient descent.",
         rich_help_panel=_LEARNING,
     ),
 ]
@@ -158,7 +162,7 @@ CheckpointPath = Annotated[
     typer.Option(
         "--checkpoint",
         metavar="PATH",
-        help="Save the state of training here every few seconds; after a crash the same command goes on from it.",
+        help="Save the state of training here every few seconds; after a crash the same command resumes from it.",
         rich_help_panel=_RUNNING,
         show_default=False,
     ),
@@ -167,7 +171,7 @@ Jobs = Annotated[
     int,
     typer.Option(
         metavar="N",
-        help="1 reads and learns in turn, otherwise both at once. The result is the same.",
+        help="1 reads and learns alternately, otherwise in parallel. The result is the same.",
         rich_help_panel=_RUNNING,
     ),
 ]
@@ -175,7 +179,7 @@ Jobs = Annotated[
 
 @dataclass
 class HashedOptions(FileOptions):
-    """How the file is written, what its features are, and how they are learnt."""
+    """Options of the file format, the features, and the training."""
 
     on_error: OnError = OnErrorName.stop
     limit: Limit = None
@@ -195,7 +199,7 @@ class HashedOptions(FileOptions):
     quiet: Quiet = False
 
     def hasher(self) -> Any:
-        """The features of a text."""
+        """Return the hasher for texts."""
         from mercer.maps import TextHasher
 
         least, dash, most = self.ngrams.partition("-")
@@ -205,7 +209,7 @@ class HashedOptions(FileOptions):
         return TextHasher(analyzer=self.analyzer.value, ngrams=ngrams, lowercase=not self.keep_case)
 
     def parameters(self) -> dict[str, Any]:
-        """The parameters that classifiers and regressors share."""
+        """Return the common parameters of classifiers and regressors."""
         return {
             "n_bits": self.n_bits, "solver": self.solver.value, "alpha": self.alpha, "l1_ratio": self.l1_ratio,
             "penalty": None if self.penalty is PenaltyName.none else self.penalty.value,
@@ -224,14 +228,14 @@ def train_classifier(
     loss: Annotated[
         ClassifierLoss,
         typer.Option(
-            help="log gives probabilities; hinge learns from mistakes and near-misses only.", rich_help_panel=_LEARNING
+            help="log gives probabilities; hinge learns only from mistakes and near-misses.", rich_help_panel=_LEARNING
         ),
     ] = ClassifierLoss.log,
     label_hashing: Annotated[
         LabelHashingName,
         typer.Option(
             "--label-hashing",
-            help="More than two classes: one table for all (joint, two-stage), or one for each (separate).",
+            help="More than two classes: one hash table for all (joint, two-stage), or one for each (separate).",
             rich_help_panel=_LEARNING,
         ),
     ] = LabelHashingName.joint,
@@ -246,9 +250,9 @@ def train_classifier(
 ) -> None:
     """Train a classifier: a label for every line of a file, however long the file is.
 
-    Features are hashed: the model has a fixed size and needs no vocabulary, whatever the number of words and
-    classes. Lines are read, judged, learnt and forgotten; on a terminal the running loss is shown at powers of
-    two. Ctrl-C stops and keeps what was learnt.
+    Features are hashed: the model has a fixed size and needs no vocabulary, for any number of words and classes. Each
+    line is read, scored, learnt and discarded; a terminal shows the running loss at powers of two. Ctrl-C stops and
+    saves the model trained so far.
 
     [bold]Examples[/bold]
       mercer train classifier mail.txt --model spam.mercer
@@ -329,7 +333,7 @@ def train_regressor(
 ) -> None:
     """Train a regressor: a number for every line of a file.
 
-    Files are as for a classifier, with a number where the label is.
+    Files are as for a classifier, with a number in place of the label.
 
     [bold]Examples[/bold]
       mercer train regressor prices.csv --label price --model prices.mercer
@@ -371,7 +375,7 @@ def _train(estimator: Any, file: str, model: str, dev: str | None, options: Hash
 
 
 def teller(quiet: bool = False) -> Any:
-    """How an estimator tells what it found out about a file: on standard error, in the words of the command line."""
+    """Return a function that reports findings about a file on standard error, in terms of command-line options."""
     return lambda kind, message: None if quiet and kind == "note" else terminal.complain(kind, as_options(message))
 
 
@@ -441,14 +445,14 @@ def _summarise(estimator: Any, dev: str | None, model: str, seconds: float) -> N
 
 
 def is_hashed(model: Any) -> bool:
-    """Whether a loaded model is one of these."""
+    """Return whether a loaded model is one of these."""
     from mercer.online import HashedClassifier, HashedRegressor
 
     return isinstance(model, HashedClassifier | HashedRegressor)
 
 
 def predict(model: Any, file: str, output: str, proba: bool, top: int | None, on_error: str, said: FileFormat) -> None:
-    """A line for every example of a file."""
+    """Write a line for every example of a file."""
     if model._numeric_targets and (proba or top is not None):
         raise UsageError("--proba and --top are for classifiers: this model is a regressor")
     if proba and model.loss not in ("log", "hybrid"):
@@ -461,7 +465,7 @@ def predict(model: Any, file: str, output: str, proba: bool, top: int | None, on
 
 
 def evaluate(model: Any, file: str, on_error: str, said: FileFormat, as_json: bool) -> None:
-    """Compare predictions with what a file says."""
+    """Compare predictions with the labels of a file."""
     model._say = teller()
     figures = (
         _regression_figures(model, file, on_error, said)

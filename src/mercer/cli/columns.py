@@ -1,4 +1,4 @@
-"""Column files as the commands need them: with a label column, without one, or either."""
+"""Column files for the commands: with a label column, without one, or either."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ Labelled = tuple[list["Sentence"], list[list[str]]]
 
 
 def shown(file: str) -> str:
-    """The name of a file in messages."""
+    """Return the name of a file in messages."""
     return "<stdin>" if file == "-" else file
 
 
 def read_labelled(file: str, n_columns: int | None = None) -> Labelled:
     """Read a file whose last column is the label; return sentences without labels, and the labels.
 
-    With ``n_columns``, a model's number of columns, the file must have these and the label.
+    With ``n_columns``, the number of columns of a model, the file must have these columns and the label.
     """
     from mercer.data.readers.conll import read_conll
 
     sentences = read_conll(file)
     if not sentences:
-        raise UsageError(f"{shown(file)}: no sentences in this file", "expected one token a line, its label last")
+        raise UsageError(f"{shown(file)}: no sentences in this file", "expected one token per line, its label last")
     width = len(sentences[0][0])
     if n_columns is None and width < 2:
         raise UsageError(
@@ -55,7 +55,7 @@ def read_labelled(file: str, n_columns: int | None = None) -> Labelled:
 
 
 def iter_columns(file: str, n_columns: int) -> Iterator[Sentence]:
-    """Read sentence by sentence a file with the columns of a model, and perhaps a label after them."""
+    """Yield the sentences of a file with the columns of a model, with or without a label column."""
     from mercer.data.readers.conll import iter_conll
 
     sentences = iter_conll(file)
@@ -87,7 +87,7 @@ def batches(sentences: Iterable[Sentence], n_tokens: int) -> Iterator[list[Sente
 
 @dataclass(frozen=True)
 class Line:
-    """A line of a column file: a token, or something else that is kept."""
+    """A line of a column file: a token, or another line that is kept."""
 
     text: str
     token: tuple[str, ...] | None
@@ -95,10 +95,10 @@ class Line:
 
 
 def line_batches(file: str, n_columns: int, n_tokens: int, *, more: bool = False) -> Iterator[list[Line]]:
-    """Lines of a file with the columns of a model, and perhaps a label after them, in batches of whole sentences.
+    """Yield lines of a file with the columns of a model and an optional label, in batches of whole sentences.
 
-    Lines that begin with # and have another number of columns are comments. With ``more``, any number of columns from
-    ``n_columns`` on will do.
+    Lines that begin with # and differ in their number of columns are comments. With ``more``, any number of columns
+    from ``n_columns`` on is allowed.
     """
     from mercer.data.readers.lines import read_lines
     from mercer.exceptions import DataFileError
@@ -137,7 +137,7 @@ def line_batches(file: str, n_columns: int, n_tokens: int, *, more: bool = False
 
 
 def with_ends(lines: list[Line], ends_of: Callable[[list[Sentence]], Iterable[tuple[str, ...]]]) -> Iterator[str]:
-    """The lines of some sentences, what ``ends_of`` says behind each token; all others as they are."""
+    """Yield the lines of sentences, with the result of ``ends_of`` appended to each token."""
     batch: list[Sentence] = [[]]
     for line in lines:
         if line.token is not None:
@@ -151,7 +151,7 @@ def with_ends(lines: list[Line], ends_of: Callable[[list[Sentence]], Iterable[tu
 
 
 def check_tagger(loaded: Any, model: str, jobs: int) -> Tagger:
-    """A loaded model as a tagger that reads column files."""
+    """Return a loaded model if it is a tagger that reads column files."""
     from mercer.tagging import Tagger
 
     if not isinstance(loaded, Tagger):
@@ -207,13 +207,13 @@ def _looks_like(path: str) -> str | None:
 
 
 def n_columns(tagger: Tagger) -> int:
-    """How many columns, without the label, a file for this tagger has."""
+    """Return the number of columns, without the label, of a file for this tagger."""
     assert tagger.template is not None
     return tagger.n_columns_ or tagger.template.n_columns
 
 
 def check_writable(path: str, *, device: bool = False) -> None:
-    """Fail before the work, not after it, where a file (or a device) cannot be written."""
+    """Raise an error before the work if a file (or a device) cannot be written."""
     folder = os.path.dirname(os.path.realpath(path))
     if os.path.isdir(path):
         raise UsageError(f"{path}: cannot write a file here, it is a directory")

@@ -1,4 +1,4 @@
-"""``mercer convert``: a file of examples as a store, which is read piece by piece."""
+"""``mercer convert``: convert a file of examples to a store, which is read piece by piece."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ def convert(
             "--n-bits", metavar="N", help="Hash the features of a column file into 2^N columns; 0 keeps names."
         ),
     ] = 0,
-    size: Annotated[int, typer.Option(metavar="N", min=1, help="Examples of a piece.")] = 8192,
+    size: Annotated[int, typer.Option(metavar="N", min=1, help="Number of examples per piece.")] = 8192,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no summary.")] = False,
 ) -> None:
-    """Write a file of examples as a store: a folder that is trained from piece by piece, in bounded memory.
+    """Convert a file of examples to a store: a folder for training piece by piece, in bounded memory.
 
-    A column file (a token a line, its label last) becomes sequences with features. A csv file becomes rows, if all
-    columns but the label are numbers, or texts, if there is one other column.
+    A column file (one token per line, its label last) becomes sequences with features. A csv file becomes rows if all
+    columns but the label are numbers, or texts if there is one other column.
 
     [bold]Examples[/bold]
       mercer convert train.conll.gz train.store
@@ -112,7 +112,7 @@ def _sentences(file: str, name: str | None) -> tuple[Iterator[tuple[Any, Any]], 
     sentences = iter_conll(file)
     first = next(sentences, None)
     if first is None:
-        raise UsageError(f"{shown(file)}: no sentences in this file", "expected one token a line, its label last")
+        raise UsageError(f"{shown(file)}: no sentences in this file", "expected one token per line, its label last")
     width = len(first[0])
     if width < 2:
         raise UsageError(f"{shown(file)}: expected columns and a label after them, found {width} column")

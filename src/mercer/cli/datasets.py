@@ -1,4 +1,4 @@
-"""``mercer datasets``: which public data sets there are, and fetching them."""
+"""``mercer datasets``: list and download public data sets."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from mercer.cli.errors import UsageError
 
 def datasets(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="[NAME]...", help="Tell about these only.", show_default=False)
+        list[str] | None, typer.Argument(metavar="[NAME]...", help="Show only these.", show_default=False)
     ] = None,
-    fetch: Annotated[bool, typer.Option("--fetch", help="Download them, unless they are there.")] = False,
+    fetch: Annotated[bool, typer.Option("--fetch", help="Download them, if they are missing.")] = False,
     folder: Annotated[
         str | None,
-        typer.Option(metavar="FOLDER", help="Where downloaded sets go. Default: MERCER_CACHE, or the user's cache."),
+        typer.Option(metavar="FOLDER", help="Folder of downloaded sets. Default: MERCER_CACHE, or the user's cache."),
     ] = None,
 ) -> None:
-    """List the public data sets that loaders know, with their licences; fetch them.
+    """List the public data sets of the loaders, with their licences; download them.
 
-    Loaders of mercer.datasets look into the folder that MERCER_DATA names, then into the cache, and download what is in
-    neither. Every file is held against its SHA-256.
+    Loaders of mercer.datasets look in the folder MERCER_DATA, then in the cache, and download missing files. Every file
+    is checked by its SHA-256.
 
     [bold]Examples[/bold]
       mercer datasets

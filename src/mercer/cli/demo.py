@@ -1,8 +1,8 @@
-"""``mercer demo``: what structure is good for, in a few seconds and without any data.
+"""``mercer demo``: the benefit of structure, in a few seconds and without any data.
 
-Handwritten keypad codes, read digit by digit by logistic regression, by a tagger on the same pixels, and by a
-tagger that is told the keypad's rule. Then actions in sequences of frames, found frame by frame, by a tagger, and by a
-segmenter of whole segments. Then shapes in noisy images (:mod:`mercer.cli.demo_images`).
+Handwritten keypad codes are read digit by digit by logistic regression, by a tagger on the same pixels, and by a tagger
+with the keypad's rule as a constraint. Actions in sequences of frames are found frame by frame, by a tagger, and by a
+segmenter of whole segments. Then follow shapes in noisy images (:mod:`mercer.cli.demo_images`).
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ _PARTS: dict[str, tuple[str, Callable[[Any], None]]] = {
 
 
 def neighbours() -> list[tuple[str, str]]:
-    """All pairs of keys that lie side by side on the keypad."""
+    """Return all pairs of adjacent keys on the keypad."""
     place = {key: (i, j) for i, row in enumerate(_KEYPAD) for j, key in enumerate(row) if key != " "}
     return [
         (a, b)
@@ -131,9 +131,9 @@ def run_demo(
     n_sequences: int = 16,
     n_images: int = 8,
 ) -> DemoResult:
-    """Train the readers on codes, models on actions and on images; try all of them on what they have not seen.
+    """Train models on codes, actions and images, and test them on new data.
 
-    ``part`` runs each part, under its name: it is where a caller shows one before the next begins.
+    ``part`` runs each part by its name, so that a caller can show one part before the next begins.
     """
     from mercer.report.demo import DemoResult
 
@@ -237,7 +237,7 @@ def _best_C(train: Callable[..., Any], codes: DigitCodes) -> float:
 
 
 def run_actions(n_train: int = 16, n_test: int = 20, seed: int = 0) -> ActionResult:
-    """Train three ways of finding actions and try them on sequences they have not seen."""
+    """Train three models of actions and test them on new sequences."""
     from mercer.datasets import make_actions
     from mercer.report.demo import ActionResult
     from mercer.segmentation import Segmenter, SegmentStatistics

@@ -14,7 +14,7 @@ _MEASUREMENTS = 100
 
 
 def run_faces(n_people: int = 24, seed: int = 0) -> FaceResult:
-    """Recognise drawn faces, and notice people who are not in the gallery."""
+    """Recognise drawn faces, and detect people who are not in the gallery."""
     import numpy as np
     from sklearn.metrics import roc_auc_score
     from sklearn.neighbors import KNeighborsClassifier
@@ -58,7 +58,7 @@ def run_faces(n_people: int = 24, seed: int = 0) -> FaceResult:
 
 
 def show_faces(result: FaceResult) -> None:
-    """The table on the terminal."""
+    """Print the table on the terminal."""
     terminal.heading(f"{result.n_queries} drawn faces of {result.n_people} people, light from all sides")
     print()
     rows = [(one.name, f"{100 * one.right:.1f} %", f"{one.seconds:.2f} s") for one in result.recognisers]

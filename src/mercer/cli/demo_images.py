@@ -20,7 +20,7 @@ _TOGETHER: dict[str, Any] = {"max_iter": 30, "tol": 0.02}
 
 
 def run_images(n_train: int = 8, n_test: int = 16, seed: int = 0, size: int = _SIZE) -> ImageResult:
-    """Train both ways of labelling and try them on images they have not seen."""
+    """Train both models of labelling and test them on new images."""
     from mercer.datasets import make_shapes
     from mercer.report.demo_images import ImageResult, shown_images
 
@@ -41,7 +41,7 @@ def run_images(n_train: int = 8, n_test: int = 16, seed: int = 0, size: int = _S
 
 
 def show_images(result: ImageResult) -> None:
-    """The table on the terminal."""
+    """Print the table on the terminal."""
     terminal.heading(f"{len(result.images)} images of overlapping shapes under noise, every pixel to be labelled")
     print()
     terminal.table(

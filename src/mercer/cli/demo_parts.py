@@ -1,4 +1,4 @@
-"""The part of ``mercer demo`` about shapes: point clouds divided into the parts that they have in common."""
+"""The part of ``mercer demo`` about shapes: point clouds divided into common parts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TERMS: dict[str, dict[str, Any]] = {
 
 
 def run_parts(n_clouds: int = 6, seed: int = 0) -> PartResult:
-    """Divide drawn figures into three parts, with one, two and three terms."""
+    """Divide drawn figures into three parts, by models with one, two and three terms."""
     import numpy as np
     from sklearn.metrics import adjusted_rand_score
 
@@ -55,7 +55,7 @@ def _figure(random: np.random.Generator) -> np.ndarray:
 
 
 def show_parts(result: PartResult) -> None:
-    """The table on the terminal."""
+    """Print the table on the terminal."""
     terminal.heading(f"parts of {len(result.clouds)} figures, as clouds of points without labels")
     print()
     rows = [(one.name, f"{one.agreement:.2f}", f"{one.seconds:.2f} s") for one in result.dividers]

@@ -1,4 +1,4 @@
-"""The part of ``mercer demo`` about shares: single digits judged by the shares of odd ones in bags of them."""
+"""The part of ``mercer demo`` about shares: single digits classified from the shares of odd digits in bags."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _GRID = (0.01, 0.1, 1.0)
 
 
 def run_shares(n_bags: int = 72, seed: int = 0) -> ShareResult:
-    """Learn odd from even without a label of any digit, and try it on digits and bags that nobody has seen."""
+    """Learn odd and even digits without labels of single digits, and test on new digits and bags."""
     import numpy as np
     from sklearn.datasets import load_digits
     from sklearn.svm import LinearSVC
@@ -66,7 +66,7 @@ def _toy() -> list[tuple[str, Any, Any, Any]]:
 
 
 def show_shares(result: ShareResult) -> None:
-    """The table on the terminal."""
+    """Print the table on the terminal."""
     terminal.heading(
         f"{result.n_test} handwritten digits, odd or even, learnt from the shares of {result.n_bags} bags of {_BAG}"
     )

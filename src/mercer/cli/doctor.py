@@ -1,4 +1,4 @@
-"""``mercer doctor``: what is installed, what the compiled core uses, and whether it works."""
+"""``mercer doctor``: show the installation and the compiled core, and check that they work."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from mercer.cli import terminal
 
 
 def doctor() -> None:
-    """Show what is installed, which instruction set and how many threads are used, and where data sets lie.
+    """Show installed packages, the instruction set, the number of threads, and the folders of data sets.
 
-    Trains and applies a small model as a check of the installation. Exit status 1 means that something needed is
-    missing or does not work. Paste the output into a bug report.
+    Trains and applies a small model to check the installation. Exit status 1 means that a required part is missing or
+    does not work. Paste the output into a bug report.
 
     [bold]Example[/bold]
       mercer doctor

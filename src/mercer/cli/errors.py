@@ -1,7 +1,7 @@
-"""What a person sees when something is wrong: ``error: …``, perhaps ``hint: …``, and an exit status.
+"""Error messages of the command line: ``error: …``, an optional ``hint: …``, and an exit status.
 
-2   a mistake in the call or in a file: a wrong option, a malformed file, a path that is not there
-1   a failure of something else: a full disk, too little memory, a bug of ours
+2   a mistake in the call or in a file: a wrong option, a malformed file, a missing path
+1   any other failure: a full disk, too little memory, a bug in Mercer
 130 Ctrl-C
 """
 
@@ -20,11 +20,11 @@ INTERRUPTED = _command.INTERRUPTED
 
 
 class Stopped(Exception):
-    """Ctrl-C ended the work, what there was is saved, and the person has been told."""
+    """Ctrl-C ended the work; the results so far are saved and reported."""
 
 
 class UsageError(ValueError):
-    """Something that the person can put right; a hint may say how."""
+    """An error that the user can correct, with an optional hint."""
 
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message)
@@ -48,7 +48,7 @@ _ADVICE = re.compile(r"\b(?:raise|lower|increase|decrease) \w+(?: or \w+)*")
 
 
 def as_options(message: str) -> str:
-    """A message with the options of the running command where it names arguments of Python."""
+    """Return a message with Python arguments replaced by the options of the running command."""
     options = settings.options
     for python, option in _SPELLED.items():
         if option in options:
@@ -79,12 +79,12 @@ def _unquoted(value: str) -> str:
 
 
 def show_warning(message: Warning | str, *where: Any, **more: Any) -> None:
-    """Print a warning as one line; the place in the program it comes from is of no use here."""
+    """Print a warning as one line, without its location in the code."""
     terminal.complain("warning", as_options(" ".join(str(message).split())))
 
 
 def report(error: BaseException) -> int:
-    """Print what went wrong; return the exit status."""
+    """Print an error; return the exit status."""
     if isinstance(error, BrokenPipeError) or isinstance(error.__context__, BrokenPipeError):
         _forget_stdout()  # whoever read our output, such as head, had enough
         return 0

@@ -1,4 +1,4 @@
-"""``mercer evaluate``: how well a model labels a file whose labels are known."""
+"""``mercer evaluate``: evaluate a model on a labelled file."""
 
 from __future__ import annotations
 
@@ -37,16 +37,14 @@ def evaluate(
         typer.Option(metavar="COLUMN", help="Models of proportions: the column of groups whose shares to print."),
     ] = None,
 ) -> None:
-    """Compare a model's labels with those of a file.
+    """Compare the predictions of a model with the labels of a file.
 
-    Tagger: the share of tokens and of whole sentences labelled right; for span labels (B-NP, I-NP, O and their
-    kin) also precision, recall and F1 of the spans, as the scorer of CoNLL counts them. Segmenter: the same for
-    column files; for texts precision, recall and F1 of the sentences that start a paragraph, WindowDiff and Pk (the
-    less the better). Classifier: accuracy, log
-    loss, precision, recall and F1 of every class, and for few classes which is taken for which. Regressor: mean
-    errors and R². Models of proportions: accuracy on the column --label, and the predicted shares of the groups in the
-    column --bag. Models of attributes: accuracy on the column --label.
-    How a file of examples is read is kept in the model and need not be said again.
+    Tagger: accuracy of tokens and of whole sentences; for span labels (B-NP, I-NP, O and similar) also precision,
+    recall and F1 of the spans, as in the CoNLL scorer. Segmenter: the same for column files; for texts precision,
+    recall and F1 of the sentences that start a paragraph, WindowDiff and Pk (lower is better). Classifier: accuracy,
+    log loss, precision, recall and F1 of every class, and for few classes a confusion matrix. Regressor: mean errors
+    and R². Models of proportions: accuracy on the column --label, and the predicted shares of the groups in the column
+    --bag. Models of attributes: accuracy on the column --label. The model remembers how the file was read.
 
     [bold]Examples[/bold]
       mercer evaluate np.mercer test.conll

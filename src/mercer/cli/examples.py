@@ -1,6 +1,6 @@
-"""Examples of structured models that have no files of their own kind.
+"""Examples of structured models without a file format of their own.
 
-- ``examples.jsonl``: {"x": …, "y": …}, one example a line, as ``fit`` takes them; segments, pairs and edges are lists
+- ``examples.jsonl``: {"x": …, "y": …}, one example per line, as ``fit`` takes them; segments, pairs and edges are lists
 - ``examples.npz``: the arrays X and y, rows of features and their labels
 - any other file, for parsers: bracketed trees
 """
@@ -19,7 +19,7 @@ _FORMS = 'expected lines {"x": …, "y": …} (.jsonl), the arrays X and y (.npz
 
 
 def takes(model: Any, file: str) -> bool:
-    """Whether a file holds examples of a structured model in one of these forms."""
+    """Return whether a file holds examples of a structured model in one of these forms."""
     from mercer.clustering import SupervisedClusterer
     from mercer.learning.estimator import StructuredEstimator
     from mercer.parsing import Parser
@@ -29,7 +29,7 @@ def takes(model: Any, file: str) -> bool:
 
 
 def examine(model: Any, file: str, top: int) -> list[Block]:
-    """How the model does on the examples of a file, and bounds on its error: blocks for a page."""
+    """Return blocks for a page: performance of the model on a file, and bounds on its error."""
     import numpy as np
     from sklearn.base import is_classifier
 

@@ -46,20 +46,25 @@ def train_field(
     model: Annotated[str, typer.Option("--model", "-m", metavar="PATH", help="Where to write the model.")],
     hidden: Annotated[
         int,
-        typer.Option(metavar="N", min=0, help="Hidden units. 0: none, and all pairs of columns interact instead."),
+        typer.Option(
+            metavar="N",
+            min=0,
+            help="Number of hidden units. 0: none, with interactions between all pairs of columns instead.",
+        ),
     ] = 256,
     above: Annotated[
         float | None,
         typer.Option(
             metavar="X",
-            help="Numbers above it count as 1, others as 0. Default: rows must hold 0 and 1.",
+            help="Numbers above this count as 1, others as 0. Default: rows must hold 0 and 1.",
             show_default=False,
         ),
     ] = None,
     dev: Annotated[
         str | None,
         typer.Option(
-            metavar="FILE", help="Held-out rows: training keeps the weights that make them likeliest, and stops there."
+            metavar="FILE",
+            help="Held-out rows: training keeps the weights with the highest likelihood on them, with early stopping.",
         ),
     ] = None,
     learner: Annotated[
@@ -76,14 +81,14 @@ def train_field(
     ] = None,
     learning_rate: Annotated[
         float | None,
-        typer.Option(metavar="X", help="Size of the steps.", rich_help_panel=_LEARNING, show_default=False),
+        typer.Option(metavar="X", help="Step size.", rich_help_panel=_LEARNING, show_default=False),
     ] = None,
     batch_size: Annotated[
         int | None,
-        typer.Option(metavar="N", min=1, help="Rows of a step.", rich_help_panel=_LEARNING, show_default=False),
+        typer.Option(metavar="N", min=1, help="Rows per step.", rich_help_panel=_LEARNING, show_default=False),
     ] = None,
     particles: Annotated[
-        int, typer.Option(metavar="N", min=2, help="Particles of the learner.", rich_help_panel=_LEARNING)
+        int, typer.Option(metavar="N", min=2, help="Number of particles of the learner.", rich_help_panel=_LEARNING)
     ] = 200,
     likelihood_every: Annotated[
         int | None,
@@ -91,18 +96,22 @@ def train_field(
             metavar="N",
             min=0,
             rich_help_panel=_LEARNING,
-            help="Estimate the likelihood every N epochs. 0: only where an exact sum is quick. Default: ten times in"
-            " all, or at every epoch where an exact sum is quick.",
+            help="Estimate the likelihood every N epochs. 0: only if an exact sum is fast. Default: ten times in "
+            "all, or at every epoch if an exact sum is fast.",
             show_default=False,
         ),
     ] = None,
     checkpoint: Annotated[
         str | None,
         typer.Option(
-            metavar="PATH", help="Save training here, and go on from here if it was killed.", rich_help_panel=_RUNNING
+            metavar="PATH",
+            help="Save a checkpoint here, and resume from it if training was killed.",
+            rich_help_panel=_RUNNING,
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Of all random numbers.", rich_help_panel=_RUNNING)] = 0,
+    seed: Annotated[
+        int, typer.Option(metavar="N", min=0, help="Seed of all random numbers.", rich_help_panel=_RUNNING)
+    ] = 0,
     jobs: Annotated[int, typer.Option(metavar="N", help="Threads; -1 for all cores.", rich_help_panel=_RUNNING)] = -1,
 ) -> None:
     """Train a random field: a density of rows of bits, with hidden units (RBM) or without.

@@ -1,4 +1,4 @@
-"""``mercer inspect``: what is in a model file, or in a file of a graphical model."""
+"""``mercer inspect``: show the content of a model file, or of a file of a graphical model."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def inspect(
     model: Annotated[
         str, typer.Argument(metavar="MODEL", help="A model file; or a graphical model in the formats .bif or .uai.")
     ],
-    top: Annotated[int, typer.Option(metavar="N", min=1, help="How many features of each label.")] = 10,
+    top: Annotated[int, typer.Option(metavar="N", min=1, help="Number of features for each label.")] = 10,
     label: Annotated[
         str | None,
         typer.Option(
@@ -52,10 +52,10 @@ def inspect(
         ),
     ] = None,
 ) -> None:
-    """Show what a model is and what it has learnt.
+    """Show the settings and the learnt content of a model.
 
-    All kinds of models have a page: the features that speak most for each label, transitions, support objects, tables,
-    how training went. With --data also how the model does on a file.
+    All kinds of models have a page: the top features of each label, transitions, support objects, tables, the history
+    of training. With --data the page also shows the performance of the model on a file.
 
     [bold]Examples[/bold]
       mercer inspect np.mercer

@@ -1,4 +1,4 @@
-"""``mercer train multilabel``: label sets from ARFF, svmlight and csv files; how such models predict and are judged."""
+"""``mercer train multilabel``: label sets from ARFF, svmlight and csv files; prediction and evaluation."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _EXACT = 4000  # rows up to which kernel matrices are decomposed
 
 # Spelled out here, not taken from the estimators: the help must not import them.
 class MethodName(StrEnum):
-    """Ways of learning label sets."""
+    """Methods of learning label sets."""
 
     auto = "auto"
     views = "views"
@@ -36,7 +36,7 @@ class MethodName(StrEnum):
 
 
 class MeasureName(StrEnum):
-    """What decisions are chosen for."""
+    """Measures for which thresholds are chosen."""
 
     micro_f1 = "micro-f1"
     macro_f1 = "macro-f1"
@@ -60,27 +60,28 @@ def train_multilabel(
         str,
         typer.Argument(
             metavar="FILE",
-            help="Rows with label sets: ARFF, csv, JSON lines or svmlight, known by their content; also packed.",
+            help="Rows with label sets: ARFF, csv, JSON lines or svmlight, detected by content; also compressed.",
         ),
     ],
     model: Annotated[str, typer.Option("--model", "-m", metavar="FILE", help="The model file to write.")],
     labels: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="The column of label sets of a table; of ARFF the XML file with the labels."),
+        typer.Option(
+            metavar="NAME", help="For a table, the column of label sets; for ARFF, the XML file with the labels."
+        ),
     ] = None,
     method: Annotated[
         MethodName, typer.Option(help="auto: views up to 4,000 rows, hashed beyond that.")
     ] = MethodName.auto,
     measure: Annotated[
-        MeasureName, typer.Option(help="The measure that thresholds are chosen for; not for hashed.")
+        MeasureName, typer.Option(help="The measure for which thresholds are chosen; not for hashed.")
     ] = MeasureName.micro_f1,
 ) -> None:
     """Train a model of label sets: any number of labels for each row.
 
-    A csv file has a header and a column of label sets (sea;sky), all other columns are numbers; an svmlight line
-    begins with its labels (sea,sky 1:0.5 7:2); an ARFF file comes with Mulan's XML file, or says by
-    -C how many labels it has (MEKA). Columns of different units
-    should be standardised first.
+    A csv file has a header and a column of label sets (sea;sky), all other columns are numbers; an svmlight line begins
+    with its labels (sea,sky 1:0.5 7:2); an ARFF file comes with Mulan's XML file, or gives the number of labels by -C
+    (MEKA). Standardise columns of different units first.
 
     [bold]Examples[/bold]
       mercer train multilabel photos.csv --labels tags --model photos.mercer
@@ -130,12 +131,12 @@ def _warn_of_units(table: Any) -> None:
 
 
 def is_multilabel(model: Any) -> bool:
-    """Whether a model gives label sets."""
+    """Return whether a model predicts label sets."""
     return type(model).__module__.startswith("mercer.multilabel.") and hasattr(model, "label_form_")
 
 
 def predict(model: Any, file: str, output: str, labels: str | None, top: int | None) -> None:
-    """A line with the labels of every row, with commas between them; other lines of csv and svmlight are kept."""
+    """Write a line with the labels of every row, separated by commas; other lines of csv and svmlight are kept."""
     from mercer.data.readers.label_sets import gaps
     from mercer.online.writer import LineWriter, with_gaps
 
@@ -150,7 +151,7 @@ def predict(model: Any, file: str, output: str, labels: str | None, top: int | N
 
 
 def examine(model: Any, file: str, labels: str | None, top: int) -> list[Block]:
-    """How the label sets of a file are found: blocks for a page."""
+    """Return blocks for a page: performance on the label sets of a file."""
     import numpy as np
 
     from mercer.metrics import multilabel_scores
@@ -225,7 +226,7 @@ def _together(names: list[str], truth: Any, given: Any) -> list[Block]:
 
 
 def evaluate(model: Any, file: str, labels: str | None, as_json: bool) -> None:
-    """Scores of label sets, and the labels that are predicted worst."""
+    """Print scores of label sets, and the labels with the worst predictions."""
     from mercer.metrics import multilabel_scores
 
     truth, given, p = _compared(model, file, labels)

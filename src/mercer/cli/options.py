@@ -1,4 +1,4 @@
-"""Options that several commands share, in groups: one class each, which also says what becomes of them."""
+"""Groups of options shared by several commands: one class per group, which also evaluates them."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ _RUNNING = "Running"
 
 
 def grouped(command: Callable[..., None]) -> Callable[..., None]:
-    """Let a command take groups of options.
+    """Allow a command to take groups of options.
 
-    A parameter whose type is a dataclass stands for the fields of that class: each is an option of the command line,
-    and the command is called with one object of them.
+    A parameter whose type is a dataclass stands for the fields of that class. Each field is an option of the command
+    line, and the command is called with one object of the class.
     """
     hints = get_type_hints(command, include_extras=True)
     groups = {name: hint for name, hint in hints.items() if hasattr(hint, "__dataclass_fields__")}
@@ -91,7 +91,7 @@ class FormatName(StrEnum):
 
 
 class OnErrorName(StrEnum):
-    """What to do with malformed lines."""
+    """Treatment of malformed lines."""
 
     stop = "raise"
     skip = "skip"
@@ -133,7 +133,7 @@ Encoding = Annotated[
     str | None,
     typer.Option(
         metavar="NAME",
-        help="Of the characters, such as latin-1. Default: UTF-8, or what the file says.",
+        help="Character encoding, such as latin-1. Default: UTF-8, or the byte order mark of the file.",
         rich_help_panel=_READING,
         show_default=False,
     ),
@@ -150,7 +150,7 @@ class PenaltyName(StrEnum):
 
 
 Penalty = Annotated[
-    PenaltyName, typer.Option(help="What keeps the weights small; l1 makes many exactly 0.", rich_help_panel=_LEARNING)
+    PenaltyName, typer.Option(help="Penalty on the weights; l1 makes many exactly 0.", rich_help_panel=_LEARNING)
 ]
 L1Ratio = Annotated[
     float,
@@ -160,7 +160,7 @@ L1Ratio = Annotated[
 
 @dataclass
 class TableOptions:
-    """How a file of examples is written, where the rest is found in it."""
+    """Format of a file of examples; everything else is detected."""
 
     format: Format = None
     label: Label = None
@@ -168,7 +168,7 @@ class TableOptions:
     encoding: Encoding = None
 
     def file_format(self) -> FileFormat:
-        """What was said, for `fit_file` and its kin."""
+        """Return the options for `fit_file` and similar methods."""
         from mercer.online.formats import FileFormat
 
         return FileFormat(
@@ -204,7 +204,7 @@ Categorical = Annotated[
     list[str] | None,
     typer.Option(
         metavar="FIELD",
-        help="One of the columns whose numbers are names, such as postcodes; may be repeated.",
+        help="A column whose numbers are names, such as postcodes; may be repeated.",
         rich_help_panel=_READING,
         show_default=False,
     ),
@@ -213,14 +213,17 @@ Separator = Annotated[
     str | None,
     typer.Option(
         metavar="C",
-        help="csv: between columns. text: between label and text. Default: what splits all lines alike.",
+        help="csv: separator of columns. text: separator of label and text. Default: the one that splits all lines "
+        "consistently.",
         rich_help_panel=_READING,
         show_default=False,
     ),
 ]
 Header = Annotated[
     bool,
-    typer.Option("--no-header", help="csv: the first line is no header; columns are 0, 1, …", rich_help_panel=_READING),
+    typer.Option(
+        "--no-header", help="csv: the first line is not a header; columns are 0, 1, …", rich_help_panel=_READING
+    ),
 ]
 ZeroBased = Annotated[
     bool, typer.Option("--zero-based", help="svmlight: columns are counted from 0.", rich_help_panel=_READING)
@@ -229,19 +232,21 @@ OnError = Annotated[
     OnErrorName,
     typer.Option(
         "--on-error",
-        help="Malformed lines: stop at the first (raise), or skip and count them.",
+        help="Malformed lines: stop at the first one (raise), or skip and count them.",
         rich_help_panel=_READING,
     ),
 ]
 Limit = Annotated[
     int | None,
-    typer.Option(metavar="N", min=1, help="Read only so many examples.", rich_help_panel=_READING, show_default=False),
+    typer.Option(
+        metavar="N", min=1, help="Maximum number of examples to read.", rich_help_panel=_READING, show_default=False
+    ),
 ]
 
 
 @dataclass
 class FileOptions(TableOptions):
-    """How a file of examples is written."""
+    """Format of a file of examples."""
 
     text: Text = None
     columns: Columns = None
@@ -251,7 +256,7 @@ class FileOptions(TableOptions):
     zero_based: ZeroBased = False
 
     def file_format(self) -> FileFormat:
-        """What was said, for `fit_file` and its kin."""
+        """Return the options for `fit_file` and similar methods."""
         from dataclasses import replace
 
         return replace(
@@ -266,7 +271,7 @@ class FileOptions(TableOptions):
 
     @property
     def given(self) -> bool:
-        """Whether anything was said."""
+        """Return whether any option was given."""
         return self != type(self)()
 
 
@@ -288,7 +293,7 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no s
 
 @dataclass
 class TrainingOptions:
-    """What all structured estimators are told of their training."""
+    """Training options of all structured estimators."""
 
     c: Annotated[
         float | None,
@@ -304,12 +309,17 @@ class TrainingOptions:
     max_iter: Annotated[
         int | None,
         typer.Option(
-            "--max-iter", metavar="N", help="Most iterations. Default: the solver's.", rich_help_panel=_LEARNING
+            "--max-iter",
+            metavar="N",
+            help="Maximum number of iterations. Default: that of the solver.",
+            rich_help_panel=_LEARNING,
         ),
     ] = None
     tol: Annotated[
         float | None,
-        typer.Option(metavar="X", help="Accuracy at which to stop. Default: the solver's.", rich_help_panel=_LEARNING),
+        typer.Option(
+            metavar="X", help="Tolerance at which to stop. Default: that of the solver.", rich_help_panel=_LEARNING
+        ),
     ] = None
     seed: Annotated[
         int, typer.Option(metavar="N", help="Seed of solvers that draw at random.", rich_help_panel=_LEARNING)
@@ -318,7 +328,7 @@ class TrainingOptions:
         str | None,
         typer.Option(
             metavar="PATH",
-            help="Save the state of training here every few seconds; after a crash the same command goes on from it.",
+            help="Save the state of training here every few seconds; after a crash the same command resumes from it.",
             rich_help_panel=_RUNNING,
         ),
     ] = None
@@ -329,7 +339,7 @@ class TrainingOptions:
     quiet: Quiet = False
 
     def parameters(self) -> dict[str, Any]:
-        """The parameters of an estimator that were said."""
+        """Return the given parameters of an estimator."""
         return {
             "C": "auto" if self.c is None else self.c, "max_iter": self.max_iter, "tol": self.tol,
             "n_jobs": self.jobs, "random_state": self.seed, "verbose": int(terminal.is_watched() and not self.quiet),

@@ -1,4 +1,4 @@
-"""``mercer predict``: labels for the sentences or examples of a file, batch by batch in bounded memory."""
+"""``mercer predict``: label the sentences or examples of a file, in batches and bounded memory."""
 
 from __future__ import annotations
 
@@ -57,15 +57,19 @@ def predict(
             "--k-best",
             metavar="K",
             min=1,
-            help="Write the K best labellings of each sentence, one after the other, and append to each "
-            "line the rank and the log-probability of the labelling.",
+            help="Write the K best labellings of each sentence in order, and append to each line the rank and the "
+            "log-probability of the labelling.",
             rich_help_panel=_TAGGERS,
         ),
     ] = None,
-    lines: Annotated[bool, typer.Option("--lines", help="Write a sentence a line.", rich_help_panel=_TEXTS)] = False,
+    lines: Annotated[
+        bool, typer.Option("--lines", help="Write one sentence per line.", rich_help_panel=_TEXTS)
+    ] = False,
     sentences: Annotated[
         segmenter.SentencesName,
-        typer.Option(help="Split at the end of sentences by rules, or take each line as one.", rich_help_panel=_TEXTS),
+        typer.Option(
+            help="Split texts into sentences by rules, or take each line as one sentence.", rich_help_panel=_TEXTS
+        ),
     ] = segmenter.SentencesName.rules,
     as_json: Annotated[
         bool,
@@ -93,13 +97,12 @@ def predict(
 ) -> None:
     """Label the sentences of a file with a tagger or segmenter, or its examples with a classifier or regressor.
 
-    A tagger takes the columns of the training file, with or without its label column; each line comes back with
-    the predicted label appended, and blank lines and comments come back as they are. A segmenter of column files
-    writes the same; one of texts takes a text, forgets where its paragraphs began, and writes it with
-    blank lines where they should. A classifier or regressor takes examples as in training, with or without labels in
-    them, and writes a line for each line of the file, so that paste puts both side by side. How the file is read is
-    kept in the model.
-    All but texts is read and written in batches: a stream of any length will do.
+    A tagger takes the columns of the training file, with or without its label column. It appends the predicted label to
+    each line, and copies blank lines and comments unchanged. A segmenter of column files does the same. A segmenter of
+    texts ignores the paragraphs of a text, and writes the text with blank lines at the predicted ones. A classifier or
+    regressor takes examples as in training, with or without labels. It writes a line for each line of the file, so that
+    paste can join both. The model remembers how the file was read. All files but texts are read and written in batches:
+    a stream can have any length.
 
     [bold]Examples[/bold]
       mercer predict np.mercer text.conll --output labelled.conll

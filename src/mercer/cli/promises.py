@@ -1,4 +1,4 @@
-"""What can be promised about a model, from a file of examples: a block for its page."""
+"""Bounds on the error of a model from a file of examples: a block for its page."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ if TYPE_CHECKING:
 
 
 def promised(what: str, wrong: Sequence[bool], model: Any = None, X: Any = None, y: Any = None) -> Block:
-    """Bounds on the error of the model: by these examples alone, and those of theory where its weights allow them.
+    """Return bounds on the error of the model: from these examples, and from theory if its weights allow it.
 
-    Without ``model`` only the first.
+    Without ``model``, only the first.
     """
     from mercer.report.portrait import Facts
     from mercer.theory import pac_bayes

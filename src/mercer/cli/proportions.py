@@ -1,5 +1,5 @@
-"""``mercer train proportions``: a classifier of rows from a table whose groups have known shares of classes; how it
-predicts, is evaluated and shown."""
+"""``mercer train proportions``: a classifier of rows from a table of groups with known class shares; prediction,
+evaluation and display."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _FEW = 5000  # rows: up to here a search in one process is over before others ha
 
 # Spelled out here, not taken from the estimators: the help must not import them.
 class MethodName(StrEnum):
-    """Ways of learning from shares."""
+    """Methods of learning from shares."""
 
     alternating = "alternating"
     convex = "convex"
@@ -46,7 +46,7 @@ class KernelName(StrEnum):
 
 
 class InitName(StrEnum):
-    """Labels that the alternating machine starts with."""
+    """Initial labels of the alternating method."""
 
     auto = "auto"
     random = "random"
@@ -70,13 +70,13 @@ def train_proportions(
     file: Annotated[
         str, typer.Argument(metavar="DATA.csv", help="A row for each instance (also .gz); - for standard input.")
     ],
-    bag: Annotated[str, typer.Option("--bag", metavar="COLUMN", help="The column that says which group a row is in.")],
+    bag: Annotated[str, typer.Option("--bag", metavar="COLUMN", help="The column with the group of each row.")],
     proportions: Annotated[
         str,
         typer.Option(
             metavar="TABLE.csv",
-            help="A row for each group: its name in the column of --bag (or the first), and shares in the others. One "
-            "other column is the share of the class of its name; several are the shares of all classes.",
+            help="A row for each group: its name in the column of --bag (or the first), and shares in the others. "
+            "One other column is the share of the class of its name; several columns are the shares of all classes.",
         ),
     ],
     model: Annotated[str, typer.Option("--model", "-m", metavar="PATH", help="Where to write the model.")],
@@ -88,7 +88,7 @@ def train_proportions(
     ] = None,
     ignore: Annotated[
         list[str] | None,
-        typer.Option(metavar="COLUMN", help="A column that is no feature; may be repeated.", rich_help_panel=_READING),
+        typer.Option(metavar="COLUMN", help="A column to ignore; may be repeated.", rich_help_panel=_READING),
     ] = None,
     categorical: Annotated[
         list[str] | None,
@@ -100,20 +100,20 @@ def train_proportions(
         str | None,
         typer.Option(
             metavar="C",
-            help="Between columns. Default: a comma (.tsv: a tab).",
+            help="Column separator. Default: a comma (.tsv: a tab).",
             rich_help_panel=_READING,
             show_default=False,
         ),
     ] = None,
     method: Annotated[
-        MethodName, typer.Option(help="How shares become labels; see the guide.", rich_help_panel=_LEARNING)
+        MethodName, typer.Option(help="Learning method; see the guide.", rich_help_panel=_LEARNING)
     ] = MethodName.alternating,
     c: Annotated[
         float | None,
         typer.Option(
             "--C",
             metavar="X",
-            help="Weight of the loss against simplicity. Default: chosen by the error on held-out groups.",
+            help="Weight of the loss; smaller values regularise more. Default: chosen by the error on held-out groups.",
             rich_help_panel=_LEARNING,
             show_default=False,
         ),
@@ -121,12 +121,13 @@ def train_proportions(
     init: Annotated[
         InitName,
         typer.Option(
-            help="Labels that the alternating method starts with: random, or of another method. auto: chosen with C.",
+            help="Initial labels of the alternating method: random, or from another method. auto: chosen with C.",
             rich_help_panel=_LEARNING,
         ),
     ] = InitName.auto,
     kernel: Annotated[
-        KernelName, typer.Option(help="gaussian: curved boundaries, for some thousand rows.", rich_help_panel=_LEARNING)
+        KernelName,
+        typer.Option(help="gaussian: nonlinear boundaries, for up to a few thousand rows.", rich_help_panel=_LEARNING),
     ] = KernelName.linear,
     gamma: Annotated[
         float | None,
@@ -138,13 +139,18 @@ def train_proportions(
         ),
     ] = None,
     folds: Annotated[
-        int, typer.Option(metavar="N", min=2, help="Folds of groups to choose by.", rich_help_panel=_LEARNING)
+        int,
+        typer.Option(metavar="N", min=2, help="Number of cross-validation folds of groups.", rich_help_panel=_LEARNING),
     ] = 5,
-    seed: Annotated[int, typer.Option(metavar="N", help="Of random starts and folds.", rich_help_panel=_RUNNING)] = 0,
+    seed: Annotated[
+        int, typer.Option(metavar="N", help="Seed of random starts and folds.", rich_help_panel=_RUNNING)
+    ] = 0,
     jobs: Annotated[int, typer.Option(metavar="N", help="Threads; -1 for all cores.", rich_help_panel=_RUNNING)] = -1,
     html: Annotated[
         str | None,
-        typer.Option(metavar="PATH", help="Write a page with known against found shares.", rich_help_panel=_RUNNING),
+        typer.Option(
+            metavar="PATH", help="Write a page that compares known and predicted shares.", rich_help_panel=_RUNNING
+        ),
     ] = None,
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="No progress and no summary.", rich_help_panel=_RUNNING)
@@ -152,9 +158,9 @@ def train_proportions(
 ) -> None:
     """Train a classifier of rows from the shares of classes in groups of them.
 
-    Nobody needs to know the class of a single row: votes by district, positives by lab batch or sales by region will
-    do. Numbers are put on one scale, categories get a column each. C, and what the alternating method starts with, are
-    chosen by how well the shares of groups that were held out are met.
+    You do not need classes of single rows: votes by district, positives by lab batch or sales by region are enough.
+    Numbers are standardised, and each category gets a column. C and the start of the alternating method are chosen by
+    the error on the shares of held-out groups.
 
     [bold]Examples[/bold]
       mercer train proportions people.csv --bag district --proportions votes.csv --model votes.mercer
@@ -197,7 +203,7 @@ def train_proportions(
 
 
 def read_table(file: str, separator: str | None) -> Table:
-    """The columns of a table with names: csv of any separator, JSON lines, JSON, Parquet, Arrow."""
+    """Return the named columns of a table: csv with any separator, JSON lines, JSON, Parquet, Arrow."""
     from mercer.data.readers.table import read_columns
 
     if separator in ("\\t", "tab"):
@@ -233,7 +239,7 @@ def _spelled_by(cells: list[str], classes: list[str]) -> dict[str, str]:
 
 
 def bags_of(rows: Table, table: Table, bag: str, file: str, shares_file: str, y: list[str | None] | None) -> Any:
-    """The groups of a table, with the shares of another one."""
+    """Return the groups of a table, with the shares of another table."""
     if bag not in rows:
         raise UsageError(f"{shown(file)}: no column {bag!r}", f"its columns: {', '.join(rows)}")
     bags = _bags(rows, table, bag, shown(shares_file), y)
@@ -327,7 +333,7 @@ def _candidates(method: MethodName, tried: tuple[float, ...], init: InitName) ->
 
 
 def usual_settings(method: MethodName) -> dict[str, Any]:
-    """Those that need no choice: of the last start, C in the middle."""
+    """Return default settings: the last start, and the middle value of C."""
     return _candidates(method, _TRIED_C, InitName.auto)[-2]
 
 
@@ -385,7 +391,7 @@ def _write_page(path: str, bags: Any, predicted: Any, model: str) -> None:
 
     picture = plot_proportions(bags.proportions, predicted, bags.names.tolist(), bags.sizes)
     caption = "Each circle is a group; larger ones have more rows. On the diagonal the shares agree."
-    write_page(path, page(os.path.basename(model), section("Known and found shares", figure(picture, caption))))
+    write_page(path, page(os.path.basename(model), section("Known and predicted shares", figure(picture, caption))))
     terminal.say("page written to ", path)
 
 
@@ -393,14 +399,14 @@ def _write_page(path: str, bags: Any, predicted: Any, model: str) -> None:
 
 
 def is_proportional(model: Any) -> bool:
-    """Whether a loaded model is one of these, with a table for its input."""
+    """Return whether a loaded model is one of these, with a table as input."""
     from mercer.maps import TableEncoder
 
     return isinstance(getattr(model, "map_", None), TableEncoder) and hasattr(model, "predict_proportions")
 
 
 def predict(model: Any, file: str, output: str, separator: str | None) -> None:
-    """A line with the class of every row; the names of the columns and blank lines have one, too."""
+    """Write a line with the class of every row, and a line for the header and for each blank line."""
     from mercer.data.readers.table import row_gaps
     from mercer.online.writer import LineWriter, with_gaps
 
@@ -411,7 +417,7 @@ def predict(model: Any, file: str, output: str, separator: str | None) -> None:
 
 
 def examine(model: Any, file: str, label: str | None, top: int) -> list[Block]:
-    """How the model does on the rows of a file whose classes are known: blocks for a page."""
+    """Return blocks for a page: performance on the labelled rows of a file."""
     import numpy as np
 
     from mercer.report.examined import examined
@@ -454,13 +460,13 @@ def examine(model: Any, file: str, label: str | None, top: int) -> list[Block]:
 
 
 def evaluate(model: Any, file: str, label: str | None, bag: str | None, separator: str | None, as_json: bool) -> None:
-    """Accuracy where labels are known, shares of groups where groups are."""
+    """Print the accuracy if labels are known, and shares of groups if groups are known."""
     rows = read_table(file, separator)
     for name in (label, bag):
         if name is not None and name not in rows:
             raise UsageError(f"{shown(file)}: no column {name!r}", f"its columns: {', '.join(rows)}")
     if label is None and bag is None:
-        raise UsageError("say which column holds labels (--label) or groups (--bag)", "mercer predict needs neither")
+        raise UsageError("name the column of labels (--label) or groups (--bag)", "mercer predict needs neither")
     classes = [str(name) for name in model.classes_.tolist()]
     spelled = dict(zip(classes, classes, strict=True)) if label is None else _spelled_by(rows[label], classes)
     classes = [spelled[name] for name in classes]

@@ -1,4 +1,4 @@
-"""``mercer register``: the motion that takes one point cloud onto another."""
+"""``mercer register``: the motion that aligns one point cloud with another."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ def register(
             "--points", metavar="N", min=0, help="Points to sample from the faces of meshes; 0 uses their corners."
         ),
     ] = 10_000,
-    drop_missing: Annotated[bool, typer.Option("--drop-missing", help="Leave out points without coordinates.")] = False,
+    drop_missing: Annotated[bool, typer.Option("--drop-missing", help="Drop points without coordinates.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     jobs: Annotated[int, typer.Option(metavar="N", help="Threads; -1 for all cores.")] = -1,
 ) -> None:
-    """Find the motion that takes one point cloud or mesh onto another, from any rotation.
+    """Find the motion that aligns one point cloud or mesh with another, from any initial rotation.
 
-    Prints the motion, how well it fits, and whether the evidence rules out that it fits by chance. The exit status is
-    0 also for poses that are not certified: look at the report.
+    Prints the motion, its fit, and whether the evidence excludes a fit by chance. The exit status is 0 even for poses
+    that are not certified: read the report.
 
     [bold]Examples[/bold]
       mercer register scan1.ply scan2.ply --output aligned.ply --html report.html

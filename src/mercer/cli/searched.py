@@ -1,5 +1,4 @@
-"""What ``mercer tune`` searches for models that need more than a file of examples: label sets, shares of groups, rows
-of bits."""
+"""Searches of ``mercer tune`` for models that need more than a file of examples: label sets, group shares, bits."""
 
 from __future__ import annotations
 

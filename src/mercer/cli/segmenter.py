@@ -1,5 +1,4 @@
-"""``mercer train segmenter``: paragraphs of texts, and spans of column files; how such models predict, are evaluated
-and shown."""
+"""``mercer train segmenter``: paragraphs of texts, and spans of column files; prediction, evaluation and display."""
 
 from __future__ import annotations
 
@@ -34,14 +33,14 @@ _RUNNING = "Running"
 
 # Spelled out here, not taken from the estimator: the help must not import it. A test compares the names.
 class SegmentFormat(StrEnum):
-    """What files of segments are."""
+    """Formats of files of segments."""
 
     text = "text"
     columns = "columns"
 
 
 class SentencesName(StrEnum):
-    """How a text is cut into sentences."""
+    """Sentence splitting of texts."""
 
     rules = "split"
     lines = "lines"
@@ -75,7 +74,7 @@ class SegmenterSolver(StrEnum):
 
 
 class TuneName(StrEnum):
-    """What held-out texts are used for."""
+    """Uses of held-out texts."""
 
     f1 = "f1"
     accuracy = "accuracy"
@@ -159,7 +158,7 @@ def train_segmenter(
     loss: Annotated[
         SegmenterLoss,
         typer.Option(
-            help="What is learned: hinge is a structured SVM, log a semi-Markov conditional random field. "
+            help="Training loss: hinge is a structured SVM, log a semi-Markov conditional random field. "
             "auto: hinge for texts, log for column files.",
             rich_help_panel=_LEARNING,
         ),
@@ -177,10 +176,10 @@ def train_segmenter(
         typer.Option(help="Texts with --dev: what to choose the offset for.", rich_help_panel=_LEARNING),
     ] = TuneName.f1,
 ) -> None:
-    """Train a segmenter: where paragraphs of a text begin, or which tokens of a sentence form a span.
+    """Train a segmenter: find the paragraphs of a text, or the spans of a sentence.
 
-    Segments are scored as a whole: by their length, by what their sentences or tokens have in common, and by where
-    they begin. Ctrl-C stops training and keeps the weights so far.
+    Segments are scored as a whole: by length, by the coherence of their sentences or tokens, and by features of their
+    start. Ctrl-C stops training and keeps the weights so far.
 
     [bold]Examples[/bold]
       mercer train segmenter chapter*.txt --dev last.txt --model paragraphs.mercer
@@ -311,7 +310,7 @@ def _labelled(files: list[str], width: int | None = None) -> tuple[list[Sentence
 
 
 def as_bio(y: list[list[str]], file: str) -> list[list[str]]:
-    """Tags of any span scheme (IOB1, IOB2, BIOES, BILOU) as IOB2."""
+    """Return tags of any span scheme (IOB1, IOB2, BIOES, BILOU) as IOB2."""
     from mercer.metrics import is_span_labelling, spans
 
     hint = "mercer train tagger labels token by token"
@@ -376,7 +375,7 @@ def _summarise(estimator: Segmenter, kind: str, X: Any, y: Any, held_out: tuple[
 
 
 def is_segmenter(model: Any) -> bool:
-    """Whether a loaded model is one of these."""
+    """Return whether a loaded model is one of these."""
     from mercer.segmentation import Segmenter
 
     return isinstance(model, Segmenter)
@@ -407,7 +406,7 @@ def predict(
     marginals: bool,
     k_best: int | None,
 ) -> None:
-    """A text with its paragraphs, or a column file with its spans."""
+    """Write a text with its paragraphs, or a column file with its spans."""
     if _kind_of(model, path) == "text":
         if marginals or k_best is not None:
             raise UsageError(f"{path}: --marginals and --k-best are for column files", "--json has the probabilities")
@@ -519,7 +518,7 @@ def _ends(model: Segmenter, batch: list[Sentence], marginals: bool) -> Iterator[
 
 
 def read(model: Segmenter, path: str, file: str, sentences: str) -> tuple[str, Any, Any]:
-    """What a file with known segments holds: its kind, X and y."""
+    """Return the kind, X and y of a file with known segments."""
     kind = _kind_of(model, path)
     if kind == "text":
         [document] = _documents([file], sentences)
@@ -537,7 +536,7 @@ def read(model: Segmenter, path: str, file: str, sentences: str) -> tuple[str, A
 
 
 def examine(model: Segmenter, path: str, file: str, top: int) -> list[Block]:
-    """How the segments of a file are found: blocks for a page."""
+    """Return blocks for a page: performance on the segments of a file."""
     from mercer.report.examined import examined, examined_tags
 
     kind, X, y = read(model, path, file, SentencesName.rules.value)
@@ -573,7 +572,7 @@ def examine(model: Segmenter, path: str, file: str, top: int) -> list[Block]:
 
 
 def evaluate_text(y: list[Any], predicted: list[Any], lengths: list[int], as_json: bool) -> None:
-    """Precision, recall and F1 of the places where paragraphs start, and the windowed errors."""
+    """Print precision, recall and F1 of paragraph starts, and the windowed errors."""
     scores = _boundary_scores(y, predicted, lengths)
     if as_json:
         print(json.dumps(scores, indent=2))

@@ -1,4 +1,4 @@
-"""``mercer serve``: models over HTTP, with a page to try them."""
+"""``mercer serve``: serve models over HTTP, with a page to try them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def serve(
     ] = None,
     insecure: Annotated[
         bool,
-        typer.Option("--insecure", help="Let everybody who reaches the address in.", rich_help_panel=_SAFETY),
+        typer.Option("--insecure", help="Allow access without a token.", rich_help_panel=_SAFETY),
     ] = False,
     certificate: Annotated[
         str | None, typer.Option(metavar="PATH", help="TLS certificate (PEM).", rich_help_panel=_SAFETY)
@@ -47,40 +47,47 @@ def serve(
     ] = None,
     cors: Annotated[
         list[str] | None,
-        typer.Option(metavar="ORIGIN", help="Let pages of this origin call.", rich_help_panel=_SAFETY),
+        typer.Option(metavar="ORIGIN", help="Allow requests from pages of this origin.", rich_help_panel=_SAFETY),
     ] = None,
     max_body: Annotated[
-        int, typer.Option(metavar="BYTES", min=1, help="Most bytes of a request.", rich_help_panel=_LIMITS)
+        int, typer.Option(metavar="BYTES", min=1, help="Maximum bytes of a request.", rich_help_panel=_LIMITS)
     ] = 16 << 20,
     max_instances: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Most instances of a request.", rich_help_panel=_LIMITS)
+        int, typer.Option(metavar="N", min=1, help="Maximum number of instances in a request.", rich_help_panel=_LIMITS)
     ] = 4096,
     max_length: Annotated[
         int,
-        typer.Option(metavar="N", min=1, help="Most tokens, characters or pixels of one.", rich_help_panel=_LIMITS),
+        typer.Option(
+            metavar="N",
+            min=1,
+            help="Maximum number of tokens, characters or pixels of an instance.",
+            rich_help_panel=_LIMITS,
+        ),
     ] = 100_000,
     timeout: Annotated[
-        float, typer.Option(metavar="SECONDS", min=0.01, help="Most time for an answer.", rich_help_panel=_LIMITS)
+        float, typer.Option(metavar="SECONDS", min=0.01, help="Time limit for an answer.", rich_help_panel=_LIMITS)
     ] = 30.0,
     max_queue: Annotated[
         int,
-        typer.Option(metavar="N", min=1, help="Requests that may wait for a model.", rich_help_panel=_LIMITS),
+        typer.Option(
+            metavar="N", min=1, help="Maximum number of requests that wait for a model.", rich_help_panel=_LIMITS
+        ),
     ] = 64,
     max_batch: Annotated[
         int,
-        typer.Option(metavar="N", min=1, help="Most instances that are predicted together.", rich_help_panel=_LIMITS),
+        typer.Option(metavar="N", min=1, help="Maximum number of instances in a batch.", rich_help_panel=_LIMITS),
     ] = 256,
     max_delay: Annotated[
         float,
         typer.Option(
-            metavar="MS", min=0, max=1000, help="Time for which a request waits for others.", rich_help_panel=_LIMITS
+            metavar="MS", min=0, max=1000, help="Time that a request waits for a batch.", rich_help_panel=_LIMITS
         ),
     ] = 0.0,
     max_connections: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Most open connections.", rich_help_panel=_LIMITS)
+        int, typer.Option(metavar="N", min=1, help="Maximum number of open connections.", rich_help_panel=_LIMITS)
     ] = 1000,
     reload: Annotated[
-        float, typer.Option(metavar="SECONDS", min=0, help="How often to look for replaced files; 0 for never.")
+        float, typer.Option(metavar="SECONDS", min=0, help="Interval of checks for replaced files; 0 for never.")
     ] = 1.0,
     drain: Annotated[
         float, typer.Option(metavar="SECONDS", min=0, help="Time to finish requests after SIGTERM.")
@@ -95,9 +102,9 @@ def serve(
 ) -> None:
     """Serve models over HTTP, to programs and to people.
 
-    The address of the page is printed once all models are loaded; the log goes to standard error as JSON lines. A
-    model file that is replaced takes the place of the loaded one once it is checked; one that cannot be served is
-    reported, and the old model goes on. SIGTERM and Ctrl-C answer what has begun, and end.
+    The address of the page is printed once all models are loaded; the log goes to standard error as JSON lines. If a
+    model file is replaced, the server checks it and then switches to the new model. If the new file cannot be served,
+    the server reports it and keeps the old model. On SIGTERM and Ctrl-C, the server answers running requests and ends.
 
     [bold]Examples[/bold]
       mercer serve tagger.mercer spam=mail.mercer --port 8000

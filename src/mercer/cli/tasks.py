@@ -1,6 +1,6 @@
-"""What can be learnt from a file: looked at, read as a whole, fitted on some of its rows, scored on others.
+"""Learning tasks from a file: detect its content, read it, fit on some rows, score on others.
 
-``mercer train auto`` and ``mercer tune`` share it: a task is a file, the kind of estimator that suits it, and why.
+Used by ``mercer train auto`` and ``mercer tune``. A task is a file, a suitable kind of estimator, and the reason.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 KINDS = ("classifier", "regressor", "tagger", "segmenter")
 MOST_BLOCKS = 256
-"""Megabytes of examples that are kept in memory, to hold some of them out and to shuffle the others."""
+"""Megabytes of examples to keep in memory, for held-out rows and shuffling."""
 
 _MOST_HELD_OUT = 20_000
 _PARAGRAPHS = 5  # of a passage that is held out as a whole
@@ -31,7 +31,7 @@ _PARAGRAPHS = 5  # of a passage that is held out as a whole
 
 @dataclass
 class Verdict:
-    """How a model does on rows that it has not seen."""
+    """The performance of a model on held-out rows."""
 
     name: str
     value: float
@@ -42,19 +42,19 @@ class Verdict:
 
     @property
     def beats(self) -> bool:
-        """Whether it is better than the baseline."""
+        """Return whether the model is better than the baseline."""
         return self.value > self.baseline
 
 
 class Task:
-    """A file, and how an estimator learns from it."""
+    """A file, with the way an estimator learns from it."""
 
     kind: str
     why: str
     n: int
 
     def estimator(self, **settings: Any) -> Any:
-        """A new estimator."""
+        """Return a new estimator."""
         raise NotImplementedError
 
     def fit(self, rows: np.ndarray, **settings: Any) -> Any:
@@ -66,23 +66,23 @@ class Task:
         raise NotImplementedError
 
     def groups(self) -> Any:
-        """What folds keep in the same shares: classes; None where there are none."""
+        """Return the classes for stratified folds, or None."""
         return None
 
     def candidates(self) -> list[dict[str, Any]]:
-        """Settings that are worth trying, the defaults first."""
+        """Return candidate settings, the defaults first."""
         raise NotImplementedError
 
     def command(self, model: str) -> str:
-        """The command that trains on all rows."""
+        """Return the command that trains on all rows."""
         raise NotImplementedError
 
     def alternative(self, model: str) -> str | None:
-        """Another kind of estimator that suits the file, and the command that trains it."""
+        """Return another suitable kind of estimator, and the command that trains it."""
         return None
 
     def split(self, share: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
-        """Rows to learn from and rows to hold out, at random."""
+        """Return random training rows and held-out rows."""
         import numpy as np
 
         if self.n < 10:
@@ -105,7 +105,7 @@ def _reading_options(said: FileFormat) -> list[str]:
 
 
 def look_at(file: str, kind: str | None, said: FileFormat, quiet: bool, on_error: str = "raise") -> Task:
-    """The task of a file: the kind that was asked for, or that of its content."""
+    """Return the task of a file: the requested kind, or the kind that fits its content."""
     from mercer.data.readers.sniff import sniff
     from mercer.data.readers.source import Source
 
@@ -179,7 +179,7 @@ class HashedTask(Task):
         return model
 
     def fit_stream(self) -> Any:
-        """Fit to a file that is too long for memory, in its order."""
+        """Fit to a file that is too long for memory, in file order."""
         model = self.run.model
         self.run.fit(None)
         return model

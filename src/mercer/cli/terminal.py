@@ -1,4 +1,4 @@
-"""Printing: figures to standard output, plain where that is no terminal; the rest to standard error."""
+"""Printing: results to standard output, plain if it is not a terminal; everything else to standard error."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _STYLES = {
 
 
 def make_streams_robust() -> None:
-    """A character that the terminal's encoding lacks becomes a question mark, not a failure."""
+    """Replace characters that the terminal cannot encode by question marks, instead of failing."""
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(AttributeError, ValueError):
             stream.reconfigure(errors="replace")  # type: ignore[union-attr]
@@ -36,7 +36,7 @@ def complain(kind: str, message: str = "") -> None:
 
 @contextlib.contextmanager
 def working(what: str) -> Iterator[None]:
-    """Show on a terminal that something is going on."""
+    """Show a progress indicator on a terminal."""
     console = Console(stderr=True)
     if not console.is_terminal:
         yield
@@ -47,7 +47,7 @@ def working(what: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def warnings_at_the_end() -> Iterator[None]:
-    """Hold back warnings until what is going on has ended."""
+    """Hold back warnings until the block has ended."""
     with warnings.catch_warnings(record=True) as caught:
         yield
     for warning in caught:
@@ -55,17 +55,17 @@ def warnings_at_the_end() -> Iterator[None]:
 
 
 def is_watched() -> bool:
-    """Whether a person sees standard error, so that progress makes sense there."""
+    """Return whether standard error is a terminal, so that progress is useful."""
     return Console(stderr=True).is_terminal
 
 
 def heading(text: str) -> None:
-    """Print a line that stands out on a terminal."""
+    """Print a highlighted line."""
     say((text, "bold"))
 
 
 def figures(rows: Iterable[tuple[str, object]]) -> None:
-    """Print named figures, one a line."""
+    """Print named values, one per line."""
     shown = [(name, str(value)) for name, value in rows]
     width = max(len(name) for name, _ in shown)
     for name, value in shown:
@@ -86,7 +86,7 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]], align: str) -> N
 
 
 def prose(command: Callable[..., object]) -> str:
-    """A command's help: its docstring, lines of a paragraph joined, indented lines as they are."""
+    """Return a command's help from its docstring, with the lines of paragraphs joined."""
     paragraphs = inspect.cleandoc(command.__doc__ or "").split("\n\n")
     return "\n\n".join(p if "\n  " in p else p.replace("\n", " ") for p in paragraphs)
 

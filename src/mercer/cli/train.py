@@ -1,4 +1,4 @@
-"""``mercer train``: one sub-command a kind of model."""
+"""``mercer train``: one sub-command per kind of model."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def tagger(
     loss: Annotated[
         LossName,
         typer.Option(
-            help="What is learned: log is a conditional random field, hinge a structured SVM.",
+            help="Training loss: log is a conditional random field, hinge a structured SVM.",
             rich_help_panel=_LEARNING,
         ),
     ] = LossName.log,
@@ -167,8 +167,8 @@ def tagger(
 ) -> None:
     """Train a tagger: a label for every token of a sentence.
 
-    The file holds one token a line, its columns split by spaces or tabs and the label last; a blank line ends
-    a sentence. Ctrl-C stops training and keeps the best weights so far.
+    The file holds one token per line, with columns separated by spaces or tabs and the label last; a blank line ends a
+    sentence. Ctrl-C stops training and keeps the best weights so far.
 
     [bold]Examples[/bold]
       mercer train tagger train.conll --dev dev.conll --model np.mercer

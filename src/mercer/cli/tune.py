@@ -51,9 +51,9 @@ def tune(
         typer.Option("--html", metavar="PATH", help="Where to write the page. Default: FILE.html.", show_default=False),
     ] = None,
     kind: Annotated[
-        KindName | None, typer.Option(help="What to train. Default: what suits the file.", show_default=False)
+        KindName | None, typer.Option(help="Kind of model to train. Default: chosen by the file.", show_default=False)
     ] = None,
-    folds: Annotated[int, typer.Option(metavar="N", min=2, help="Parts of the data, each held out once.")] = 5,
+    folds: Annotated[int, typer.Option(metavar="N", min=2, help="Number of folds, each held out once.")] = 5,
     on_error: OnError = OnErrorName.stop,
     labels: Annotated[
         str | None,
@@ -76,26 +76,26 @@ def tune(
         ),
     ] = None,
     hidden: Annotated[
-        int, typer.Option(metavar="N", min=0, help="A field: its hidden units.", rich_help_panel=_OTHERS)
+        int, typer.Option(metavar="N", min=0, help="Field: number of hidden units.", rich_help_panel=_OTHERS)
     ] = 256,
     above: Annotated[
         float | None,
         typer.Option(
             metavar="X",
-            help="A field: numbers above it count as 1, others as 0.",
+            help="Field: numbers above this count as 1, others as 0.",
             rich_help_panel=_OTHERS,
             show_default=False,
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(metavar="N", help="Of the folds.")] = 0,
+    seed: Annotated[int, typer.Option(metavar="N", help="Seed of the folds.")] = 0,
     quiet: Quiet = False,
 ) -> None:
-    """Try settings on parts of the data and train with the best of them.
+    """Search settings by cross-validation and train with the best ones.
 
-    Every setting is fitted N times, each time on all parts of the data but one and scored on that one. The best mean
-    score decides; a setting is only taken instead of the defaults if it is better by more than the standard error of
-    the difference. The model is then trained on all rows. The score of the chosen setting is a little optimistic,
-    as it was chosen by it.
+    Every setting is fitted N times, each time on all folds but one, and scored on the held-out fold. The setting with
+    the best mean score wins, but it replaces the defaults only if it is better by more than the standard error of the
+    difference. The model is then trained on all rows. The score of the chosen setting is slightly optimistic, because
+    it was used for the choice.
 
     [bold]Examples[/bold]
       mercer tune mail.txt --model spam.mercer

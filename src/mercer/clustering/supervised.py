@@ -1,4 +1,4 @@
-"""Learning to cluster: a pairwise affinity from sets of items whose clusters are known.
+"""Supervised clustering: learn a pairwise affinity from sets of items with known clusters.
 
     score(x, y) = Σ_{i<j in one cluster of y} A_ij,    A_ij = ⟨w, φ(x_i, x_j)⟩ + b
 
@@ -55,8 +55,8 @@ class SupervisedClusterer(RiskEstimator):
     """Learn from clustered sets how to cluster new ones.
 
     Each example is a set of items with a partition, such as the noun phrases of a document grouped by what they refer
-    to. The model learns an affinity between two items from features of the pair; a new set is cut where that serves the
-    affinities best (correlation clustering), so the number of clusters need not be known.
+    to. The model learns an affinity between two items from features of the pair. It then partitions a new set to
+    maximise the affinities within clusters (correlation clustering), so the number of clusters need not be known.
 
     Parameters
     ----------
@@ -66,16 +66,16 @@ class SupervisedClusterer(RiskEstimator):
         ``"auto"`` (chosen by the loss), ``"bcfw"``, ``"cutting-plane"``, ``"bmrm"`` or ``"subgradient"``;
         ``"averaged-perceptron"`` and ``"passive-aggressive"`` take one set per step.
     C : float, default=1.0
-        Weight of the summed loss: ``½‖w‖² + C · Σ loss``, one term a set.
+        Weight of the summed loss: ``½‖w‖² + C · Σ loss``, one term per set.
     pair_features : {"difference", "product"} or callable, default="difference"
         Features of a pair of items that are rows of an array: ``|x_i − x_j|`` or ``x_i · x_j``, value by value. A
         callable takes two items and gives a vector, the same for (a, b) and (b, a). Not used where X holds arrays of
         shape (n, n, p), which are the features of the pairs themselves. A constant is always added.
     decode : {"greedy", "exact", "lp"}, default="greedy"
-        How partitions are searched, in training and prediction; see :func:`correlation_clustering`. ``"greedy"`` is
-        fast for hundreds of items but may miss the worst partition in training, so the gap it reports is no
-        certificate; :meth:`certify` gives one. ``"lp"`` trains on relaxed partitions: its objective is never below the
-        true one, and its gap is certified; it is some ten times slower. ``"exact"`` is for small sets.
+        Search for partitions in training and prediction; see :func:`correlation_clustering`. ``"greedy"`` is fast for
+        hundreds of items but may miss the worst partition in training, so the gap it reports is no certificate;
+        :meth:`certify` gives one. ``"lp"`` trains on relaxed partitions: its objective is never below the true one, and
+        its gap is certified; it is some ten times slower. ``"exact"`` is for small sets.
     cost : {"pairs", "rand"}, default="pairs"
         Δ: the number of pairs that are decided wrongly, or their share in the set, which gives all sets one weight.
     penalty : {"l2", "l1", "elasticnet"} or None, default="l2"
@@ -87,11 +87,11 @@ class SupervisedClusterer(RiskEstimator):
     patience : int, default=10
         With ``fit(…, dev=…)``: iterations without a better held-out score before training stops.
     warm_start : bool, default=False
-        Begin from the weights of the last fit; pairs must have as many features.
+        Start from the weights of the last fit; pairs must have the same number of features.
     n_jobs : int or None
         Processes that cluster sets in :meth:`predict` and :meth:`score`; -1 for all cores.
     random_state : int, RandomState, Generator or None
-        Order in which solvers visit the sets.
+        Seed of the order in which solvers visit the sets.
     verbose : int, default=0
 
     Attributes
@@ -192,8 +192,8 @@ class SupervisedClusterer(RiskEstimator):
         Parameters
         ----------
         X : list of sets
-            Each an array of shape (n_i, d) with a row an item, an array of shape (n_i, n_i, p) with the features of all
-            pairs, or, with a callable ``pair_features``, a list of items of any kind.
+            Each an array of shape (n_i, d) with one row per item, an array of shape (n_i, n_i, p) with the features of
+            all pairs, or, with a callable ``pair_features``, a list of items of any kind.
         y : list of label sequences
             The cluster of each item; the names of clusters do not matter.
         sample_weight : array of a number for each set, optional
@@ -202,7 +202,7 @@ class SupervisedClusterer(RiskEstimator):
             Held-out data: the weights with the best :meth:`score` on it are kept, and training stops when it no longer
             rises.
         checkpoint : path or Checkpoint, optional
-            Training is saved there every few seconds; a fit that was killed goes on from there when it is called again.
+            Training saves its state there every few seconds. A killed fit resumes from it when it is called again.
 
         Returns
         -------
@@ -439,8 +439,8 @@ class SupervisedClusterer(RiskEstimator):
         """Return bounds on the training objective that hold for any ``decode``.
 
         The linear relaxation bounds every set's loss from above, and the dual value of training bounds the
-        optimum from below (its planes are those of real partitions, whether or not they were the worst ones). With
-        ``decode="lp"`` the dual value is that of the relaxed problem, which lies above the true one.
+        optimum from below (its cutting planes come from real partitions, even if these were not the most violated
+        ones). With ``decode="lp"`` the dual value is that of the relaxed problem, which is at least the true one.
 
         Parameters
         ----------

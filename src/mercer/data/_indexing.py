@@ -1,4 +1,4 @@
-"""What may stand between the brackets of a container: an int, a slice, a list of ints or a boolean mask."""
+"""Index keys of containers: an int, a slice, a list of ints or a boolean mask."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ __all__ = ["chosen_items"]
 
 
 def chosen_items(key: Any, n: int, what: str) -> int | slice | np.ndarray:
-    """The item, the run of items (a slice with start, stop and step 1) or the array of items that a key names.
+    """Return the item, the slice (with start, stop and step 1) or the array of items that a key selects.
 
     Parameters
     ----------
     key : object
-        What stands between the brackets; ``key, ...`` is taken for key, as scikit-learn writes it.
+        The index; ``key, ...`` is treated as ``key``, as scikit-learn writes it.
     n : int
-        Number of items there are.
+        Number of items.
     what : str
-        What they are called in messages.
+        Name of the items in messages.
 
     Examples
     --------

@@ -1,7 +1,7 @@
-"""What an alignment is: pairs (i, j) of positions in two sequences that ascend in both.
+"""Alignments: pairs (i, j) of positions in two sequences that ascend in both.
 
-Symbols without a partner are in gaps. Between two neighbouring pairs the unpaired symbols of the first sequence are
-shown before those of the second; there is nothing else to an alignment, so that two are equal when their pairs are.
+Symbols without a partner are in gaps. Between two neighbouring pairs, unpaired symbols of the first sequence are shown
+before those of the second. The pairs define the alignment: two alignments are equal if their pairs are.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Alignment:
     pairs : array-like of shape (n_pairs, 2)
         Positions (i, j), from 0, of symbols ``s[i]`` and ``t[j]`` that are aligned; both must ascend.
     score : float or None
-        Its score under the model that made it.
+        Its score under the model.
     local : bool, default=False
         Whether symbols before the first and after the last pair are left out rather than in gaps.
 
@@ -62,7 +62,7 @@ class Alignment:
     def from_rows(
         cls, top: Sequence[Any], bottom: Sequence[Any], gap: Any = GAP, score: float | None = None, local: bool = False
     ) -> Alignment:
-        """Return the alignment that two gapped rows of one length show.
+        """Return the alignment of two gapped rows of equal length.
 
         Parameters
         ----------
@@ -84,7 +84,7 @@ class Alignment:
 
     @property
     def operations(self) -> str:
-        """A letter a column: ``=`` equal and ``X`` unequal symbols, ``D`` a symbol of s alone, ``I`` one of t alone."""
+        """Return one letter per column: ``=`` equal, ``X`` unequal symbols, ``D`` only in s, ``I`` only in t."""
         letters = []
         for i, j in self._columns():
             if i is None:
@@ -97,18 +97,18 @@ class Alignment:
 
     @property
     def cigar(self) -> str:
-        """The operations with their run lengths, such as ``3=1X2D``."""
+        """Return the operations with their run lengths, such as ``3=1X2D``."""
         return "".join(f"{len(list(run))}{letter}" for letter, run in groupby(self.operations))
 
     @property
     def identity(self) -> float:
-        """Share of the columns whose two symbols are equal; 0 where there are no columns."""
+        """Return the share of columns with equal symbols; 0 without columns."""
         operations = self.operations
         return operations.count("=") / len(operations) if operations else 0.0
 
     @property
     def spans(self) -> tuple[tuple[int, int], tuple[int, int]]:
-        """The parts of s and of t that it covers, as (begin, end)."""
+        """Return the parts of s and t that the alignment covers, as (begin, end)."""
         if not self.local:
             return (0, len(self.s)), (0, len(self.t))
         if not len(self.pairs):
@@ -119,7 +119,7 @@ class Alignment:
     def rows(self, gap: Any = GAP) -> tuple[Any, Any]:
         """Return the two gapped rows: strings for strings, otherwise lists of tokens.
 
-        A local alignment has rows for the part that it covers.
+        The rows of a local alignment cover only its aligned part.
         """
         columns = list(self._columns())
         top = [gap if i is None else self.s[i] for i, _ in columns]
@@ -134,7 +134,7 @@ class Alignment:
         Parameters
         ----------
         width : int or None, default=80
-            Longer rows are broken into blocks of at most this many characters; None never breaks.
+            Maximum row length; longer rows are split into blocks. None: no limit.
         """
         if width is not None and (isinstance(width, bool) or not isinstance(width, int) or width < 1):
             raise ValueError(f"width must be a positive integer or None, got {width!r}")
@@ -184,7 +184,7 @@ class Alignment:
 
 
 def check_pairs(pairs: Any, n: int, m: int, where: str = "pairs") -> np.ndarray:
-    """Pairs as a read-only int32 array of shape (n_pairs, 2), in range and ascending."""
+    """Return pairs as a read-only int32 array of shape (n_pairs, 2), in range and ascending."""
     try:
         array = np.asarray(pairs)
     except ValueError as err:
@@ -211,7 +211,7 @@ def check_pairs(pairs: Any, n: int, m: int, where: str = "pairs") -> np.ndarray:
 
 
 def read_rows(top: Sequence[Any], bottom: Sequence[Any], gap: Any = GAP) -> tuple[Any, Any, np.ndarray]:
-    """The two sequences of gapped rows and the pairs that they show."""
+    """Return the two sequences of gapped rows, and their pairs."""
     if len(top) != len(bottom):
         raise ValueError(f"gapped rows must have one length, got {len(top)} and {len(bottom)}")
     here = np.array([[a != gap, b != gap] for a, b in zip(top, bottom, strict=True)], dtype=bool).reshape(-1, 2)

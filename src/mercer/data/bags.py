@@ -1,8 +1,8 @@
-"""Rows in bags, and what is known of each bag: the share of its rows that belongs to each class.
+"""Rows in bags, with the known share of each class in every bag.
 
     ȳ_kc = Σ_{i ∈ B_k} v_i [y_i = c] / Σ_{i ∈ B_k} v_i              v_i = 1 unless rows have weights
 
-A membership is a row in a bag: rows in two bags are two memberships, and learners treat them as two instances. The
+A membership is a row in a bag. A row in two bags has two memberships, and learners treat them as two instances. The
 memberships of bag k are ``members[offsets[k]:offsets[k + 1]]``.
 """
 
@@ -30,22 +30,22 @@ class Bags(Displayed):
     Parameters
     ----------
     bags : array of n values, array of (row, bag) pairs, or Bags
-        The bag of every row: integers, strings or anything that sorts. Rows without a bag have None or NaN; a learner
-        takes such rows only with a label. Pairs (row, bag), shape (n_memberships, 2), put rows into several bags; bags
-        are then numbered 0, 1, …, or have strings for names.
+        The bag of every row: integers, strings or any sortable values. Rows without a bag have None or NaN; learners
+        accept such rows only with a label. Pairs (row, bag), shape (n_memberships, 2), put rows into several bags; bags
+        are then numbered 0, 1, …, or named by strings.
     proportions : array of shape (n_bags,) or (n_bags, n_classes), dict, Series or DataFrame; or a pair of these
         One number for each bag is the share of the second class; a row of numbers holds the shares of all classes.
         Arrays follow `names` (the bags in sorted order); a dict, a Series or a frame is looked up by name. A frame has
-        the names in its one column of text, in a column that holds all of them, or in its index. A tuple (low, high) of
-        two of these holds bounds. None: nothing is known (for prediction).
+        the names in its only text column, in a column that contains all of them, or in its index. A tuple (low, high)
+        of two of these gives bounds. None: no proportions (for prediction).
     classes : sequence of n_classes labels, optional
         Default: columns of a frame, else 0, 1, ….
     bag_weight : array of shape (n_bags,), optional
-        How much each bag counts.
+        Weight of each bag.
     row_weight : array with a number for every row (or pair), optional
-        How much each row counts within its bag.
+        Weight of each row within its bag.
     n_rows : int, optional
-        Number of rows that pairs refer to. Default: the largest one plus 1.
+        Number of rows, with pairs. Default: the largest row number plus 1.
 
     Attributes
     ----------
@@ -55,7 +55,7 @@ class Bags(Displayed):
     members : ndarray of int64
         Rows, bag by bag.
     lower, upper : ndarray of shape (n_bags, n_classes), or None
-        Bounds on the shares; equal where shares are known exactly.
+        Bounds on the shares; equal if shares are known exactly.
     classes : ndarray or None
     bag_weight : ndarray of shape (n_bags,)
     row_weight : ndarray, one for each member
@@ -114,17 +114,17 @@ class Bags(Displayed):
 
     @classmethod
     def joined(cls, parts: Sequence[Bags | None]) -> Bags:
-        """Return the bags of several parts as one, rows after rows and bags after bags.
+        """Concatenate the bags of several partitions.
 
         Parameters
         ----------
-        parts : sequence of Bags, None where a part has no rows
-            With the same classes, and bounds or none in all of them. Bags are whole: no name is in two parts.
+        parts : sequence of Bags, or None for a part without rows
+            All with the same classes, and all or none with bounds. No bag may be in two parts.
 
         Returns
         -------
         Bags
-            Its bags have the order of the parts, not that of their names.
+            Bags in the order of the parts, not sorted by name.
 
         Examples
         --------
@@ -404,17 +404,17 @@ class Bags(Displayed):
 
     @property
     def number(self) -> np.ndarray:
-        """The number of the bag of each member: 0, 0, …, 1, 1, …."""
+        """Return the bag number of each member: 0, 0, …, 1, 1, …."""
         return np.repeat(np.arange(len(self)), self.sizes)
 
     @property
     def overlapping(self) -> bool:
-        """Whether some row is in more than one bag."""
+        """Return whether some row is in more than one bag."""
         return len(np.unique(self.members)) < len(self.members)
 
     @property
     def shares(self) -> np.ndarray:
-        """The share of each class in each bag, shape (n_bags, n_classes); the middle of bounds, made to sum to 1."""
+        """Return the share of each class in each bag, (n_bags, n_classes); midpoints of bounds, scaled to sum to 1."""
         if self.lower is None or self.upper is None:
             raise ValueError("these bags have no proportions")
         if self.lower is self.upper:
@@ -425,16 +425,16 @@ class Bags(Displayed):
 
     @property
     def proportions(self) -> np.ndarray:
-        """The share of the second of two classes, shape (n_bags,); with more classes `shares`."""
+        """Return the share of the second of two classes, shape (n_bags,); with more classes, `shares`."""
         return self.shares[:, 1] if self.shares.shape[1] == 2 else self.shares
 
     def select(self, chosen: Any) -> tuple[Bags, np.ndarray]:
-        """Return some bags with their rows renumbered, and those rows.
+        """Return some bags with renumbered rows, and the numbers of these rows.
 
         Parameters
         ----------
         chosen : array of integers
-            Numbers of bags (places in `names`).
+            Numbers of bags (indices into `names`).
 
         Returns
         -------
@@ -467,7 +467,7 @@ class Bags(Displayed):
         return made, rows.astype(np.int64)
 
     def mean(self, values: np.ndarray) -> np.ndarray:
-        """Return means over the members of each bag, by `row_weight`.
+        """Return means over the members of each bag, weighted by `row_weight`.
 
         Parameters
         ----------
@@ -497,7 +497,7 @@ def bag_proportions(y: Any, bags: Any, classes: Any = None) -> np.ndarray:
     Returns
     -------
     ndarray of shape (n_bags,) or (n_bags, n_classes)
-        With two classes the share of the second; with more a row for each bag. Bags are sorted by name.
+        With two classes, the share of the second; with more, a row for each bag. Bags are sorted by name.
 
     Examples
     --------
@@ -532,19 +532,19 @@ def make_bags(
     n_bags: int | None = None,
     random_state: Any = None,
 ) -> Bags:
-    """Put labelled rows into bags, as in experiments with proportions.
+    """Group labelled rows into bags, for experiments with proportions.
 
     Parameters
     ----------
     y : array of n labels
     size : int
-        Rows in a bag. With ``"random"`` the last bag takes what is left. Not used by ``"groups"``.
+        Rows in a bag. With ``"random"`` the last bag holds the remaining rows. Not used by ``"groups"``.
     scheme : {"random", "iid", "hierarchical", "groups"}, default="random"
         ``"random"`` splits a permutation of the rows. ``"iid"`` draws ``n_bags`` bags of rows with replacement.
-        ``"hierarchical"`` draws a group for each bag, all equally likely, then rows of it with replacement.
-        ``"groups"`` makes every group a bag. A row drawn twice into a bag counts twice there.
+        ``"hierarchical"`` draws a group uniformly for each bag, then rows of this group with replacement. ``"groups"``
+        makes every group a bag. A row drawn twice into a bag counts twice there.
     groups : array of n values, optional
-        For the last two.
+        Groups, for ``"hierarchical"`` and ``"groups"``.
     n_bags : int, optional
         For ``"iid"`` and ``"hierarchical"``. Default: n // size.
     random_state : int, RandomState or None
@@ -552,7 +552,7 @@ def make_bags(
     Returns
     -------
     Bags
-        With the proportions of ``y`` and its labels as classes.
+        Bags with the proportions of ``y`` and its labels as classes.
 
     Examples
     --------
@@ -600,7 +600,7 @@ def make_bags(
 def sample_mixture_bags(
     components: Any, size: int, n_bags: int, *, weights: Any = None, random_state: Any = None
 ) -> tuple[np.ndarray, np.ndarray, Bags]:
-    """Return bags from a mixture: a component for each bag, then independent rows of it.
+    """Return bags from a mixture: each bag draws a component, then independent rows from it.
 
     Parameters
     ----------
@@ -611,7 +611,7 @@ def sample_mixture_bags(
         Rows in a bag.
     n_bags : int
     weights : array of numbers of at least 0, optional
-        How likely components are. Default: equally.
+        Probabilities of the components. Default: uniform.
     random_state : int, RandomState or None
 
     Returns
@@ -619,7 +619,7 @@ def sample_mixture_bags(
     X : ndarray of n_bags · size rows
     y : ndarray of labels
     bags : Bags
-        With the proportions of ``y``, numbered in the order of drawing.
+        Bags with the proportions of ``y``, numbered in the order of drawing.
 
     Examples
     --------
@@ -676,7 +676,7 @@ def _drawn(groups: Any, n: int, count: int, size: int, rng: Any) -> list[np.ndar
 
 
 def plain_values(bags: Any, name: str = "bags") -> np.ndarray:
-    """An array of names; text as Python strings where some are missing."""
+    """Return an array of names; text becomes Python strings if some are missing."""
     if isinstance(bags, Bags):
         raise ValueError(f"{name} must be one value for each row, got Bags: pass them as bags=")
     if isinstance(bags, (str, bytes)) or not any(hasattr(bags, kind) for kind in ("__len__", "__iter__", "__array__")):
@@ -692,7 +692,7 @@ def plain_values(bags: Any, name: str = "bags") -> np.ndarray:
 
 
 def missing_values(ids: np.ndarray) -> np.ndarray:
-    """Which names stand for none: None, NaN, pandas' NA and NaT."""
+    """Return which names are missing: None, NaN, pandas' NA and NaT."""
     if ids.dtype.kind == "f":
         return np.isnan(ids)
     if ids.dtype.kind in "mM":

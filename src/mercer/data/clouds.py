@@ -17,10 +17,10 @@ def check_points(name: str, points: Any, *, least: int = 1) -> np.ndarray:
     Parameters
     ----------
     name : str
-        How the message of an error calls the points.
+        Name of the points in error messages.
     points : array of shape (n, d) or PointCloud
     least : int, default=1
-        The fewest points that will do.
+        Minimum number of points.
 
     Returns
     -------
@@ -60,9 +60,9 @@ class PointCloud:
     ----------
     points : array of shape (n, d)
     normals : array of shape (n, d), optional
-        A direction for each point; scaled to length 1.
+        Normal of each point; scaled to length 1.
     faces : array of int of shape (m, 3), optional
-        Triangles: three positions in ``points`` each.
+        Triangles: three indices into ``points`` each.
 
     Examples
     --------
@@ -118,7 +118,7 @@ class PointCloud:
 
     @property
     def area(self) -> float:
-        """The area of all faces together; 0 without faces."""
+        """Return the total area of the faces; 0 without faces."""
         return float(self._areas().sum())
 
     def _areas(self) -> np.ndarray:
@@ -131,7 +131,7 @@ class PointCloud:
         return 0.5 * np.sqrt(np.maximum(gram, 0))
 
     def sample(self, n: int, random_state: Any = None) -> PointCloud:
-        """Draw points from the faces, evenly by area: a face by its share of the area, then a point in it.
+        """Draw points uniformly from the faces: a face in proportion to its area, then a point in it.
 
         Parameters
         ----------
@@ -168,7 +168,7 @@ class PointCloud:
         Returns
         -------
         PointCloud
-            Without faces; cells come in the order of their coordinates.
+            A cloud without faces; cells are sorted by their coordinates.
 
         Examples
         --------

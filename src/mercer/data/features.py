@@ -1,7 +1,7 @@
-"""Feature names to columns: by a vocabulary (the names seen in training, sorted) or by hashing into 2**n_bits buckets.
+"""Map feature names to columns, by a vocabulary (sorted training names) or by hashing into 2**n_bits buckets.
 
-The index reads what people have (dicts, strings, columns with a template, Arrow arrays) and gives
-:class:`~mercer.data.Sequences`. Features that it does not know are left out.
+The index reads dicts, strings, columns with a template or Arrow arrays, and returns :class:`~mercer.data.Sequences`.
+Unknown features are ignored.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ class FeatureIndex(Saved):
     Parameters
     ----------
     n_bits : int, default=0
-        0 keeps a vocabulary. Otherwise names are hashed into ``2**n_bits`` columns and no name is kept; the hash is
-        the same on all platforms and for all versions.
+        0 stores a vocabulary. Otherwise names are hashed into ``2**n_bits`` columns and not stored; the hash is the
+        same on all platforms and in all versions.
 
     Examples
     --------
@@ -82,12 +82,12 @@ class FeatureIndex(Saved):
     def learn(self, X: Any, template: Template | None = None, dtype: Any = np.float64) -> Sequences:
         """Read X and add its features to the vocabulary, which is then sorted if it was empty before.
 
-        Columns that exist keep their place: later calls append.
+        Existing columns keep their index: later calls append.
         """
         return self._read(X, template, grow=True, dtype=dtype)
 
     def encode(self, X: Any, template: Template | None = None, dtype: Any = np.float64) -> Sequences:
-        """Read X with the known features and leave out others."""
+        """Read X with the known features and ignore others."""
         return self._read(X, template, grow=False, dtype=dtype)
 
     def _read(self, X: Any, template: Template | None, grow: bool, dtype: Any) -> Sequences:
@@ -150,7 +150,7 @@ class FeatureIndex(Saved):
         return offsets - offsets[0], indptr, indices, values
 
     def places(self, names: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
-        """Return the columns of names in Arrow's layout (bytes, offsets), -1 for those it does not know."""
+        """Return the columns of names in Arrow's layout (bytes, offsets), -1 for unknown names."""
         data, offsets = (np.ascontiguousarray(part) for part in names)
         alone = np.arange(len(offsets), dtype=np.int64)
         _, indptr, indices, _ = self._core.encode_utf8(data, offsets, alone, False)
@@ -190,10 +190,10 @@ class FeatureIndex(Saved):
 
 
 class NamedSequences(Sequences):
-    """Sequences with feature names of their own, sorted, which any index can take over: what a store holds.
+    """Sequences with their own sorted feature names, as a store holds them; any index can adopt them.
 
-    Unlike other :class:`Sequences` with an index they need not be those of a model: :func:`as_sequences` gives them the
-    columns of the model's index and leaves out what that does not know.
+    Unlike other :class:`Sequences` with an index, their columns need not be those of a model. :func:`as_sequences` maps
+    them to the columns of the model's index and drops unknown features.
 
     Parameters
     ----------
@@ -203,7 +203,7 @@ class NamedSequences(Sequences):
         The names of the columns in Arrow's layout.
     edges, edge_names : Rows and pair of arrays, optional
     places : dict, optional
-        Where columns went under the last index, to be kept from one reading of a piece to the next.
+        Cache of the column mapping of the last index, kept between reads of a piece.
     """
 
     def __init__(
@@ -235,7 +235,7 @@ class NamedSequences(Sequences):
         return {**self.__dict__, "_places": {}}
 
     def under(self, index: FeatureIndex, edge_index: FeatureIndex | None, learn: bool) -> Sequences:
-        """The same sequences with the columns of an index, which takes the names over first if it is to ``learn``."""
+        """Return the same sequences with the columns of an index, which first adopts the names if ``learn`` is set."""
         rows = self._moved("nodes", self.rows, self.names, index, learn)
         edges = None
         if self.edges is not None and self.edge_names is not None and edge_index is not None:
@@ -289,10 +289,10 @@ def as_sequences(
     edge_index: FeatureIndex | None = None,
     learn: bool = False,
 ) -> Sequences:
-    """Whatever people pass as sequences, as :class:`Sequences`.
+    """Convert any supported input to :class:`Sequences`.
 
     Numbers (2-D arrays, sparse matrices, Arrow lists of lists of numbers) need no index; names (dicts, strings,
-    columns with a template) do.
+    columns with a template) need one.
     """
     if isinstance(X, NamedSequences):
         if index is None:

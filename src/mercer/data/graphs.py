@@ -1,8 +1,8 @@
-"""Graphs: many undirected simple graphs as one stacked adjacency in CSR form, and where each graph begins.
+"""Graphs: many undirected simple graphs as one stacked adjacency in CSR form, with the offset of each graph.
 
 Graph i holds the nodes ``offsets[i] .. offsets[i + 1]`` of the stack. The neighbours of node v of the stack are
 ``indices[indptr[v] : indptr[v + 1]]``: ascending, without v, and numbered within the graph (from 0), so that graphs can
-be cut out and put together without renumbering. Every edge is stored in both directions.
+be sliced and concatenated without renumbering. Every edge is stored in both directions.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Graph:
     """
 
     indptr: np.ndarray
-    """Where the neighbours of each node begin."""
+    """Offsets of the neighbours of each node."""
     indices: np.ndarray
     """Neighbours, node after node."""
     node_labels: np.ndarray | None = None
@@ -85,18 +85,18 @@ class Graph:
 class Graphs:
     """A list of undirected simple graphs in one stacked adjacency.
 
-    Make it with `from_networkx`, `from_scipy`, `from_edges` or `from_tu`; the constructor takes arrays that are already
-    in the stacked form and checks them.
+    Make it with `from_networkx`, `from_scipy`, `from_edges` or `from_tu`. The constructor takes arrays in the stacked
+    form and checks them.
 
     Parameters
     ----------
     offsets : array of int of shape (n_graphs + 1,)
         Graph i holds the nodes ``offsets[i] .. offsets[i + 1]``.
     indptr : array of int of shape (n_nodes + 1,)
-        Where the neighbours of each node of the stack begin in ``indices``.
+        Offsets of the neighbours of each node of the stack in ``indices``.
     indices : array of int
-        Neighbours, numbered from 0 within their graph: ascending for each node, no node its own neighbour, every edge
-        in both directions.
+        Neighbours, numbered from 0 within their graph: ascending for each node, without self-loops, every edge in both
+        directions.
     node_labels : array of int or str of shape (n_nodes,), optional
         A label for each node.
     node_attributes : array of float of shape (n_nodes, n_attributes), optional
@@ -289,7 +289,7 @@ class Graphs:
         names : list of str, optional
             A name for each graph.
         simplify : bool, default=False
-            Drop the diagonal, and take an edge for present where one of its entries is, instead of raising an error.
+            Drop the diagonal, and add missing reverse entries, instead of raising an error.
 
         Examples
         --------
@@ -324,10 +324,10 @@ class Graphs:
         Parameters
         ----------
         graphs : iterable of networkx.Graph
-            Undirected; a directed graph or a multigraph only with ``simplify=True``.
+            Undirected graphs; directed graphs and multigraphs only with ``simplify=True``.
         node_label : str or None, default="auto"
             The attribute that holds the label of a node (int or str). ``"auto"``: the only attribute that all nodes
-            have, or the one named ``"label"``; other attributes are left out with a warning. None: no labels.
+            have, or the one named ``"label"``; other attributes are ignored with a warning. None: no labels.
         edge_label, weight : str, optional
             The attribute that holds the label of an edge, the weight of an edge.
         simplify : bool, default=False
@@ -474,7 +474,7 @@ class Graphs:
 
     @classmethod
     def concatenate(cls, parts: Sequence[Graphs]) -> Graphs:
-        """Concatenate graphs; all parts have labels, attributes, weights and names, or none has.
+        """Concatenate graphs. All parts or none must have labels, attributes, weights and names.
 
         Examples
         --------
@@ -544,12 +544,12 @@ class Graphs:
 
     @property
     def graph_of_node(self) -> np.ndarray:
-        """The number of the graph that each node of the stack belongs to."""
+        """Return the graph number of each node of the stack."""
         return np.repeat(np.arange(len(self)), self.sizes)
 
     @property
     def shape(self) -> tuple[int]:
-        """(number of graphs,): what scikit-learn's splitters ask for."""
+        """Return (number of graphs,), for scikit-learn's splitters."""
         return (len(self),)
 
     @property
@@ -596,7 +596,7 @@ class Graphs:
     # ------------------------------------------------------------------ parts of it, ways out
 
     def __getitem__(self, key: Any) -> Any:
-        """A `Graph` for an int; Graphs for a slice, a list of ints or a boolean mask."""
+        """Return a `Graph` for an int; Graphs for a slice, a list of ints or a boolean mask."""
         items = chosen_items(key, len(self), "graphs")
         if isinstance(items, int):
             return self._graph(items)
@@ -667,7 +667,7 @@ class Graphs:
 
 
 def as_graphs(X: Any, node_label: str | None = None) -> Graphs:
-    """`Graphs` from what people have: `Graphs`, or a list of networkx graphs, adjacency matrices or edge lists.
+    """Convert to `Graphs` from `Graphs`, or a list of networkx graphs, adjacency matrices or edge lists.
 
     Parameters
     ----------
@@ -739,7 +739,7 @@ def _contains(ascending: np.ndarray, wanted: np.ndarray) -> np.ndarray:
 
 
 def check_labels(name: str, values: Any, count: int) -> np.ndarray:
-    """Labels as an array of int64 or of strings, one for each of ``count`` things."""
+    """Return labels as an array of int64 or of strings, one for each of ``count`` items."""
     given = np.asarray(values)
     if given.dtype == object:
         if all(isinstance(value, str) for value in given.ravel()):

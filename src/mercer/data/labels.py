@@ -1,4 +1,4 @@
-"""Label names to numbers, for sequences of labels that may be partly unknown."""
+"""Map label names to numbers, for label sequences that may be partly unknown."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class TagSequences:
     Attributes
     ----------
     labels : int32 array of shape (n_positions,)
-        The label, -1 where it is not known.
+        The label, -1 if unknown.
     offsets : int64 array of shape (n_sequences + 1,)
-        Where each sequence begins.
+        Offset of each sequence.
     allowed : uint8 array of shape (n_positions, n_labels), or None
-        Where a label is -1: the labels that are possible. None: all of them.
+        The possible labels where a label is -1. None: all labels.
     """
 
     __slots__ = ("allowed", "labels", "offsets", "partial")
@@ -45,13 +45,13 @@ class TagSequences:
         return TagSequences(self.labels[rows], offsets, allowed, partial)
 
     def where(self, chosen: np.ndarray, other: TagSequences) -> TagSequences:
-        """Return these where chosen, one bool for each sequence, else the others; all labels are known."""
+        """Return these sequences where ``chosen``, else the others; all labels must be known."""
         labels = np.where(np.repeat(chosen, np.diff(self.offsets)), self.labels, other.labels)
         return TagSequences(labels, self.offsets, partial=False)
 
 
 class LabelLists(Sequence[list[Any]]):
-    """Label sequences as a list of lists to its reader, as numbers inside: what a store holds.
+    """Label sequences stored as numbers that read like a list of lists, as in a store.
 
     Parameters
     ----------
@@ -59,8 +59,8 @@ class LabelLists(Sequence[list[Any]]):
         Numbers of labels in ``classes``.
     classes : list of labels, sorted
     unsaid : array of bool, optional
-        Positions whose label is None, of which ``tags.allowed`` has the labels in ``classes`` alone. Default: where all
-        of these are allowed.
+        Positions with the label None, for which ``tags.allowed`` lists only the labels in ``classes``. Default:
+        positions where all of these are allowed.
 
     Examples
     --------
@@ -79,7 +79,7 @@ class LabelLists(Sequence[list[Any]]):
 
     @classmethod
     def of(cls, y: Any) -> LabelLists:
-        """Label sequences in any form, with the labels that occur in them."""
+        """Return label sequences in any form, with the labels that occur in them."""
         if isinstance(y, LabelLists):
             return y
         index = LabelIndex.from_sequences(y)
@@ -117,7 +117,7 @@ class LabelLists(Sequence[list[Any]]):
         return lists
 
     def under(self, index: LabelIndex) -> TagSequences:
-        """The numbers of the same labels in an index that has all of them."""
+        """Return the numbers of the same labels in an index that contains all of them."""
         missing = [label for label in self.classes if label not in index._lookup]
         if missing:
             known = ", ".join(map(repr, index.classes[:8])) + (", …" if len(index) > 8 else "")
@@ -213,14 +213,14 @@ class LabelIndex(Saved):
         return cls(sorted(names))
 
     def with_unseen(self, y: Sequence[Sequence[Any]]) -> LabelIndex:
-        """Return the same labels under the same numbers, and after them those of ``y`` that are not among them."""
+        """Return the same labels with the same numbers, followed by the new labels of ``y``."""
         unseen = [label for label in LabelIndex.from_sequences(y).classes if label not in self._lookup]
         return LabelIndex([*self.classes, *unseen]) if unseen else self
 
     def encode(self, y: Sequence[Sequence[Any]], lengths: np.ndarray | None = None) -> TagSequences:
-        """Label sequences as numbers; ``None`` or a set of labels where it is not, or only partly, known.
+        """Return label sequences as numbers; ``None`` or a set of labels stands for an unknown label.
 
-        Unknown labels and lengths that do not fit the inputs are errors that name the sequence.
+        Raise an error that names the sequence for unknown labels and for lengths that do not fit the inputs.
         """
         _check_list(y)
         if lengths is not None and len(y) != len(lengths):

@@ -1,8 +1,8 @@
-"""Examples in several parts: the unit of what is read, sent or computed at once.
+"""Partitioned examples: a partition is the unit of reading, transfer and computation.
 
-A partition is inputs, outputs and perhaps weights of examples. Parts may lie in memory (:class:`Partitions`), in a
-folder (:class:`~mercer.data.Store`) or on the workers of a cluster. Sums over all examples are sums over partitions in
-their order, so that a model depends on how the examples are cut and not on where the parts lie.
+A partition holds inputs, outputs and optional weights of examples. Partitions may be in memory (:class:`Partitions`),
+in a folder (:class:`~mercer.data.Store`) or on the workers of a cluster. Sums over all examples are sums over
+partitions in order. So a model depends on the partitioning of the examples, not on the location of the partitions.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["Partition", "Partitions"]
 
 
 class Partition(NamedTuple):
-    """A part of the examples: inputs, outputs, and the weight of each example where there are weights."""
+    """A part of the examples: inputs, outputs, and optional example weights."""
 
     X: Any
     y: Any = None
@@ -25,7 +25,7 @@ class Partition(NamedTuple):
 
 
 class Partitions(Sequence[Partition]):
-    """Examples in memory, in parts.
+    """Partitioned examples in memory.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ class Partitions(Sequence[Partition]):
 
     @classmethod
     def split(cls, X: Any, y: Any = None, sample_weight: Any = None, *, n: int) -> Partitions:
-        """Cut examples into ``n`` runs of about equal length."""
+        """Split examples into ``n`` contiguous partitions of about equal length."""
         rows = X.shape[0] if hasattr(X, "shape") else len(X)
         if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or not n >= 1:
             raise ValueError(f"n must be a positive integer, got {n!r}")

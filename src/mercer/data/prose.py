@@ -1,15 +1,15 @@
-"""Where the sentences of prose end: rules over the marks that may end one, without a model.
+"""Sentence splitting by rules over punctuation marks, without a model.
 
 A mark is a run of ``.``, ``!``, ``?`` or ``…`` with the closing quotes and brackets behind it, followed by white
 space. Whether it ends a sentence depends on its neighbours, in this order:
 
 1. a blank line, and the beginning of a list item after a mark or a colon, always end a sentence;
 2. the number or letter that opens a list item (``1.``, ``b.``, ``iv.``) ends none;
-3. a sentence begins with a capital, a digit, a letter without case, or a quotation; before a lower-case letter nothing
-   ends, nor does a mark with nothing before it;
-4. after an ellipsis, ``!`` and ``?`` that is all;
-5. a full stop after a title (``Dr.``) or a word that always goes on (``e.g.``) ends nothing; one after ``No.`` or
-   ``p.`` ends nothing before a number; one after an initial, ``U.S.``, ``etc.`` or ``Inc.`` ends a sentence only
+3. a sentence begins with a capital, a digit, a letter without case, or a quotation; no sentence ends before a
+   lower-case letter, or at a mark with nothing before it;
+4. after an ellipsis, ``!`` and ``?`` no further rule applies;
+5. a full stop after a title (``Dr.``) or a word that never ends a sentence (``e.g.``) ends nothing; one after ``No.``
+   or ``p.`` ends nothing before a number; one after an initial, ``U.S.``, ``etc.`` or ``Inc.`` ends a sentence only
    before a word that opens sentences, such as "The";
 6. the ideographic marks 。！？ end a sentence wherever they stand.
 
@@ -63,7 +63,7 @@ _STARTERS = _set(
 
 
 def words(text: str) -> list[str]:
-    """The words of a text in lower case: runs of letters, digits and underscores, joined by ``'`` or ``-`` inside.
+    """Return the words of a text in lower case: runs of letters, digits and underscores, with inner ``'`` or ``-``.
 
     Examples
     --------
@@ -74,7 +74,7 @@ def words(text: str) -> list[str]:
 
 
 def paragraph_spans(text: str) -> list[tuple[int, int]]:
-    """Paragraphs as (start, end) in the text: what blank lines separate, without white space around it.
+    """Return paragraphs as (start, end) in the text: parts between blank lines, stripped of white space.
 
     Examples
     --------
@@ -122,8 +122,9 @@ def sentence_spans(text: str) -> list[tuple[int, int]]:
 def split_sentences(text: str) -> list[str]:
     """Return the sentences of a text, each on one line.
 
-    Rules, not a model: they know titles, initials, abbreviations, decimals, addresses, quotes and brackets after a
-    mark, ellipses and list items, for English and languages with its punctuation. Blank lines end a sentence.
+    The splitter uses rules, not a model. They cover titles, initials, abbreviations, decimals, addresses, quotes and
+    brackets after a mark, ellipses and list items, for English and languages with its punctuation. Blank lines end a
+    sentence.
 
     Parameters
     ----------
@@ -132,7 +133,7 @@ def split_sentences(text: str) -> list[str]:
     Returns
     -------
     sentences : list of str
-        White space inside a sentence is made single spaces; use :func:`sentence_spans` for positions in the text.
+        White space inside a sentence becomes single spaces; use :func:`sentence_spans` for positions in the text.
 
     Examples
     --------

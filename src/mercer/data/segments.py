@@ -1,6 +1,6 @@
-"""Segmentations: sequences cut into labelled segments [start, end), and the ways people write them.
+"""Segmentations: sequences split into labelled segments [start, end), and their common notations.
 
-Four forms are read and written, one sequence at a time, and ``(start, end, label)`` triples are what lies between:
+Four forms are read and written, one sequence at a time, with ``(start, end, label)`` triples as the common form:
 
 | form | example for 5 positions | adjacent segments of one label |
 |---|---|---|
@@ -36,7 +36,7 @@ _FORMS = ("auto", "triples", "bio", "boundaries", "frames")
 def segments_from_frames(labels: Sequence[Any]) -> list[Segment]:
     """Return runs of one label as segments.
 
-    A label per position cannot represent two neighbouring segments of one label: they come back as one.
+    A label per position cannot represent two neighbouring segments with one label: they are merged.
 
     Examples
     --------
@@ -67,11 +67,11 @@ def segments_from_boundaries(
     Parameters
     ----------
     boundaries : sequence of int
-        Where segments start, ascending. The first segment starts at 0, which may be left out where there are no labels.
+        Start positions of segments, ascending. The first segment starts at 0, which may be omitted without labels.
     length : int
         Number of positions of the sequence.
     labels : sequence, optional
-        One label a boundary. Without them every label is 0.
+        One label per boundary. By default every label is 0.
 
     Examples
     --------
@@ -99,7 +99,7 @@ def segments_from_boundaries(
 
 
 def segments_to_boundaries(segments: Sequence[Segment]) -> list[int]:
-    """Return the positions where segments start, 0 included.
+    """Return the start positions of segments, including 0.
 
     Examples
     --------
@@ -112,8 +112,8 @@ def segments_to_boundaries(segments: Sequence[Segment]) -> list[int]:
 def segments_from_bio(tags: Sequence[str], outside: str = "O") -> list[Segment]:
     """Return segments of BIO tags (IOB2): ``B-x`` begins a segment ``x``, ``I-x`` continues it.
 
-    Every outside position becomes a segment of length 1 with the label ``outside``: long stretches of
-    them then do not ask for a large ``max_length``.
+    Every outside position becomes a segment of length 1 with the label ``outside``, so that long stretches of them do
+    not need a large ``max_length``.
 
     Examples
     --------
@@ -152,7 +152,7 @@ def segments_to_bio(segments: Sequence[Segment], outside: str = "O") -> list[str
 
 
 def check_segments(segments: Sequence[Segment], length: int) -> list[Segment]:
-    """Return the triples as tuples, if they cover the sequence without gap or overlap; else ValueError says where not.
+    """Return the triples as tuples; raise ValueError unless they cover the sequence without gap or overlap.
 
     Examples
     --------
@@ -190,9 +190,9 @@ def as_segments(y: Sequence[Any], lengths: Sequence[int] | np.ndarray, form: str
     y : list, one item per sequence
     lengths : numbers of positions of the sequences
     form : {"auto", "triples", "bio", "boundaries", "frames"}, default="auto"
-        How they are written. ``"auto"`` examines all of them: items of three are triples; strings that are all
-        ``O``, ``B-…`` or ``I-…`` are BIO tags; as many items as positions in every sequence are frames; what is left
-        are boundaries.
+        Notation. ``"auto"`` examines all sequences: items of length three are triples; strings that are all ``O``,
+        ``B-…`` or ``I-…`` are BIO tags; one item per position in every sequence means frames; everything else is
+        boundaries.
 
     Examples
     --------
@@ -232,7 +232,7 @@ _READERS: dict[str, Callable[[Any, int], list[Segment]]] = {
 
 
 def form_of(y: Sequence[Any], lengths: Sequence[int] | np.ndarray) -> str:
-    """How segmentations are written, by a look at all of them; see :func:`as_segments`."""
+    """Return the notation of segmentations, from all of them; see :func:`as_segments`."""
     for i, one in enumerate(y):
         if isinstance(one, (str, bytes)) or not hasattr(one, "__len__"):
             kind = type(one).__name__
@@ -266,17 +266,17 @@ def _plain(labels: Sequence[Any]) -> list[Any]:
 class Segmentations:
     """Stacked segmentations as numbers.
 
-    Segment k of sequence i is number ``firsts[i] + k``; segments follow each other without gap, so their lengths say
-    where they are. A sequence that has positions but no segment has no segmentation (none was allowed).
+    Segment k of sequence i is number ``firsts[i] + k``; segments follow each other without gap, so their lengths
+    determine their positions. A sequence with positions but without segments has no segmentation (none was allowed).
 
     Parameters
     ----------
     lengths : int array of shape (n_segments,)
     labels : int array of shape (n_segments,)
     firsts : int array of shape (n_sequences + 1,)
-        Where the segments of each sequence begin.
+        Offsets of the segments of each sequence.
     positions : int array of shape (n_sequences + 1,)
-        Where the positions of each sequence begin, as :attr:`Sequences.offsets`.
+        Offsets of the positions of each sequence, as :attr:`Sequences.offsets`.
 
     Examples
     --------
@@ -340,7 +340,7 @@ class Segmentations:
 
     @classmethod
     def from_marks(cls, length: np.ndarray, label: np.ndarray, positions: np.ndarray) -> Segmentations:
-        """Build from the length and the label of the segment that starts at each position; length 0 where none does."""
+        """Build from the length and label of the segment that starts at each position; length 0 if none starts."""
         starts = np.flatnonzero(length)
         firsts = np.searchsorted(starts, np.asarray(positions) - positions[0])
         return cls(length[starts], label[starts], firsts, positions)
@@ -358,7 +358,7 @@ class Segmentations:
         return cls(lengths, labels[starts], np.searchsorted(starts, positions - positions[0]), positions)
 
     def marks(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return length and label of the segment that starts at each position (int32 arrays); 0 where none does."""
+        """Return length and label of the segment that starts at each position (int32 arrays); 0 if none starts."""
         length, label = (np.zeros(self.n_positions, np.int32) for _ in range(2))
         length[self.starts], label[self.starts] = self.lengths, self.labels
         return length, label
@@ -390,12 +390,12 @@ class Segmentations:
 
     @property
     def complete(self) -> bool:
-        """Whether every sequence has a segmentation."""
+        """Return whether every sequence has a segmentation."""
         return int(self.lengths.sum()) == self.n_positions
 
     @property
     def starts(self) -> np.ndarray:
-        """Where each segment starts, counted from the first position of the first sequence."""
+        """Return the start of each segment, counted from the first position of the first sequence."""
         inside = np.concatenate([[0], np.cumsum(self.lengths)])[:-1]
         counts = np.diff(self.firsts)
         filled = np.flatnonzero(counts)
@@ -438,20 +438,20 @@ class Segmentations:
 class SpanSequences(Sequences):
     """Sequences with explicit features of all segments, and of pairs of neighbouring segments.
 
-    For features that are not sums, means or variances of features of positions (those
-    :class:`~mercer.structures.Segments` makes itself). They take positions × max_length × features numbers, those of
-    neighbours max_length times as many, so keep ``max_length`` short.
+    Use them for features that are not sums, means or variances of position features, which
+    :class:`~mercer.structures.Segments` computes itself. They take positions × max_length × features numbers, and
+    features of neighbours max_length times as many. So keep ``max_length`` short.
 
     Parameters
     ----------
     matrix, offsets, edges, index, edge_index
         See :class:`Sequences`; ``edges`` holds the features of a boundary before each position.
     spans : array of shape (n_positions, max_length, n_span_features), optional
-        ``spans[t, l - 1]``: features of the segment of length l that starts at row t. Those of segments that go beyond
-        the end of their sequence are not used.
+        ``spans[t, l - 1]``: features of the segment of length l that starts at row t. Values of segments beyond the end
+        of their sequence are ignored.
     pair_spans : array of shape (n_positions, max_length, max_length, n_pair_features), optional
-        ``pair_spans[t, l - 1, m - 1]``: features of the segments [t − l, t) and [t, t + m) together. Those of segments
-        that go beyond their sequence are not used.
+        ``pair_spans[t, l - 1, m - 1]``: features of the segments [t − l, t) and [t, t + m) together. Values of segments
+        beyond their sequence are ignored.
 
     Examples
     --------
@@ -495,8 +495,8 @@ class SpanSequences(Sequences):
     ) -> SpanSequences:
         """Return features ``function(x, start, end)`` of all segments up to ``max_length``.
 
-        x is the matrix of the sequence, or ``inputs[i]`` if given. ``pairs(x, start, boundary, end)`` gives those of
-        the neighbouring segments [start, boundary) and [boundary, end).
+        x is the matrix of the sequence, or ``inputs[i]`` if given. ``pairs(x, start, boundary, end)`` returns the
+        features of the neighbouring segments [start, boundary) and [boundary, end).
         """
         max_length = check_count("max_length", max_length)
         if inputs is not None and len(inputs) != len(X):

@@ -1,4 +1,4 @@
-"""Sequences of feature vectors: one stacked matrix, sparse or dense, and where each sequence begins.
+"""Sequences of feature vectors: one stacked matrix, sparse or dense, with the offset of each sequence.
 
 Sequence i holds the rows ``offsets[i] .. offsets[i + 1]``. Nothing is padded, and a contiguous slice shares the
 memory of the whole.
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class Rows:
     """A stacked feature matrix, checked once and shared with the compiled core.
 
-    CSR with ``values`` (``None`` when all of them are one) or a dense matrix; read-only from here on.
+    Read-only CSR with ``values`` (``None`` if all are 1), or a read-only dense matrix.
     """
 
     __slots__ = ("core", "dense", "indices", "indptr", "values")
@@ -62,7 +62,7 @@ class Rows:
 
     @classmethod
     def from_matrix(cls, matrix: Any) -> Rows:
-        """From a 2-D array or any SciPy sparse matrix."""
+        """Build from a 2-D array or any SciPy sparse matrix."""
         if hasattr(matrix, "tocsr"):
             csr = check_sparse("the feature matrix", matrix).tocsr()
             _check_numbers(csr.dtype)
@@ -92,7 +92,7 @@ class Rows:
         return cls(dense=dense)
 
     def take(self, rows: np.ndarray) -> Rows:
-        """The given rows, copied."""
+        """Return a copy of the given rows."""
         if self.dense is not None:
             return Rows(dense=np.ascontiguousarray(self.dense[rows]))
         assert self.indptr is not None
@@ -106,7 +106,7 @@ class Rows:
         )
 
     def renumbered(self, places: np.ndarray, n_columns: int) -> Rows:
-        """The same rows with column c at ``places[c]``, left out where that is −1."""
+        """Return the same rows with column c moved to ``places[c]``, or dropped if that is −1."""
         assert self.indptr is not None
         assert self.indices is not None
         indptr, values = self.indptr, self.values
@@ -143,7 +143,7 @@ class Rows:
 
     @property
     def arrays(self) -> list[np.ndarray]:
-        """What it holds, for a look at every byte."""
+        """Return all arrays, for checksums."""
         return [a for a in (self.indptr, self.indices, self.values, self.dense) if a is not None]
 
 
@@ -303,7 +303,7 @@ class Sequences:
 
     @property
     def shape(self) -> tuple[int]:
-        """(number of sequences,): what scikit-learn's splitters ask for."""
+        """Return (number of sequences,), for scikit-learn's splitters."""
         return (len(self),)
 
     @property
@@ -361,7 +361,7 @@ class Sequences:
     # ------------------------------------------------------------------ parts of it
 
     def __getitem__(self, key: Any) -> Any:
-        """A sequence's matrix for an int; Sequences for a slice (no copy), a list of ints or a boolean mask."""
+        """Return a sequence's matrix for an int; Sequences for a slice (no copy), a list of ints or a boolean mask."""
         items = chosen_items(key, len(self), "sequences")
         if isinstance(items, int):
             return self.rows.matrix(int(self.offsets[items]), int(self.offsets[items + 1]))

@@ -1,11 +1,11 @@
 """Examples on disk: a folder of pieces and a manifest, read piece by piece in bounded memory.
 
-    train.store/manifest.json            what the pieces are: kinds, columns, sizes, checksums
+    train.store/manifest.json            description of the pieces: kinds, columns, sizes, checksums
     train.store/00000-3f29a1c4.piece     safetensors: the examples of one call of append, encoded
 
-A piece is written whole and then entered in the manifest, which is replaced by a rename: a reader sees all of an append
-or nothing of it, and what a killed writer left is removed by the next one. Pieces are mapped, those below 1 MiB read;
-after use they are given back to the system, so that memory and open files stay those of one piece.
+A piece is written completely and then entered in the manifest, which is replaced by a rename. So a reader sees a whole
+append or nothing, and the next writer removes the remains of a killed one. Pieces are memory-mapped, or read if below 1
+MiB. They are released after use, so memory and open files stay those of one piece.
 """
 
 from __future__ import annotations
@@ -50,21 +50,21 @@ KINDS = ("sequences", "rows", "texts", "graphs", "bags", "items")
 class Store:
     """Examples in a folder, written once in pieces and read piece by piece.
 
-    Opening reads the manifest alone. A piece is checked against its checksum when it is first read.
+    Opening reads only the manifest. A piece is checked against its checksum on its first read.
 
     Parameters
     ----------
     path : str or path
-        The folder. One that is not there yet is made by the first :meth:`append`.
+        The folder. The first :meth:`append` creates it if needed.
 
     Attributes
     ----------
     kind : str or None
-        What X is: "sequences", "rows", "texts", "graphs", "bags" or "items"; None while nothing is written.
+        Type of X: "sequences", "rows", "texts", "graphs", "bags" or "items"; None while the store is empty.
     pieces : list of dict
         File, bytes, checksum and number of examples of each piece.
     template : Template or None
-        What made the features of sequences from columns.
+        The template that made the features of sequences from columns.
 
     Examples
     --------
@@ -91,7 +91,7 @@ class Store:
         self.reload()
 
     def reload(self) -> None:
-        """Read the manifest again: what other processes have appended becomes visible."""
+        """Read the manifest again, to see the appends of other processes."""
         before, self._manifest = self.pieces, _read_manifest(self.path)
         if self.pieces[: len(before)] != before:  # another store in its place
             self._mapped, self._places = {}, {}
@@ -120,13 +120,13 @@ class Store:
 
     @property
     def template(self) -> Template | None:
-        """What made the features of sequences from columns."""
+        """Return the template that made the features of sequences from columns."""
         text = self._manifest["settings"].get("template")
         return None if text is None else Template.parse(text)
 
     @property
     def columns(self) -> list[str] | None:
-        """Names of the columns, where rows came from a frame."""
+        """Return the names of the columns, if rows came from a frame."""
         return self._manifest["settings"].get("columns")
 
     def __len__(self) -> int:
@@ -152,26 +152,27 @@ class Store:
     ) -> None:
         """Write examples as one more piece.
 
-        A piece should fit into memory several times; tens of megabytes are a good size. Nothing of it is visible
-        until all of it is written.
+        A piece should fit into memory several times; tens of megabytes are a good size. It becomes visible only when it
+        is completely written.
 
         Parameters
         ----------
         X, y, sample_weight
-            As estimators take them. With bags, y is a :class:`~mercer.proportions.Bags` of the rows of X, whole.
+            As estimators take them. With bags, y is a :class:`~mercer.proportions.Bags` of the rows of X; bags must be
+            whole.
         kind : {"sequences", "rows", "texts", "graphs", "bags", "items"}, optional
-            What X is. Default: by its form; ``"items"`` takes lists of anything that model files hold.
+            Type of X. Default: detected; ``"items"`` takes lists of any objects that model files can hold.
         template : Template, optional
-            For sequences of columns: makes their features, and is kept.
+            Makes the features of sequences of columns, and is stored.
         n_bits : int, default=0
             For sequences: hash the names of features into ``2**n_bits`` columns, for ``features="hashing"``.
 
         Raises
         ------
         StoreError
-            If another process is writing, or earlier pieces have other columns or are of another kind.
+            If another process is writing, or earlier pieces differ in columns or kind.
         OSError
-            If the disk is full, for example. The store is as it was.
+            For example if the disk is full. The store stays unchanged.
         """
         if not hasattr(X, "__len__") and not hasattr(X, "shape") and not hasattr(X, "__iter__"):
             raise TypeError(f"X must be examples, got {type(X).__name__}")
@@ -218,7 +219,7 @@ class Store:
         done: Callable[[int], None] | None = None,
         **settings: Any,
     ) -> None:
-        """Append examples (x, y) from an iterable, ``size`` of them a piece.
+        """Append examples (x, y) from an iterable, in pieces of ``size`` examples.
 
         Parameters
         ----------
@@ -226,7 +227,7 @@ class Store:
         size : int, default=4096
             Examples of a piece.
         done : callable, optional
-            Is told the number of examples written so far, after each piece.
+            Called after each piece with the number of examples written so far.
         **settings
             As in :meth:`append`.
         """
@@ -271,7 +272,7 @@ class Store:
     # ------------------------------------------------------------------ reading
 
     def __getitem__(self, i: int) -> Partition:
-        """The examples of piece i. Arrays are views of the file: :meth:`drop` and :meth:`walk` give memory back."""
+        """Return the examples of piece i, as views of the file; :meth:`drop` and :meth:`walk` release memory."""
         i = self._number(i)
         if i not in self._mapped:
             self._mapped[i] = self._map(i)
@@ -295,7 +296,7 @@ class Store:
                 self.drop(i)
 
     def drop(self, i: int) -> None:
-        """Give the memory of piece i back to the system; what is touched again is read again."""
+        """Release the memory of piece i; accessed pages are read again."""
         file = self._mapped.pop(self._number(i), None)
         if file is not None:
             file.drop_pages()
@@ -306,7 +307,7 @@ class Store:
         Raises
         ------
         StoreError
-            For the first piece that is missing, cut short or changed; the message names it.
+            For the first piece that is missing, truncated or changed; the message names it.
         """
         self._checked.clear()
         for i in range(len(self)):
@@ -347,9 +348,10 @@ class Store:
         return {"path": self.path, "_manifest": self._manifest, "_places": {}, "_mapped": {}, "_checked": set()}
 
     def distributed(self) -> StoreOnWorkers:
-        """Return the pieces as parts for the workers of the current Dask cluster, which must see this path.
+        """Return the pieces as partitions for the workers of the current Dask cluster, which must see this path.
 
-        ``Tagger().fit(store.distributed())`` trains there, ``Tagger().fit(store)`` in this process, to equal weights.
+        ``Tagger().fit(store.distributed())`` trains on the workers, ``Tagger().fit(store)`` in this process; the
+        weights are equal.
         """
         if not self.pieces:
             raise StoreError(f"{self.path}: there is no store here, or nothing is written yet")
@@ -357,7 +359,7 @@ class Store:
 
 
 class StoreOnWorkers:
-    """The pieces of a store, to be read by workers; see :meth:`Store.distributed`."""
+    """The pieces of a store, read by workers; see :meth:`Store.distributed`."""
 
     __mercer_partitions__ = True
 
@@ -371,7 +373,7 @@ class StoreOnWorkers:
         return f"StoreOnWorkers({self.path!r}, {len(self)} pieces)"
 
     def read(self, i: int) -> Partition:
-        """The examples of piece i, if it is the piece that the client has seen."""
+        """Return the examples of piece i, if the client has seen the same piece."""
         store = Store(self.path)
         if i >= len(store) or store.pieces[i]["checksum"] != self.checksums[i]:
             raise StoreError(f"{self.path}: a worker finds no store here, or another one than the client sees")

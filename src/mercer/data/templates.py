@@ -1,8 +1,7 @@
-"""Feature templates: what around a token makes a feature.
+"""Feature templates: the cells around a token that make a feature.
 
-A template says, once for all tokens, which cells of a column file around a token make a feature:
-``U05:%x[-1,0]/%x[0,0]`` joins column 0 of the previous token and of this one. ``%shape[0,0]`` and its relatives look
-at how a cell is spelled.
+A template selects, for every token, the cells of a column file that make a feature: ``U05:%x[-1,0]/%x[0,0]`` joins
+column 0 of the previous token and of this one. ``%shape[0,0]`` and similar macros describe the spelling of a cell.
 """
 
 from __future__ import annotations
@@ -104,9 +103,9 @@ class Template:
     A line that begins with ``U`` describes features of a label, one that begins with ``B`` features of a
     pair of neighbouring labels. ``%x[row,column]`` stands for a cell, ``row`` counted from the current token. Beyond
     CRF++, ``%lower[row,column]`` is the cell in lower case, ``%prefix3[row,column]`` and ``%suffix3[row,column]`` its
-    first and last characters (1 to 9 of them; a shorter cell as it is), and ``%shape[row,column]`` its letters as
-    ``A`` and ``a`` and its digits as ``0``, repeats once: ``Aa`` for ``Paris``. The rest of the line is kept, so the
-    name before the colon distinguishes templates. Beyond the ends of the sentence a cell reads ``_B-1``,
+    first and last characters (1 to 9 of them; shorter cells are unchanged). ``%shape[row,column]`` maps its letters to
+    ``A`` and ``a`` and its digits to ``0``, and collapses repeats: ``Aa`` for ``Paris``. The rest of the line is kept,
+    so the name before the colon distinguishes templates. Beyond the ends of the sentence a cell reads ``_B-1``,
     ``_B-2``, ... and ``_B+1``, ``_B+2``, ...
 
     Attributes
@@ -142,14 +141,14 @@ class Template:
         Parameters
         ----------
         text : str
-            One template a line; blank lines and lines that begin with ``#`` are skipped.
+            One template per line; blank lines and lines that begin with ``#`` are skipped.
         name : str, default="<template>"
             The name of the file in error messages.
 
         Raises
         ------
         DataFileError
-            If a line is no template, or there is none at all.
+            If a line is not a template, or there are no templates.
 
         Examples
         --------
@@ -182,7 +181,7 @@ class Template:
         name_or_path : str or path
             ``"words"`` (column 0: words in a window of two, pairs of words), ``"words+pos"`` (the usual
             window for chunking: also parts of speech in column 1, alone, in pairs and in threes), either with
-            ``"+spelling"`` (also lower case, prefixes, suffixes and shapes: what names need), or a path.
+            ``"+spelling"`` (also lower case, prefixes, suffixes and shapes, useful for names), or a path.
 
         Examples
         --------
@@ -202,22 +201,22 @@ class Template:
 
     @property
     def edge_patterns(self) -> tuple[Pattern, ...]:
-        """The bigram patterns that look at the sentence; the others are the same at every token."""
+        """Return the bigram patterns that depend on the sentence; the others are the same at every token."""
         return tuple(p for p in self.bigrams if any(isinstance(piece, tuple) for piece in p))
 
     @property
     def n_columns(self) -> int:
-        """How many columns a token must have: one more than the highest column used."""
+        """Return the number of columns that a token must have: one more than the highest column used."""
         cells = (piece for pattern in self.unigrams + self.bigrams for piece in pattern)
         return max((piece[1] + 1 for piece in cells if isinstance(piece, tuple)), default=0)
 
     def expand(self, sentence: Sequence[Sequence[str]]) -> tuple[list[list[str]], list[list[str]]]:
-        """Return all features of a sentence as strings, spelled out.
+        """Return all features of a sentence as strings.
 
         Parameters
         ----------
         sentence : sequence of sequences of str
-            One token an item, its columns inside.
+            One item per token, with its columns.
 
         Returns
         -------
@@ -244,10 +243,10 @@ class Template:
         return unigrams, edges
 
     def describe(self, feature: str) -> str:
-        """Return a feature in words: ``word[-1]=New`` for what ``U01:%x[-1,0]`` made of a sentence.
+        """Return a readable form of a feature: ``word[-1]=New`` for a feature of ``U01:%x[-1,0]``.
 
-        Column 0 is called word, column 1 of the built-in ``words+pos`` pos, others by their number. A feature that no
-        pattern of the template makes is returned as it is.
+        Column 0 is called word, column 1 of the built-in ``words+pos`` pos, others by their number. A feature of no
+        pattern of the template is returned unchanged.
 
         Parameters
         ----------
@@ -287,14 +286,14 @@ class Template:
 
 
 def default_template(n_columns: int) -> Template:
-    """The built-in template for tokens of so many columns: parts of speech where there is a second one."""
+    """Return the built-in template for tokens with this number of columns; a second column is the part of speech."""
     return Template.load("words+spelling" if n_columns == 1 else "words+pos+spelling")
 
 
 def reader_columns(template: Template, patterns: tuple[Pattern, ...], X: Any) -> tuple[Any, list[list[Any]]]:
-    """Sentences and patterns as the compiled reader takes them: what macros spell are further columns.
+    """Return sentences and patterns for the compiled reader; spelling macros become further columns.
 
-    Where no pattern looks at spellings, and where a token is malformed (the reader names it), X is left as it is.
+    X is unchanged if no pattern uses spellings, or if a token is malformed (the reader reports it).
     """
     cells = [piece for pattern in patterns for piece in pattern if not isinstance(piece, str)]
     spelled = list(dict.fromkeys((cell[1], cell[2]) for cell in cells if len(cell) == 3))

@@ -1,7 +1,7 @@
 """Text as one UTF-8 buffer with offsets, the layout of Arrow: document i is ``data[offsets[i]:offsets[i + 1]]``.
 
-Everything that holds documents becomes this at the door, in compiled code and without a copy where the layout allows,
-so that the hashing maps never touch Python objects.
+All document inputs are converted to this layout on entry, in compiled code and without a copy where possible. So the
+hashing maps never process Python objects.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ class TextBuffer:
           line ends with ``\\n``, ``\\r\\n`` or ``\\r``; a line end at the end of the file begins no further document;
         - a `TextBuffer`, whose memory is shared.
 
-        bytes need not be UTF-8: what is not belongs to no word. Missing documents are an error.
+        bytes need not be UTF-8: invalid bytes belong to no word. Missing documents raise an error.
 
     Attributes
     ----------
     data : ndarray of uint8
         The bytes of all documents.
     offsets : ndarray of int32 or int64
-        Where each document begins, and the end of the last.
+        Start of each document, and the end of the last.
     binary : bool
         Whether the documents are bytes, not text.
 
@@ -72,14 +72,14 @@ class TextBuffer:
 
     @classmethod
     def from_arrays(cls, data: np.ndarray, offsets: np.ndarray, binary: bool = False) -> TextBuffer:
-        """Return a buffer over arrays that are there already, without a copy.
+        """Return a buffer over existing arrays, without a copy.
 
         Parameters
         ----------
         data : ndarray of uint8
             The bytes of all documents.
         offsets : ndarray of int32 or int64
-            Where each document begins, and the end of the last.
+            Start of each document, and the end of the last.
         binary : bool, default=False
             Whether the documents are bytes, not text.
 
@@ -117,7 +117,7 @@ class TextBuffer:
     @overload
     def __getitem__(self, index: int) -> Any: ...
     def __getitem__(self, index: Any) -> Any:
-        """A document as str (bytes if binary; what is not UTF-8 in a str is escaped), or a slice of documents."""
+        """Return a document as str (bytes if binary; invalid UTF-8 in a str is escaped), or a slice of documents."""
         if isinstance(index, slice):
             start, stop, step = index.indices(len(self))
             if step != 1:

@@ -1,6 +1,6 @@
 """Labelled ordered trees over words, and Penn bracket notation: ``(S (NP (Det the) (N dog)) (VP (V barks)))``.
 
-A bracket of a tree is (label, start, end): the label of a node and the words [start, end) beneath it.
+A bracket of a tree is (label, start, end): the label of a node and its words [start, end).
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ class Tree:
     # ------------------------------------------------------------------ parts
 
     def nodes(self) -> Iterator[Tree]:
-        """Return all nodes, a node before its children, from left to right."""
+        """Return all nodes, parents before children, from left to right."""
         todo: list[Tree] = [self]
         while todo:
             node = todo.pop()
@@ -183,7 +183,7 @@ class Tree:
         Parameters
         ----------
         preterminals : bool, default=True
-            Whether a node right above a single word counts. PARSEVAL leaves these out where they are parts of speech.
+            Whether a node directly above a single word counts. PARSEVAL excludes these if they are parts of speech.
         """
         brackets: list[Bracket | None] = []
         position = 0

@@ -1,4 +1,4 @@
-"""What all random fields that learn from rows have in common: fit, partial_fit, samples and likelihoods."""
+"""The base class of random fields of rows: fit, partial_fit, samples and likelihoods."""
 
 from __future__ import annotations
 
@@ -103,14 +103,15 @@ class FieldEstimator(Saved, Estimator):
         Parameters
         ----------
         X : array, or what else the model takes, of shape (n_rows, n_features)
-            Binary models take two values: 0 and 1, or those that the model says.
+            Binary models take two values: 0 and 1, or those of the model.
         y : ignored
         sample_weight : array of n_rows numbers of at least 0, optional
-            How often an epoch visits a row: whole weights are repeats, others averages. A row of weight 0 is left out.
+            How often an epoch visits a row: integer weights are repeats, others averages. A row of weight 0 is left
+            out.
         dev : rows, optional
             Held-out rows: the weights with their best likelihood are kept, and training stops when it no longer rises.
         checkpoint : path or Checkpoint, optional
-            Training is saved there every few seconds; a fit that was killed goes on from there when it is called again.
+            Training saves its state there every few seconds. A killed fit resumes from it when it is called again.
 
         Returns
         -------
@@ -119,7 +120,7 @@ class FieldEstimator(Saved, Estimator):
         Raises
         ------
         DivergedError
-            If parameters leave the range of numbers; its ``weights`` are the last good ones.
+            If parameters overflow; its ``weights`` are the last finite ones.
         """
         return self._fit(X, dev, checkpoint, sample_weight)
 
@@ -357,8 +358,8 @@ class FieldEstimator(Saved, Estimator):
     def score_samples(self, X: Any) -> Any:
         """Return the log-likelihood of each row.
 
-        The partition function is summed exactly up to 2^20 states, else estimated by annealing with up to 32,000
-        temperatures, once, and kept.
+        The partition function is summed exactly up to 2^20 states. Otherwise it is estimated once by annealing with up
+        to 32,000 temperatures, and cached.
 
         Parameters
         ----------
@@ -371,7 +372,7 @@ class FieldEstimator(Saved, Estimator):
         Raises
         ------
         UnreliableEstimateError
-            Where annealing does not come to ten chains that count; :meth:`free_energy` still ranks rows.
+            If the effective sample size of annealing is below ten chains; :meth:`free_energy` still ranks rows.
         """
         check_is_fitted(self)
         return -self.free_energy(X) - float(self._known_log_z())

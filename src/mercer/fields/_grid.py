@@ -49,7 +49,7 @@ def stacked(clouds: list[PointCloud]) -> tuple[np.ndarray, np.ndarray]:
 
 
 class Grid:
-    """Equal cells over a box; one more word stands for all that lies outside.
+    """Equal cells over a box; one more word represents everything outside.
 
     Parameters
     ----------

@@ -23,28 +23,28 @@ class BoltzmannMachine(FieldEstimator):
     Parameters
     ----------
     edges : None, array of shape (n_edges, 2) or FactorGraph, default=None
-        Pairs of columns that interact. None: all of them. Of a factor graph its pairs of variables.
+        Pairs of columns that interact. None: all pairs. For a factor graph, its pairs of variables.
     learner : {"pcd", "cd", "tempered", "parallel-tempering", "smc", "psmc", "mcmcml", "particle-filter", "exact", \
 "pseudo-likelihood"} or Learner, default="psmc"
         How the gradient of the partition function is estimated; see :mod:`mercer.fields.learners`.
     n_particles : int, default=200
-        Particles of that estimate.
+        Number of particles of this estimate.
     ess : float, default=0.9
         Effective sample size of a step of ``"smc"`` and ``"psmc"``, as a share.
     refresh : float, default=0.5
         Share of the particles that ``"psmc"`` replaces in each step.
     batch_size : int, default=200
-        Rows of a step.
+        Batch size in rows.
     max_iter : int, optional
-        Epochs. None: 20, or as many as 3,000 steps take where the data is small.
+        Epochs. None: 20, or with little data the number of epochs for 3,000 steps.
     learning_rate : float or (rate, decay), default=(0.05, 0.01)
         Steps η_t = rate / (1 + decay · t) after t steps; a number is constant.
     weight_decay : float, default=0.0
         λ of the term −½ λ ‖w‖² added to the mean log-likelihood.
     momentum : float, default=0.0
-        Share of the last step that is added to the next.
+        Momentum: share of the last step that is added to the next.
     likelihood_every : int, default=0
-        Epochs between two likelihoods in ``history_`` by annealing. 0: at every epoch where an exact sum is quick,
+        Epochs between two likelihoods in ``history_`` by annealing. 0: at every epoch if an exact sum is fast,
         otherwise never.
     patience : int, default=10
         With ``fit(…, dev=…)``: epochs without a better held-out likelihood before training stops.
@@ -62,7 +62,7 @@ class BoltzmannMachine(FieldEstimator):
     values_ : (lo, hi)
         The two values of a column: (0, 1) or (−1, 1), whichever the rows hold.
     history_ : dict of lists, one value per epoch
-        ``log_likelihood`` where it is known, and figures of the learner: ``n_temperatures``, ``ess``, ``acceptance``.
+        ``log_likelihood`` if known, and values of the learner: ``n_temperatures``, ``ess``, ``acceptance``.
     n_iter_ : int
     interrupted_ : bool
 
@@ -219,7 +219,7 @@ class BoltzmannMachine(FieldEstimator):
         n_samples : int, default=1
         n_sweeps : int, default=200
         random_state : int or None
-            None: that of the model.
+            None: the seed of the model.
 
         Returns
         -------

@@ -2,9 +2,9 @@
 
     log Z ≈ log Z₀ + log mean_s Π_k p̃_{β_{k+1}}(x_k) / p̃_{β_k}(x_k),   β_0 = 0 … β_K = 1
 
-The logarithm of the mean falls below log Z on average (lower bound in expectation); the same run backwards, from draws
-of the model, ends above it [Burda2015]. With few chains that count, the mean is the luck of one of them: every result
-tells its effective sample size, and one below ten chains has no value.
+The logarithm of the mean is below log Z on average (a lower bound in expectation). The same run backwards, from draws
+of the model, ends above it [Burda2015]. If the effective sample size is small, a single chain dominates the mean. So
+every result has its effective sample size, and a result below ten chains has no value.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class LogPartition:
     error : float
         Standard error of the value.
     lower, upper : float
-        What annealing ends below and above on average; −∞ and ∞ if that side was not requested.
+        Lower and upper bounds in expectation from annealing; −∞ and ∞ if that side was not requested.
     n_temperatures, n_chains : int
     exact_start : bool
         Whether a run backwards began with exact draws of the model; otherwise with sweeps from the particles of
@@ -76,7 +76,7 @@ class LogPartition:
         Raises
         ------
         UnreliableEstimateError
-            Where fewer than ten chains count.
+            If the effective sample size is below ten chains.
         """
         if self.ess < min(LEAST, 0.5 * self.n_chains):
             upper = f" and {self.upper:.6g}" if np.isfinite(self.upper) else ""
@@ -114,9 +114,9 @@ def log_partition(
     method : {"exact", "ais", "reverse-ais", "smc"}, default="ais"
         ``"exact"`` sums over all states (of the smaller layer), ``"ais"`` is annealed importance sampling
         [Salakhutdinov2008]_, ``"reverse-ais"`` runs it from both ends and gives a bracket [Burda2015]_, ``"smc"``
-        resamples on the way through temperatures that the effective sample size chooses.
+        resamples at temperatures chosen by the effective sample size.
     n_temperatures : int, default=1000
-        Of annealing; ``"smc"`` finds its own.
+        Number of temperatures of annealing; ``"smc"`` chooses its own.
     n_chains : int, default=100
     random_state : int or None
         Seed. None takes the one of the model.

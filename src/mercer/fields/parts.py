@@ -1,4 +1,4 @@
-"""Parts of shapes: aligned point clouds of one class, cut into the parts that they have in common.
+"""Parts of shapes: divide aligned point clouds of one class into common parts.
 
 Cells of a grid are words, clouds are documents, parts are topics [Blei2003]. Gibbs sampling draws the part of each
 point from the product of three terms [Xiong2013c]:
@@ -7,9 +7,9 @@ point from the product of three terms [Xiong2013c]:
     smoothness      exp(Σ_j exp|⟨o_i, o_j⟩| 1[z_j = k]) over neighbours, in the cloud and in other clouds
     position        N(x; μ_k, v_k + Λ),   1/v_k = 1/V₀ + l/Λ,   μ_k = v_k (μ₀/V₀ + Σ x/Λ)
 
-As printed, the smoothness term does not look at labels and cancels; here neighbours pull towards their own label. The
-printed position term has the variance v_k of the mean alone, which shrinks with every point and silences the other
-two: it is ``position="posterior"``.
+The published smoothness term does not depend on labels and cancels; here neighbours favour their own label. The
+published position term has only the variance v_k of the mean, which shrinks with every point and suppresses the other
+two terms: it is ``position="posterior"``.
 """
 
 from __future__ import annotations
@@ -432,7 +432,7 @@ class ShapeClassifier(ClassifierMixin, Saved, Estimator):
         Parameters
         ----------
         clouds : list of arrays (n_points, dimension), PointCloud or paths of files
-            Aligned and scaled alike.
+            Clouds with the same alignment and scale.
         y : labels of the clouds
 
         Returns
@@ -513,7 +513,7 @@ class ShapeClassifier(ClassifierMixin, Saved, Estimator):
         return softmax(self.decision_function(clouds), axis=1)
 
     def score(self, clouds: Any, y: Any) -> float:
-        """Return the share of clouds whose class is right.
+        """Return the accuracy.
 
         Parameters
         ----------

@@ -35,25 +35,25 @@ class RBM(TransformerMixin, FieldEstimator):
 "pseudo-likelihood"} or Learner, default="pcd"
         How the gradient of the partition function is estimated; see :mod:`mercer.fields.learners`.
     n_particles : int, default=200
-        Particles of that estimate.
+        Number of particles of this estimate.
     ess : float, default=0.9
         Effective sample size of a step of ``"smc"`` and ``"psmc"``, as a share.
     refresh : float, default=0.5
         Share of the particles that ``"psmc"`` replaces in each step.
     batch_size : int, default=100
-        Rows of a step.
+        Batch size in rows.
     max_iter : int, optional
-        Epochs. None: 20, or as many as 3,000 steps take where the data is small.
+        Epochs. None: 20, or with little data the number of epochs for 3,000 steps.
     learning_rate : float or (rate, decay), default=(0.2, 0.001)
         Steps η_t = rate / (1 + decay · t) after t steps; a number is constant.
     weight_decay : float, default=0.0
         λ of the term −½ λ ‖W‖² added to the mean log-likelihood.
     momentum : float, default=0.0
-        Share of the last step that is added to the next.
+        Momentum: share of the last step that is added to the next.
     visible : {"binary", "gaussian"}, default="binary"
         ``"gaussian"``: numbers with unit variance given the hidden units; scale columns first.
     likelihood_every : int, default=0
-        Epochs between two likelihoods in ``history_`` by annealing. 0: at every epoch where an exact sum is quick,
+        Epochs between two likelihoods in ``history_`` by annealing. 0: at every epoch if an exact sum is fast,
         otherwise never.
     patience : int, default=10
         With ``fit(…, dev=…)``: epochs without a better held-out likelihood before training stops.

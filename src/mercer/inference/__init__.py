@@ -1,6 +1,6 @@
 """Graphical models over discrete variables, and inference: exact, message passing, variational, sampling.
 
-`infer` is the one door to all methods; models are `FactorGraph`, `BayesianNetwork` and `MarkovNetwork`.
+`infer` is the interface to all methods. Models are `FactorGraph`, `BayesianNetwork` and `MarkovNetwork`.
 """
 
 from typing import TYPE_CHECKING

@@ -1,12 +1,11 @@
-"""How far off approximate results may be: bounds that hold for certain, and estimates from exact inference nearby.
+"""Errors of approximate results: guaranteed bounds, and estimates from exact inference in local regions.
 
-Whatever the rest of a graph does, a marginal is a mean of conditional probabilities given the states z of neighbours,
+A marginal is a mean of conditional probabilities given the states z of the neighbours,
 
     p(x_i) = Σ_z p(z) p(x_i | z)    ⇒    min_z p(x_i | z) ≤ p(x_i) ≤ max_z p(x_i | z)
 
-and the extremes are bounded factor by factor (a first step of [Mooij2008]). Where that says little, the marginals of
-some variables are computed exactly within a region around each, whose surroundings are replaced by the approximate
-marginals.
+and the extremes are bounded factor by factor (a first step of [Mooij2008]). If these bounds are loose, the marginals of
+some variables are computed exactly within a region around each, with the approximate marginals at its border.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ DUAL_PASSES = 200
 def marginal_bounds(graph: CompiledGraph) -> tuple[np.ndarray, np.ndarray]:
     """Return lower and upper bounds of all marginals, in the order of ``graph.unary``.
 
-    They hold for certain, take one pass over the tables, and are sharp where factors are weak.
+    The bounds are guaranteed, take one pass over the tables, and are sharp if factors are weak.
 
     Examples
     --------
@@ -90,7 +89,7 @@ def marginal_error(graph: CompiledGraph, marginals: np.ndarray | None) -> tuple[
 
 
 def map_gap(graph: CompiledGraph, outcome: Outcome) -> float:
-    """Return how much higher than that of an assignment the best score may be, at most."""
+    """Return an upper bound on the difference between the best score and that of an assignment."""
     if outcome.value is None or np.isneginf(outcome.value):
         return np.inf
     bound = outcome.map_bound

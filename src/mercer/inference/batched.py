@@ -1,12 +1,13 @@
-"""Inference for many graphs at once, with the same states at all nodes: which method, and its runs.
+"""Batched inference for many graphs with the same states at all nodes: choice of method, and its runs.
 
-Training asks about the same graphs thousands of times with other potentials. So what depends on the edges alone
-(compiled factor graphs, trees of cliques, weights of spanning forests) is made once for each slice of a batch and kept,
-and the choice of a method (:func:`make_plan`) is one for all potentials, where :func:`~mercer.inference.choose` looks
-at those of one graph. The methods are those of :func:`~mercer.inference.infer`.
+Training runs inference on the same graphs thousands of times with different potentials. So structures that depend only
+on the edges (compiled factor graphs, junction trees, weights of spanning forests) are built once for each slice of a
+batch and cached. The choice of a method (:func:`make_plan`) holds for all potentials, whereas
+:func:`~mercer.inference.choose` uses the potentials of one graph. The methods are those of
+:func:`~mercer.inference.infer`.
 
-All graphs of a batch are one factor graph wherever a method takes them apart again by itself (messages, cuts, moves);
-trees of cliques are walked graph by graph, because log Z of each is wanted.
+All graphs of a batch form one factor graph for methods that separate them again (messages, cuts, moves). Junction trees
+process one graph at a time, because each graph needs its log Z.
 
 For messages on trees, loopy and reweighted messages and mean field, log Z of each graph comes from its beliefs,
 
@@ -70,12 +71,12 @@ class GraphBatch:
 
     @property
     def n_nodes(self) -> int:
-        """Nodes of all graphs."""
+        """Return the number of nodes of all graphs."""
         return int(self.offsets[-1])
 
     @cached_property
     def compiled(self) -> CompiledGraph:
-        """All graphs as one factor graph without potentials."""
+        """Return all graphs as one factor graph without potentials."""
         n, L, m = self.n_nodes, self.n_labels, len(self.edges)
         if not m:
             return FactorGraph(np.full(n, L, np.int32)).compiled
@@ -83,25 +84,25 @@ class GraphBatch:
 
     @cached_property
     def forest_weights(self) -> np.ndarray:
-        """ρ of tree-reweighted messages: fixed, so that their bound is one convex function of the weights."""
+        """Return ρ of tree-reweighted messages; it is fixed, so that the bound is a convex function of the weights."""
         return appearance_probabilities(self.compiled, random_state=0)
 
     @cached_property
     def graph_of_node(self) -> np.ndarray:
-        """Number of the graph of each node."""
+        """Return the graph number of each node."""
         return np.repeat(np.arange(len(self)), np.diff(self.offsets))
 
     @cached_property
     def graph_of_edge(self) -> np.ndarray:
-        """Number of the graph of each edge."""
+        """Return the graph number of each edge."""
         return np.repeat(np.arange(len(self)), np.diff(self.edge_offsets))
 
     def part(self, i: int) -> GraphBatch:
-        """One of the graphs."""
+        """Return one of the graphs."""
         return self if len(self) == 1 else self.root.batch(self.n_labels, self.first + i, self.first + i + 1)
 
     def clique_tree(self, limit: float) -> Any | None:
-        """The tree of cliques of a single graph, or None if its tables have more entries than the limit."""
+        """Return the junction tree of a single graph, or None if its tables exceed the limit."""
         tree = self.__dict__.get("_tree")
         if tree is None:
             tree = self.__dict__["_tree"] = _core.inference.CliqueTree(self.compiled.core, "auto", float(limit), True)
@@ -109,7 +110,7 @@ class GraphBatch:
 
 
 class BatchRoot:
-    """All graphs, the batches of slices that were asked for, and what was chosen for the whole."""
+    """All graphs, the cached batches of slices, and the plan for all of them."""
 
     def __init__(self, offsets: np.ndarray, edges: np.ndarray, edge_offsets: np.ndarray) -> None:
         self.offsets, self.edges, self.edge_offsets = offsets, edges, edge_offsets
@@ -118,7 +119,7 @@ class BatchRoot:
         self._alone: BatchRoot | None = None
 
     def batch(self, n_labels: int, start: int, stop: int) -> GraphBatch:
-        """The batch of the graphs from ``start`` to ``stop`` − 1."""
+        """Return the batch of the graphs from ``start`` to ``stop`` − 1."""
         key = (n_labels, start, stop)
         if key not in self._made:
             edges = self.edges[self.edge_offsets[start] : self.edge_offsets[stop]]
@@ -129,7 +130,7 @@ class BatchRoot:
 
     @property
     def alone(self) -> BatchRoot:
-        """The same nodes without edges."""
+        """Return the same nodes without edges."""
         if self._alone is None:
             self._alone = BatchRoot(self.offsets, np.zeros((0, 2), np.int64), np.zeros_like(self.offsets))
         return self._alone
@@ -162,16 +163,16 @@ class Plan:
 
 
 def make_plan(whole: GraphBatch, inference: str, attractive: bool) -> Plan:
-    """What answers the verbs for these graphs, now and with any weights."""
+    """Return the methods of inference for these graphs, for any weights."""
     L = whole.n_labels
     if inference in _PAIRS:
         sums, maxima = _PAIRS[inference]
-        return Plan(sums, maxima, False, inference == "cuts", f"inference={inference!r} was asked for")
+        return Plan(sums, maxima, False, inference == "cuts", f"inference={inference!r} was requested")
     if whole.compiled.is_forest:
         return Plan("tree", "tree", True, True, "the graphs have no cycles")
     if inference == "exact":
         _check_widths(whole)
-        return Plan("junction-tree", "junction-tree", True, True, "inference='exact' was asked for")
+        return Plan("junction-tree", "junction-tree", True, True, "inference='exact' was requested")
     narrow = _narrow(whole)
     if L == 2 and attractive:
         reason = "two labels that attract: minimum cuts are exact"
@@ -218,9 +219,9 @@ def sums(
     threads: int,
     memory: dict[GraphBatch, np.ndarray] | None = None,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
-    """μ of nodes and edges, log Z of each graph, and by how much messages still change (0: they have settled).
+    """Return μ of nodes and edges, log Z of each graph, and the last change of the messages (0: converged).
 
-    ``memory`` keeps the messages that a run ended with for the next one on the same graphs to begin with.
+    ``memory`` stores the final messages as the start of the next run on the same graphs.
     """
     if plan.sums == "junction-tree":
         return *_clique_sums(batch, plan, nodes, edges, threads), 0.0
@@ -258,7 +259,7 @@ def _settled(core: Any, rho: np.ndarray | None, batch: GraphBatch, memory: dict[
 def free_energy(
     batch: GraphBatch, nodes: np.ndarray, edges: np.ndarray, mu: np.ndarray, joint: np.ndarray, rho: np.ndarray | None
 ) -> np.ndarray:
-    """log Z of each graph by its beliefs (see the head of this file)."""
+    """Return log Z of each graph from its beliefs (see the module docstring)."""
     rho = np.ones(len(edges)) if rho is None else rho
     covered = np.bincount(batch.edges.ravel(), np.repeat(rho, 2), len(nodes))
     node = expected(mu, nodes).sum(axis=1) + (1.0 - covered) * _entropies(mu).sum(axis=1)
@@ -267,7 +268,7 @@ def free_energy(
 
 
 def per_graph(batch: GraphBatch, node: np.ndarray, edge: np.ndarray) -> np.ndarray:
-    """Sums of values of nodes and edges, graph by graph."""
+    """Return sums of node and edge values for each graph."""
     g = len(batch)
     return np.bincount(batch.graph_of_node, node, g) + np.bincount(batch.graph_of_edge, edge, g)
 
@@ -322,7 +323,7 @@ def _single(
 def maxima(
     batch: GraphBatch, plan: Plan, nodes: np.ndarray, edges: np.ndarray, threads: int, worst: bool = False
 ) -> np.ndarray:
-    """The best labels found, of all nodes. ``worst``: scores were negated, so that nothing attracts any more."""
+    """Return the best labels found, of all nodes. ``worst``: scores are negated, so labels no longer attract."""
     method = plan.maxima
     if worst and method in ("cuts", "expansion", "swap", "cuts or dual"):
         method = "junction-tree" if plan.sums == "junction-tree" else "dual"
@@ -381,7 +382,7 @@ def _by_graph(
 def best_of_cliques(
     batch: GraphBatch, plan: Plan, nodes: np.ndarray, edges: np.ndarray, k: int, threads: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The k best labels of each graph, (k, nodes), −1 where there are fewer, and which there are (graphs, k)."""
+    """Return the k best labels of each graph, (k, nodes), −1 if there are fewer, and which exist (graphs, k)."""
     labels, there = np.full((k, len(nodes)), -1, np.int32), np.zeros((len(batch), k), bool)
 
     def one(i: int) -> None:
@@ -399,7 +400,7 @@ def best_of_cliques(
 
 
 def samples(batch: GraphBatch, plan: Plan, nodes: np.ndarray, edges: np.ndarray, size: int, seed: int) -> np.ndarray:
-    """Labels drawn from p(y): exact where cliques are small, else by Gibbs sampling."""
+    """Return labels drawn from p(y): exact if cliques are small, else by Gibbs sampling."""
     seeds = np.random.SeedSequence(seed).generate_state(len(batch) + 1, np.uint64) >> np.uint64(1)
     out = np.empty((size, len(nodes)), np.int32)
     if plan.exact_sums:

@@ -30,7 +30,7 @@ class BayesianNetwork(Displayed):
     states : mapping
         ``{variable: number of states, or list of their names}``.
     parents : mapping
-        ``{variable: list of its parents}``; variables that have none may be left out.
+        ``{variable: list of its parents}``; variables without parents may be omitted.
     tables : mapping
         ``{variable: array}`` of shape (states of each parent …, states of the variable): the last axis sums to 1.
 
@@ -189,12 +189,12 @@ class BayesianNetwork(Displayed):
 
     @cached_property
     def factors(self) -> list[Factor]:
-        """The conditional tables as factors."""
+        """Return the conditional tables as factors."""
         return [Factor((*self.parents[name], name), self.tables[name]) for name in self.names]
 
     @cached_property
     def factor_graph(self) -> FactorGraph:
-        """The network as a `FactorGraph`: log Z is 0, and with evidence log p(evidence)."""
+        """Return the network as a `FactorGraph`: log Z is 0, or with evidence log p(evidence)."""
         place = dict(zip(self.names, range(len(self.names)), strict=True))
         scopes: list[int] = []
         scope_starts = [0]
@@ -213,7 +213,7 @@ class BayesianNetwork(Displayed):
         )
 
     def log_probability(self, assignment: Any) -> float:
-        """Return log p(x) of one assignment, which gives every variable a state."""
+        """Return log p(x) of one complete assignment."""
         return self.factor_graph.log_score(assignment)
 
     def _ancestral_factors(self, variables: set[Hashable]) -> list[Factor]:
@@ -249,9 +249,9 @@ class BayesianNetwork(Displayed):
     def d_separated(self, a: Iterable[Hashable], b: Iterable[Hashable], given: Iterable[Hashable] = ()) -> bool:
         """Return whether the graph makes the variables ``a`` and ``b`` independent given others.
 
-        All paths between them are blocked: at a node of ``given`` where arrows do not meet, or where arrows meet at a
-        node that neither is in ``given`` nor has a descendant there. Equivalent: ``given`` separates them in the moral
-        graph of all ancestors.
+        Every path between them is blocked: at a non-collider in ``given``, or at a collider that neither is in
+        ``given`` nor has a descendant in it. Equivalently, ``given`` separates them in the moral graph of all
+        ancestors.
 
         Examples
         --------
@@ -309,7 +309,7 @@ class BayesianNetwork(Displayed):
         Returns
         -------
         ndarray of shape (n_samples, variables)
-            Numbers of states, columns in the order of ``names``.
+            State numbers, columns in the order of ``names``.
         """
         check_count("n_samples", n_samples, 0)
         rng = np.random.default_rng(random_state)
@@ -339,10 +339,10 @@ class BayesianNetwork(Displayed):
         states, parents : mapping
             As for the class.
         data : array-like of shape (n, variables), or mapping
-            Numbers of states, columns in the order of ``states``; or ``{variable: column}`` with names or numbers of
-            states.
+            State numbers, columns in the order of ``states``; or ``{variable: column}`` with state names or numbers.
         pseudo_count : float, default=0
-            Added to every count. With 0, a combination of parents that the data do not hold gets equal probabilities.
+            Added to every count. With 0, a combination of parents that does not occur in the data gets equal
+            probabilities.
 
         Examples
         --------

@@ -4,7 +4,7 @@
     variable smoke { type discrete [ 2 ] { yes, no }; }
     probability ( lung | smoke ) { (yes) 0.1, 0.9; (no) 0.01, 0.99; }
 
-Comments (``//``, ``/* */``) and properties are passed over.
+Comments (``//``, ``/* */``) and properties are ignored.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _PLAIN = re.compile(r'[^\s{}()\[\];,|"]+')
 
 
 def read_bif(path: str | Path) -> BayesianNetwork:
-    """Reads a Bayesian network in the BIF format; an error names the line."""
+    """Read a Bayesian network in the BIF format; an error names the line."""
     return BayesianNetwork._of_arrays(*read_bytes(path, _core.inference.read_bif))
 
 
 def write_bif(network: BayesianNetwork, path: str | Path) -> None:
-    """Writes a Bayesian network in the BIF format."""
+    """Write a Bayesian network in the BIF format."""
     lines = ["network unnamed {", "}"]
     for name in network.names:
         states = network.states[name]

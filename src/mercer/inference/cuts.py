@@ -1,12 +1,12 @@
-"""Best assignments by minimum cuts: exact for two states that attract each other, moves for more states.
+"""Best assignments by minimum cuts: exact for two attractive states, moves for more states.
 
 With energies E = −log-potentials of two states, a table over (i, j) is a sum of single terms and a cost of cutting,
 
     E(x_i, x_j) = E00 + (E10 − E00) x_i + (E11 − E10) x_j + (E01 + E10 − E00 − E11) (1 − x_i) x_j
 
-and the cost is not negative exactly where E00 + E11 ≤ E01 + E10 (submodular). Expansion lets every variable keep its
-state or take one state α; swap lets those in two states choose between the two. Each move is one cut, and none raises
-the energy.
+and the cost is nonnegative if and only if E00 + E11 ≤ E01 + E10 (submodular). An expansion move lets every variable
+keep its state or take one state α. A swap move lets the variables in two states choose between the two. Each move is
+one cut, and none raises the energy.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ def minimum_cut(source: Any, sink: Any, edges: Any, forward: Any, backward: Any 
     edges : array of int of shape (m, 2)
         Pairs of nodes.
     forward, backward : arrays of float of shape (m,), or a number for all
-        Capacities of each edge in its own direction and against it; ``backward`` defaults to ``forward``.
+        Capacities of each edge in its direction and in the opposite one; ``backward`` defaults to ``forward``.
 
     Returns
     -------
     capacity : float
-        Of the cut, which is that of the largest flow.
+        Capacity of the cut, equal to the maximum flow.
     side : ndarray of bool of shape (n,)
         True for nodes on the side of the sink.
 
@@ -134,7 +134,7 @@ def _excess(energies: np.ndarray) -> np.ndarray:
 
 
 def solve_binary(unary: np.ndarray, edges: np.ndarray, tables: np.ndarray) -> np.ndarray:
-    """States (0 or 1) of least energy: ``unary`` (n × 2), submodular ``tables`` (m × 2 × 2). +inf forbids.
+    """Return the states (0 or 1) of least energy: ``unary`` (n × 2), submodular ``tables`` (m × 2 × 2). +inf forbids.
 
     Examples
     --------

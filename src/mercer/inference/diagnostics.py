@@ -1,14 +1,14 @@
-"""How far chains of samples can be trusted: effective sample size, agreement of chains (R-hat), errors of marginals.
+"""Convergence diagnostics of Markov chains: effective sample size, agreement of chains (R-hat), errors of marginals.
 
 R̂² = ((n − 1)/n W + B/n) / W,    W the mean variance within half-chains, B/n the variance of their means
 ESS = m n / (1 + 2 Σ_t ρ_t),     autocorrelations ρ_t summed in pairs while a pair is positive (Geyer)
 
-A quantity that never changes says nothing about convergence: its R-hat and its effective sample size are NaN.
+A quantity that never changes gives no evidence of convergence: its R-hat and effective sample size are NaN.
 
 For a marginal, the quantity is the indicator of a state. Its mean over a part of a chain is the marginal p of that part
-and its variance p (1 − p), so the marginals of parts of chains are all that is needed (:class:`ChainMarginals`).
-The Monte Carlo standard error is the largest of three estimates: by the spread of batch means, of half-chains, and of
-chains. The first has most terms, and is too small where batches are shorter than the autocorrelation.
+and its variance p (1 − p), so only the marginals of parts of chains are needed (:class:`ChainMarginals`). The Monte
+Carlo standard error is the largest of three estimates: by the spread of batch means, of half-chains, and of chains. The
+first has most terms, but is too small if batches are shorter than the autocorrelation time.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ def _halves(chains: np.ndarray) -> np.ndarray:
 def r_hat(values: Any) -> float:
     """Return the split R-hat of a quantity: near 1 if all halves of all chains agree, larger if they do not.
 
-    It is infinite for chains that are constant at different values, and NaN where the quantity never changes: this is
-    no evidence of convergence.
+    It is infinite for chains that are constant at different values, and NaN if the quantity never changes, which is no
+    evidence of convergence.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def r_hat(values: Any) -> float:
 
 
 def effective_sample_size(values: Any) -> float:
-    """Return the number of independent samples that would tell as much about the mean of a quantity.
+    """Return the number of independent samples that would estimate the mean equally well.
 
     It is NaN for a quantity that never changes.
 
@@ -114,12 +114,12 @@ def effective_sample_size(values: Any) -> float:
 
 
 class ChainMarginals:
-    """Marginals of several chains, batch after batch of sweeps: their mean, R-hat and Monte Carlo standard error.
+    """Marginals of several chains over batches of sweeps: mean, R-hat and Monte Carlo standard error.
 
     Parameters
     ----------
     n_batches : int
-        How many batches will come; an even number makes R-hat possible.
+        Number of batches; R-hat needs an even number.
     """
 
     def __init__(self, n_batches: int) -> None:
@@ -129,7 +129,7 @@ class ChainMarginals:
         self._half: np.ndarray | None = None
 
     def add(self, totals: np.ndarray, swept: np.ndarray) -> None:
-        """Enter the sums over all sweeps until now (chains × states), and how many sweeps each chain made."""
+        """Add the sums over all sweeps so far (chains × states), and the number of sweeps of each chain."""
         if not self._added:
             self._totals, self._swept = np.zeros_like(totals), np.zeros(len(totals))
             self._sum, self._squares = np.zeros(totals.shape[1]), np.zeros(totals.shape[1])
@@ -143,12 +143,12 @@ class ChainMarginals:
 
     @property
     def chains(self) -> np.ndarray:
-        """Marginals of each chain."""
+        """Return the marginals of each chain."""
         return self._totals / np.maximum(self._swept, 1)[:, None]
 
     @property
     def halves(self) -> np.ndarray | None:
-        """Marginals of the half-chains, or None where there are no halves."""
+        """Return the marginals of the half-chains, or None with an odd number of batches."""
         if self._half is None:
             return None
         first = self._half / np.maximum(self._half_swept, 1)[:, None]
@@ -156,7 +156,7 @@ class ChainMarginals:
         return np.concatenate([first, (self._totals - self._half) / rest])
 
     def r_hat(self) -> np.ndarray:
-        """Split R-hat of the indicator of each state; NaN where it never changes."""
+        """Return the split R-hat of the indicator of each state; NaN if it never changes."""
         halves = self.halves
         if halves is None:
             return np.full(self._totals.shape[1], np.nan)
@@ -167,7 +167,7 @@ class ChainMarginals:
             return np.sqrt((n - 1) / n + between / within)
 
     def standard_errors(self) -> np.ndarray:
-        """Monte Carlo standard errors of the means over all chains; infinite where nothing can be compared."""
+        """Return Monte Carlo standard errors of the means over all chains; infinite if nothing can be compared."""
         m, n = len(self._totals), self._n_batches
         means = [part for part in (self.chains if m > 1 else None, self.halves) if part is not None]
         variances = [part.var(axis=0, ddof=1) / len(part) for part in means]

@@ -1,7 +1,7 @@
 """Variable elimination: sums (or maxima) over one variable after another, Σ_x Π_f φ_f = Σ_{x_1} ….
 
-Each step multiplies the factors that hold a variable and sums it out. The variable whose step makes the smallest table
-is next.
+Each step multiplies the factors that hold a variable and sums it out. The next variable is the one with the smallest
+table.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["TreewidthError", "eliminate", "variable_elimination"]
 
 
 def too_large(what: str, cost: Cost, limits: Limits) -> TreewidthError:
-    """Make the error, which says how large and what to use instead."""
+    """Return the error, with the required size and alternatives."""
     more = "" if cost.complete else " or more (the search for an order stopped there)"
     return TreewidthError(
         f"{what} needs {readable(cost.bytes)} of tables (the largest over {cost.variables} variables) and "
@@ -37,8 +37,8 @@ def eliminate(
 ) -> tuple[Factor, list[tuple[Hashable, Factor]]]:
     """Remove all variables but those to keep, and return the product of what is left.
 
-    Also the product that each variable was removed from, in order: what a search for the best assignment goes back
-    through.
+    Also return the product from which each variable was removed, in order; a search for the best assignment backtracks
+    through these.
 
     Examples
     --------
@@ -94,8 +94,8 @@ def max_marginals(
 ) -> dict[Hashable, np.ndarray]:
     """Return the log-score of the best assignment with each state of each variable.
 
-    The maximum of a row is the score of the best assignment, and a variable with one maximiser has that state in every
-    best assignment. Exact, by an elimination for each variable.
+    The maximum of a row is the score of the best assignment. A variable with a unique maximum has that state in every
+    best assignment. The result is exact and takes one elimination per variable.
 
     Parameters
     ----------
@@ -141,13 +141,13 @@ def variable_elimination(
     """Compute the joint distribution p(query | evidence) of some variables.
 
     Evidence is applied first, and barren nodes of a Bayesian network (neither queried, nor observed, nor ancestors of
-    such variables) are removed. The rest is summed out over a tree of cliques of which one holds the query.
+    such variables) are removed. The rest is summed out over a junction tree with a clique that contains the query.
 
     Parameters
     ----------
     model : FactorGraph, BayesianNetwork or MarkovNetwork
     query : iterable of variables
-        Names or numbers; none of them observed.
+        Names or numbers of unobserved variables.
     evidence : mapping or array, optional
         As for `infer`.
     max_bytes, max_operations : float, optional

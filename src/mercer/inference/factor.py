@@ -1,9 +1,9 @@
-"""Factors: tables of non-negative numbers over a few discrete variables, and their algebra.
+"""Factors: nonnegative tables over a few discrete variables, and their algebra.
 
     (φ ψ)(x ∪ y) = φ(x) ψ(y),   (Σ_v φ)(x \\ v) = Σ_v φ(x),   (max_v φ)(x \\ v) = max_v φ(x)
 
-Potentials come in; logarithms are kept, so that products of many factors neither overflow nor vanish. A potential of 0
-is an exact −inf.
+Factors take potentials and store logarithms, so products of many factors neither overflow nor underflow. A potential of
+0 is an exact −inf.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["Factor", "log_potentials", "log_sum_exp"]
 
 
 def log_potentials(name: str, table: Any, log: bool) -> np.ndarray:
-    """A checked float64 array of log-potentials: of ``table`` itself, or its logarithm."""
+    """Return a checked float64 array of log-potentials: ``table`` itself, or its logarithm."""
     try:
         values = np.array(table, np.float64)
     except (TypeError, ValueError) as error:
@@ -40,7 +40,7 @@ def log_potentials(name: str, table: Any, log: bool) -> np.ndarray:
 
 
 def log_sum_exp(values: np.ndarray, axis: tuple[int, ...]) -> np.ndarray:
-    """``log Σ exp`` over the axes; −inf where all terms are."""
+    """Return ``log Σ exp`` over the axes; −inf if all terms are."""
     if not axis:
         return values
     top = values.max(axis=axis, keepdims=True)
@@ -56,9 +56,9 @@ class Factor:
     Parameters
     ----------
     variables : sequence of hashable
-        Names of the variables, one for each axis of the table; none twice.
+        Distinct names of the variables, one for each axis of the table.
     table : array-like
-        Potentials; the axis of a variable is as long as it has states. NumPy's limit of 64 axes holds.
+        Potentials; the length of an axis is the number of states of its variable. At most 64 axes (NumPy's limit).
     log : bool, default=False
         The table holds log-potentials, where −inf is a potential of 0.
 
@@ -97,12 +97,12 @@ class Factor:
 
     @property
     def table(self) -> np.ndarray:
-        """The potentials."""
+        """Return the potentials."""
         return np.exp(self.log_table)
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Numbers of states of the variables."""
+        """Return the numbers of states of the variables."""
         return self.log_table.shape
 
     def __repr__(self) -> str:
@@ -143,7 +143,7 @@ class Factor:
         return Factor(left, self.log_table.max(axis=axes) if axes else self.log_table, log=True)
 
     def reduce(self, evidence: Mapping[Hashable, int]) -> Factor:
-        """Return the slice where variables have the given states (numbers); variables it has not are passed over."""
+        """Return the slice at the given states (numbers); variables not in the factor are ignored."""
         place: list[Any] = [slice(None)] * len(self.variables)
         for axis, variable in enumerate(self.variables):
             if variable in evidence:
@@ -163,7 +163,7 @@ class Factor:
         return Factor(self.variables, self.log_table - total, log=True)
 
     def transposed(self, variables: Sequence[Hashable]) -> Factor:
-        """Return the same factor with its variables in another order."""
+        """Return the factor with its variables in a different order."""
         if sorted(map(repr, variables)) != sorted(map(repr, self.variables)):
             raise ValueError(f"variables must be those of the factor, {list(self.variables)}, got {list(variables)}")
         return Factor(variables, self.log_table.transpose([self.variables.index(v) for v in variables]), log=True)

@@ -1,9 +1,9 @@
-"""Gaussian graphical models: normal vectors whose precision matrix says who depends on whom.
+"""Gaussian graphical models: normal vectors whose precision matrix defines the graph.
 
     p(x) ∝ exp(−½ xᵀ J x + hᵀ x),   mean J⁻¹ h,   covariance J⁻¹
 
 J_ij = 0 means that x_i and x_j are independent given all others: the graph has no such edge. Inference is exact, by one
-Cholesky factorisation; conditioning on evidence cuts rows and columns,
+Cholesky factorisation. Conditioning on evidence selects rows and columns:
 
     p(x_a | x_b):   J_aa,   h_a − J_ab x_b.
 
@@ -77,7 +77,7 @@ class GaussianNetwork:
 
     @classmethod
     def from_moments(cls, mean: Any, covariance: Any) -> GaussianNetwork:
-        """Return the model with this mean and covariance; entries of the precision within rounding of 0 are 0."""
+        """Return the model with this mean and covariance; precision entries that are 0 up to rounding become 0."""
         S = _real("covariance", covariance)
         if not np.isfinite(S).all():
             raise ValueError("covariance must be finite")
@@ -113,17 +113,17 @@ class GaussianNetwork:
 
     @property
     def n_variables(self) -> int:
-        """Number of variables."""
+        """Return the number of variables."""
         return len(self.precision)
 
     @property
     def covariance(self) -> np.ndarray:
-        """J⁻¹."""
+        """Return J⁻¹."""
         return cho_solve(self._root, np.eye(self.n_variables))
 
     @property
     def edges(self) -> np.ndarray:
-        """Pairs i < j that depend on each other given all others."""
+        """Return pairs i < j that are dependent given all others."""
         return np.argwhere(np.triu(self.precision, 1) != 0)
 
     @property
@@ -139,12 +139,12 @@ class GaussianNetwork:
         return value - self.log_partition
 
     def marginal(self, variables: Iterable[int]) -> GaussianNetwork:
-        """Return the distribution of some variables, in the order given."""
+        """Return the marginal distribution of some variables, in the given order."""
         at = self._variables(variables)
         return GaussianNetwork.from_moments(self.mean[at], self.covariance[np.ix_(at, at)])
 
     def given(self, evidence: Mapping[int, float]) -> GaussianNetwork:
-        """Return the distribution of the other variables, in their order, given the values of some."""
+        """Return the conditional distribution of the other variables, in their order, given values of some."""
         at = self._variables(evidence)
         values = np.array([float(evidence[i]) for i in at.tolist()])
         if not np.isfinite(values).all():
@@ -162,7 +162,7 @@ class GaussianNetwork:
         return self.mean + solve_triangular(self._root[0], noise, lower=True, trans="T").T
 
     def gibbs(self, scan: str = "systematic") -> GaussianGibbs:
-        """Return a kernel that draws one variable after the other given the rest, for :func:`run_chain`."""
+        """Return a Gibbs kernel for :func:`run_chain`."""
         return GaussianGibbs(self, scan)
 
     def _points(self, x: Any) -> np.ndarray:
@@ -207,7 +207,7 @@ class GaussianGibbs(TransitionKernel):
     ----------
     model : GaussianNetwork
     scan : {"systematic", "random"}, default="systematic"
-        The variables in their order, or as many draws of variables chosen at random.
+        Variables in order, or the same number of draws of random variables.
     """
 
     def __init__(self, model: GaussianNetwork, scan: str = "systematic") -> None:
@@ -220,7 +220,7 @@ class GaussianGibbs(TransitionKernel):
         return float(self.model.log_density(x))
 
     def step(self, state: ChainState, random: np.random.Generator) -> ChainState:
-        """Return the state after as many draws as there are variables."""
+        """Return the state after one draw per variable."""
         J, h, n = self.model.precision, self.model.potential, self.model.n_variables
         x = np.array(state.x, dtype=float)
         order = np.arange(n) if self.scan == "systematic" else random.integers(n, size=n)

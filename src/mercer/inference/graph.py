@@ -1,7 +1,7 @@
 """Factor graphs: discrete variables and tables over some of them, p(x) = 1/Z Π_f φ_f(x_f).
 
-Factors enter in blocks: many scopes of one shape, with a table each or one for all. `FactorGraph.compiled` joins the
-blocks into flat arrays, once; every method of inference works on those (see `CompiledGraph`).
+Factors are added in blocks: many scopes of one shape, with a table each or one shared table. `FactorGraph.compiled`
+joins the blocks once into flat arrays, on which all methods of inference work (see `CompiledGraph`).
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Group:
 
 @dataclass(frozen=True)
 class CompiledGraph:
-    """A factor graph as flat arrays of log-potentials: what the methods of inference take.
+    """A factor graph as flat arrays of log-potentials, the input of the methods of inference.
 
     Factors over one variable are summed into ``unary`` and factors over none into ``constant``; all others are sorted
     by shape, so that factors of one shape are neighbours. log p(x) + log Z = constant + Σ_i unary_i(x_i) + Σ_f
@@ -93,7 +93,7 @@ class CompiledGraph:
     core: Any = field(repr=False, compare=False)
     """The same for compiled loops."""
     cache: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
-    """What methods find out about the structure and want to keep; shared by graphs with other potentials."""
+    """Cache of the methods for properties of the structure; shared by graphs with different potentials."""
 
     @property
     def n_variables(self) -> int:
@@ -172,10 +172,10 @@ class CompiledGraph:
 
     @cached_property
     def possible(self) -> PossibleGraph | None:
-        """The graph over the states that zeros leave possible; None if they leave all, or if it is this graph.
+        """Return the graph over the states that zeros leave possible; None if that is this graph.
 
-        A state goes if some factor gives it no entry above 0 with the states that are left of the other variables
-        (generalised arc consistency), again and again.
+        A state is removed if some factor has no positive entry for it with the remaining states of the other variables.
+        This repeats until nothing changes (generalised arc consistency).
         """
         if not (np.isneginf(self.tables).any() or np.isneginf(self.unary).any()):
             return None
@@ -185,7 +185,7 @@ class CompiledGraph:
     def with_potentials(
         self, unary: np.ndarray | None = None, tables: np.ndarray | None = None, constant: float | None = None
     ) -> CompiledGraph:
-        """Return the same graph with other log-potentials, without checking and sorting its structure again."""
+        """Return the same graph with different log-potentials, without checking and sorting its structure again."""
         new_unary = self.unary if unary is None else np.ascontiguousarray(unary, np.float64)
         new_tables = self.tables if tables is None else np.ascontiguousarray(tables, np.float64)
         new_constant = self.constant if constant is None else float(constant)
@@ -197,10 +197,10 @@ class CompiledGraph:
 
 
 class ObservedGraph:
-    """A compiled graph over the variables that are not observed, and how its results lie in those of the whole graph.
+    """A compiled graph over the unobserved variables, with the mapping of its results to the whole graph.
 
-    ``observed`` holds a state for each variable, or −1. Factors that have one variable left are in ``compiled.unary``,
-    those that have none in ``compiled.constant``; ``compiled.numbers`` are those of factors of the whole graph.
+    ``observed`` holds a state for each variable, or −1. Factors with one remaining variable are in ``compiled.unary``,
+    factors with none in ``compiled.constant``; ``compiled.numbers`` are factor numbers of the whole graph.
     """
 
     def __init__(self, whole: CompiledGraph, observed: np.ndarray) -> None:
@@ -241,7 +241,7 @@ class ObservedGraph:
 
 
 class PossibleGraph:
-    """A compiled graph without the states that cannot occur, and how its results lie in those of the whole graph."""
+    """A compiled graph without impossible states, with the mapping of its results to the whole graph."""
 
     def __init__(self, whole: CompiledGraph, parts: Any) -> None:
         self._whole = whole
@@ -312,7 +312,7 @@ class FactorGraph(Displayed):
     states : sequence of sequences, optional
         Names of the states of each variable.
     log : bool, default=False
-        ``unary`` and ``pairwise`` hold log-potentials.
+        Whether ``unary`` and ``pairwise`` hold log-potentials.
 
     Attributes
     ----------
@@ -415,10 +415,9 @@ class FactorGraph(Displayed):
         Parameters
         ----------
         scopes : array-like of shape (m, r)
-            The r variables of each factor, none twice in a row: an array of numbers, or lists of names where there are
-            any.
+            The r distinct variables of each factor: an array of numbers, or lists of names if the graph has names.
         tables : array-like of shape (m, states…) or (states…)
-            Potentials. The i-th axis is of the i-th variable of the scope.
+            Potentials. The i-th axis belongs to the i-th variable of the scope.
         log : bool, default=False
             ``tables`` holds log-potentials.
         """
@@ -525,7 +524,7 @@ class FactorGraph(Displayed):
         return f"FactorGraph({self.n_variables} variables, {self.n_factors} factors)"
 
     def name(self, variable: int) -> Hashable:
-        """Name of a variable; its number where there are no names."""
+        """Return the name of a variable, or its number without names."""
         return int(variable) if self.names is None else self.names[variable]
 
     def number(self, variable: Hashable) -> int:
@@ -589,7 +588,7 @@ class FactorGraph(Displayed):
 
     @property
     def factors(self) -> list[Factor]:
-        """All factors, as objects."""
+        """Return all factors, as objects."""
         return [
             Factor([self.name(i) for i in scope], block.tables[min(k, len(block.tables) - 1)], log=True)
             for block in self._blocks
@@ -598,7 +597,7 @@ class FactorGraph(Displayed):
 
     @property
     def blocks(self) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Scopes and log-potentials of the factors as they were added; one table where it is shared."""
+        """Return scopes and log-potentials of the factors as added; shared tables appear once."""
         return [(block.scopes, block.tables) for block in self._blocks]
 
     def log_score(self, assignment: Any) -> float:
@@ -611,7 +610,7 @@ class FactorGraph(Displayed):
 
     @property
     def compiled(self) -> CompiledGraph:
-        """The graph as flat arrays: made when first asked for, and kept until a factor is added."""
+        """Return the graph as flat arrays; built on first access and cached until a factor is added."""
         if self._compiled is None and self._arrays is not None:
             self._compiled = _joined(self.cardinalities, None, 0.0, *self._arrays, None)
         elif self._compiled is None:
@@ -619,12 +618,12 @@ class FactorGraph(Displayed):
         return self._compiled
 
     def reduced(self, evidence: Any) -> tuple[FactorGraph, np.ndarray]:
-        """Return the graph over the variables that are not observed, where tables are cut at the evidence.
+        """Return the graph over the unobserved variables, with tables sliced at the evidence.
 
         Returns
         -------
         graph : FactorGraph
-            As many factors as this one has, sorted by shape; those that lose all their variables stay, as constants.
+            The same factors, sorted by shape; factors that lose all variables stay as constants.
         kept : ndarray
             Numbers of its variables in this graph.
         """
@@ -681,7 +680,7 @@ class FactorGraph(Displayed):
         ----------
         graph : networkx.Graph
             Every node has the attribute ``node``: potentials of its states. Every edge has the attribute ``edge``: a
-            table whose rows belong to the one of its nodes that comes first in ``graph.nodes``.
+            table whose rows belong to the node that comes first in ``graph.nodes``.
         node, edge : str, default="potential"
             Names of the attributes.
         log : bool, default=False

@@ -2,8 +2,8 @@
 
     p(x) = Π_C p(x_C) / Π_S p(x_S)
 
-Five steps: moralise (a factor's variables are neighbours), put evidence in, triangulate, link the maximal cliques to a
-tree in which those that share a variable are connected, send messages to the root and back.
+Five steps: moralise (a factor's variables become neighbours), insert evidence, triangulate, link the maximal cliques to
+a tree with the running intersection property, send messages to the root and back.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ KEPT_BYTES = 1 << 26  # beliefs of cliques that a result keeps for marginals of 
 
 @dataclass(frozen=True)
 class Plan:
-    """How a junction tree answers: the tree, and the variables that are conditioned on so that it fits into memory."""
+    """The plan of a junction tree: the tree, and the variables to condition on so that it fits into memory."""
 
     tree: Any
     cost: Cost
@@ -61,7 +61,7 @@ def _cost(tree: Any) -> Cost:
 
 
 def make_plan(graph: CompiledGraph, limits: Limits, heuristic: str = "auto", conditioning: bool = True) -> Plan:
-    """Return how a junction tree would answer, and whether that is within the limits. Nothing is allocated.
+    """Return the plan of a junction tree, and whether it is within the limits, without allocating tables.
 
     Examples
     --------
@@ -120,25 +120,25 @@ class JunctionTree:
     evidence : mapping or array, optional
         As for `infer`; observed variables are not in the tree.
     heuristic : {"auto", "min-fill", "min-degree", "min-weight", "weighted-min-fill"}, default="auto"
-        Which variable is eliminated next: the one whose neighbours miss the fewest edges, the one with the fewest
-        neighbours, with the smallest table, or whose missing edges have the smallest weight (the product of the numbers
-        of states at their ends). "auto" tries all four, then some with noise, and keeps the order with the smallest
-        tables; the search grows with the size of the tables.
+        Rule for the next variable to eliminate: fewest missing edges between its neighbours, fewest neighbours,
+        smallest table, or smallest weight of the missing edges (product of the numbers of states at their ends). "auto"
+        tries all four, then some with noise, and keeps the order with the smallest tables; the search takes longer for
+        larger tables.
     max_bytes, max_operations : float, optional
-        Limits as for `infer`. A model that needs more raises `TreewidthError`, which says how much.
+        Limits as for `infer`. A model that needs more raises `TreewidthError` with the required amount.
 
     Attributes
     ----------
     cliques : list of tuples
         Variables of each clique.
     edges : list of (int, int)
-        Pairs of cliques that are linked: a spanning tree (for each part of the graph) of greatest total separator size.
+        Linked pairs of cliques: a spanning tree (for each component of the graph) of maximum total separator size.
     separators : list of tuples
         Variables that the two cliques of each edge share.
     width : int
-        Variables of the largest clique minus 1.
+        Number of variables of the largest clique minus 1.
     size : int
-        Entries of all tables.
+        Number of entries of all tables.
 
     References
     ----------
@@ -234,7 +234,7 @@ class JunctionTree:
     def k_best(self, k: int = 1) -> list[tuple[Any, float]]:
         """Return the k most probable assignments with the sums of their log-potentials, best first.
 
-        There are fewer if the model has not so many. Each is {name: state}, or an array where there are no names.
+        There are fewer if the model has fewer. Each is {name: state}, or an array without names.
         """
         check_count("k", k)
         from mercer.inference.result import InferenceResult
@@ -263,7 +263,7 @@ class JunctionTree:
 
     @property
     def elimination(self) -> list[tuple[Hashable, tuple[Hashable, ...]]]:
-        """Variables in the order in which they are eliminated, each with its neighbours at that moment."""
+        """Return the variables in elimination order, each with its neighbours at that step."""
         order, starts, later = self._tree.elimination()
         name = self._whole.name
         return [(name(v), tuple(name(u) for u in later[starts[t] : starts[t + 1]])) for t, v in enumerate(order)]
@@ -440,24 +440,24 @@ def triangulate(
     cardinalities: Mapping[Any, int] | None = None,
     heuristic: str = "min-fill",
 ) -> tuple[list[tuple[Hashable, Hashable]], list[tuple[Hashable, ...]]]:
-    """Add edges until no cycle of four nodes or more is without a chord.
+    """Add edges until every cycle of four or more nodes has a chord.
 
     Parameters
     ----------
     edges : iterable of pairs
     nodes : iterable of hashable
-        Nodes that may have no edges.
+        Nodes, including isolated ones.
     cardinalities : mapping, optional
         Numbers of states of the nodes, which break ties; default 2 for all.
     heuristic : {"auto", "min-fill", "min-degree", "min-weight", "weighted-min-fill"}, default="min-fill"
-        Which node is eliminated next, as for `JunctionTree`.
+        Rule for the next node to eliminate, as for `JunctionTree`.
 
     Returns
     -------
     chords : list of pairs
         The edges that were added.
     cliques : list of tuples
-        Maximal cliques of the graph with them.
+        Maximal cliques of the triangulated graph.
 
     Examples
     --------
@@ -487,9 +487,9 @@ def triangulate(
 
 
 def maximum_spanning_tree(cliques: Sequence[Iterable[Hashable]]) -> list[tuple[int, int]]:
-    """Link cliques to a tree by Kruskal's rule: always the pair with the largest separator that closes no loop.
+    """Link cliques to a tree by Kruskal's algorithm, with the largest separators first.
 
-    Pairs that share nothing are linked last, so the tree is one even if the graph is not connected.
+    Pairs with empty separators are linked last, so the result is a single tree even if the graph is not connected.
 
     Examples
     --------

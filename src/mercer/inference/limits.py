@@ -1,4 +1,4 @@
-"""What exact inference may cost: bytes of tables and operations on them, estimated before anything is allocated."""
+"""Limits of exact inference: bytes of tables and operations on them, estimated before any allocation."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Limits:
     ----------
     max_bytes : float, optional
         Memory for tables; default a quarter of the memory of the machine (or of the control group that the process
-        runs in). It does not depend on what is free at the moment, so that equal calls choose equal methods.
+        runs in). It does not depend on the currently free memory, so equal calls choose equal methods.
     max_operations : float, optional
         Entries of tables that may be read or written; default 5e10, about a minute or two of one core.
 
@@ -58,14 +58,14 @@ class Limits:
 
 @dataclass(frozen=True)
 class Cost:
-    """What an exact method would need."""
+    """The cost of an exact method."""
 
     bytes: float
     operations: float
     variables: int
     """Of the largest table."""
     complete: bool
-    """Whether this is all, or what was known when the search for an order gave up."""
+    """Whether the cost is complete, or a lower bound from an aborted search for an order."""
 
 
 @cache
@@ -80,7 +80,7 @@ def _machine_bytes() -> float:
 
 
 def readable(n_bytes: float) -> str:
-    """A number of bytes for a person.
+    """Return a number of bytes in readable form.
 
     Examples
     --------

@@ -64,12 +64,12 @@ class MarkovNetwork(Displayed):
 
     @cached_property
     def factor_graph(self) -> FactorGraph:
-        """The network as a `FactorGraph`."""
+        """Return the network as a `FactorGraph`."""
         return FactorGraph({name: list(states) for name, states in self.states.items()}, factors=self.factors)
 
     @classmethod
     def from_factor_graph(cls, graph: FactorGraph) -> MarkovNetwork:
-        """Return the network of a factor graph; numbers are its names where there are none."""
+        """Return the network of a factor graph; without names, variables are named by their numbers."""
         states = {
             graph.name(i): tuple(range(int(card))) if graph.states is None else graph.states[i]
             for i, card in enumerate(graph.cardinalities)
@@ -78,7 +78,7 @@ class MarkovNetwork(Displayed):
 
     @cached_property
     def neighbours(self) -> dict[Hashable, set[Hashable]]:
-        """Variables that share a factor with each variable."""
+        """Return the neighbours of each variable: those that share a factor with it."""
         adjacent: dict[Hashable, set[Hashable]] = {name: set() for name in self.names}
         for factor in self.factors:
             for a, b in combinations(factor.variables, 2):
@@ -88,19 +88,19 @@ class MarkovNetwork(Displayed):
 
     @property
     def edges(self) -> list[tuple[Hashable, Hashable]]:
-        """Pairs of neighbours, in the order of ``names``."""
+        """Return pairs of neighbours, in the order of ``names``."""
         place = {name: i for i, name in enumerate(self.names)}
         pairs = {(place[a], place[b]) for a in self.names for b in self.neighbours[a] if place[a] < place[b]}
         return [(self.names[a], self.names[b]) for a, b in sorted(pairs)]
 
     def markov_blanket(self, variable: Hashable) -> set[Hashable]:
-        """Return the variables that make it independent of all others: its neighbours."""
+        """Return the Markov blanket of a variable: its neighbours."""
         if variable not in self.neighbours:
             raise ValueError(f"there is no variable {variable!r}: names are {_some(self.names)}")
         return set(self.neighbours[variable])
 
     def separated(self, a: Iterable[Hashable], b: Iterable[Hashable], given: Iterable[Hashable] = ()) -> bool:
-        """Return whether every path from ``a`` to ``b`` meets ``given``: then they are independent given it."""
+        """Return whether ``given`` separates ``a`` and ``b``; they are then independent given it."""
         sets = []
         for name, values in (("a", a), ("b", b), ("given", given)):
             if isinstance(values, str):
@@ -119,7 +119,7 @@ class MarkovNetwork(Displayed):
         return not reached & sets[1]
 
     def log_score(self, assignment: Any) -> float:
-        """Return Σ log-potentials of one assignment, which gives every variable a state."""
+        """Return Σ log-potentials of one complete assignment."""
         return self.factor_graph.log_score(assignment)
 
     def log_partition(self) -> float:

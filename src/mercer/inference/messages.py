@@ -2,9 +2,9 @@
 
     m_{f→i}(x_i) = ⊕_{x_f \\ x_i} φ_f(x_f) Π_{j≠i} Π_{g∋j, g≠f} m_{g→j}(x_j),     ⊕ = Σ or max
 
-On a graph without cycles two passes are exact. On others messages are updated until they no longer change, and log Z is
-estimated by Bethe's free energy. Tree-reweighted messages weigh each factor with its probability ρ of being in a random
-spanning forest; their free energy bounds log Z from above. Maxima come with an upper bound of the best score, too.
+On a graph without cycles two passes are exact. On other graphs messages are updated until they converge, and log Z is
+estimated by the Bethe free energy. Tree-reweighted messages weight each factor by its probability ρ to be in a random
+spanning forest; their free energy is an upper bound on log Z. Maxima also come with an upper bound on the best score.
 """
 
 from __future__ import annotations
@@ -121,16 +121,16 @@ def _add_bound(graph: CompiledGraph, outcome: Outcome, passes: int) -> None:
 def appearance_probabilities(
     graph: CompiledGraph, *, n_forests: int | None = None, random_state: Any = None
 ) -> np.ndarray:
-    """Return how often each factor is in a random spanning forest: weights of tree-reweighted messages.
+    """Return the probability of each factor to be in a random spanning forest: weights of tree-reweighted messages.
 
-    A forest is grown from factors in random order: one is taken if it joins variables that are not joined yet. Each of
-    the first forests begins with a factor that no forest has had, until all have been in one.
+    A forest grows from factors in random order: a factor is added if it joins variables that are not yet connected.
+    Each of the first forests begins with a factor that is in no forest so far, until every factor is in one.
 
     Parameters
     ----------
     graph : CompiledGraph
     n_forests : int, optional
-        Forests at least; default 50, and fewer for large graphs. All factors are covered in any case.
+        Minimum number of forests; default 50, or fewer for large graphs. All factors are always covered.
     random_state : int, Generator or None
 
     Returns
@@ -192,7 +192,7 @@ def _outcome(
     n_iter = max(1, len(residuals))
     residual = float(residuals[-1]) if len(residuals) else 0.0
     if method is not None and not converged:
-        other = "take method='mean-field'" if method == "trw" else "take method='trw' or 'mean-field', which settle"
+        other = "take method='mean-field'" if method == "trw" else "use method='trw' or 'mean-field', which converge"
         from mercer.exceptions import ConvergenceWarning  # scikit-learn is heavy
 
         warnings.warn(

@@ -1,4 +1,4 @@
-"""`infer`: one door to all methods of inference, and the table in which they are."""
+"""`infer`, the interface to all methods of inference, and the registry of methods."""
 
 from __future__ import annotations
 
@@ -56,22 +56,22 @@ def register(
     rank: int = 100,
     suits: Callable[[CompiledGraph, str, Limits], str | None] | None = None,
 ) -> None:
-    """Enter a method of inference into the table, so that ``infer(graph, method=name)`` runs it.
+    """Register a method of inference, so that ``infer(graph, method=name)`` runs it.
 
     Parameters
     ----------
     name : str
-        Not taken yet.
+        A new name.
     run : callable
         ``run(graph, task, **options)`` → `Outcome`, where ``graph`` is a `CompiledGraph` with the evidence applied
-        and ``task`` is one of ``tasks``. The options are the keyword arguments that it names: `infer` refuses
-        others. Where all assignments turn out to be impossible it raises `ZeroProbabilityError`.
+        and ``task`` is one of ``tasks``. The options are its keyword arguments; `infer` raises an error for others. If
+        all assignments are impossible, it must raise `ZeroProbabilityError`.
     tasks : tuple of {"marginals", "map"}
         The supported tasks.
     exact : bool, default=False
         Whether its results are always exact. A method that is exact for some graphs sets ``Outcome.exact``.
     rank : int, default=100
-        ``method="auto"`` asks methods in ascending order.
+        ``method="auto"`` tries methods in ascending order.
     suits : callable, optional
         ``suits(graph, task, limits)`` → a reason to pick this method for this graph, as a clause, or None; exact
         methods compare their cost with the `Limits`. ``method="auto"`` never picks a method without it.
@@ -99,7 +99,7 @@ def register(
 def choose(graph: CompiledGraph, task: str, limits: Limits | None = None) -> tuple[Method, str]:
     """Return the method that ``method="auto"`` picks for a graph, and why.
 
-    The choice depends on the graph and the limits alone, not on what was computed before.
+    The choice depends only on the graph and the limits, not on earlier computations.
 
     Examples
     --------
@@ -136,21 +136,20 @@ def infer(
         The model.
     method : str, default="auto"
         One of the methods below (underscores are also accepted), or "auto": an exact method unless its estimated cost
-        is above the limits below; then messages, with an `ApproximateInferenceWarning`. The result names the
-        method and the reason (``method``, ``reason``), and tells whether it is exact (``exact``) and its error
-        (``error``).
+        exceeds the limits below; then messages, with an `ApproximateInferenceWarning`. The result holds the method and
+        the reason (``method``, ``reason``), whether it is exact (``exact``), and its error (``error``).
     evidence : mapping or array, optional
-        Observed states, ``{variable: state}``, or a number for each variable with −1 for those that are not observed.
+        Observed states, ``{variable: state}``, or a number for each variable, −1 if unobserved.
     task : {"marginals", "map"}, default="marginals"
-        What to compute at once: sums (marginals and log Z), or the best assignment. The other is computed on first
+        What to compute immediately: sums (marginals and log Z), or the best assignment. The other is computed on first
         access.
     max_bytes : float, optional
-        Memory that the tables of an exact method may take; default a quarter of the memory of the machine. Where a
-        junction tree needs more, variables are conditioned on until it fits, if ``max_operations`` allows that.
+        Memory that the tables of an exact method may take; default a quarter of the memory of the machine. If a
+        junction tree needs more, it conditions on variables until it fits, if ``max_operations`` allows that.
     max_operations : float, optional
         Entries of tables that an exact method may read or write; default 5e10, about a minute or two of one core.
     **options
-        Of the method. With ``k``, "auto" is "junction-tree", and the k best assignments are in ``k_best``.
+        Options of the method. With ``k``, "auto" is "junction-tree", and the k best assignments are in ``k_best``.
 
     Returns
     -------
@@ -166,7 +165,7 @@ def infer(
     Warns
     -----
     ApproximateInferenceWarning
-        With "auto", where the result is not exact.
+        With "auto", if the result is not exact.
 
     Notes
     -----
@@ -217,14 +216,14 @@ def infer(
 
 
 class Inference(Displayed):
-    """Keep a method with its options for many models: `infer` as a class.
+    """A method with its options, for many models: `infer` as a class.
 
     Parameters
     ----------
     method : str, default="auto"
         As for `infer`.
     **options
-        Of the method. A wrong one raises an error at once; with "auto", when the method has been chosen.
+        Options of the method. An invalid one raises an error immediately, or with "auto", once the method is chosen.
 
     Examples
     --------
@@ -254,7 +253,7 @@ class Inference(Displayed):
 def run_method(graph: CompiledGraph, method: str = "auto", *, task: str = "marginals", **options: Any) -> Outcome:
     """Run a method on a compiled graph: `infer` without evidence and names, arrays in and arrays out.
 
-    For code that asks many times: graphs of one structure share what was found out about it (``with_potentials``).
+    For repeated calls: graphs of one structure share cached properties (``with_potentials``).
 
     Parameters
     ----------
@@ -325,8 +324,8 @@ def _run(entry: Method, reason: str, graph: CompiledGraph, task: str, options: d
         if entry.exact:
             raise ZeroProbabilityError
         warnings.warn(
-            f"{entry.name} met no assignment of positive probability: its results say nothing about the model. "
-            "Give a start that is possible, or use an exact method",
+            f"{entry.name} found no assignment of positive probability, so its results are meaningless. Give a "
+            f"possible start, or use an exact method",
             RuntimeWarning,
             stacklevel=5,
         )
@@ -348,7 +347,7 @@ def _certified(outcome: Outcome) -> bool:
 
 
 def best_states(graph: CompiledGraph, marginals: np.ndarray) -> np.ndarray:
-    """The most probable state of each variable by itself."""
+    """Return the most probable state of each variable on its own."""
     cards = graph.cardinalities
     if len(cards) and (cards == cards[0]).all():
         return marginals.reshape(len(cards), -1).argmax(axis=1).astype(np.int32)

@@ -2,9 +2,8 @@
 
     max ⟨θ, μ⟩   over μ ≥ 0 with Σ_k μ_i(k) = 1 and Σ_{x_f \\ i} μ_f(x_f) = μ_i(x_i)      (the local polytope)
 
-Its value is an upper bound of the best score, and equal to it where μ is 0/1 (always on trees; for two states that
-attract each other). Dual ascent lowers an upper bound of the same kind factor by factor, for graphs too large for a
-program.
+Its value is an upper bound on the best score, and equal to it if μ is 0/1 (always on trees, and for two attractive
+states). Dual ascent lowers the same kind of bound factor by factor, for graphs that are too large for a linear program.
 """
 
 from __future__ import annotations
@@ -40,11 +39,11 @@ def relaxed_marginals(model: Any, *, evidence: Any = None) -> np.ndarray:
     Returns
     -------
     ndarray
-        One value for each state of each variable that is not observed, one variable after another.
+        One value for each state of each unobserved variable, concatenated.
 
     Examples
     --------
-    Three variables in a circle that want to differ: no assignment can please all, the relaxation says one half.
+    Three variables in a cycle that prefer to differ: no assignment satisfies all, and the relaxation gives one half.
 
     >>> from mercer.inference import FactorGraph, relaxed_marginals
     >>> graph = FactorGraph([2, 2, 2], edges=[[0, 1], [1, 2], [0, 2]], pairwise=[[1, 2], [2, 1]])
@@ -55,9 +54,9 @@ def relaxed_marginals(model: Any, *, evidence: Any = None) -> np.ndarray:
 
 
 def local_polytope(graph: CompiledGraph) -> tuple[np.ndarray, np.ndarray, float]:
-    """The optimum of the linear program: pseudo-marginals of single variables and of factors, and the value.
+    """Return the optimum of the linear program: pseudo-marginals of variables and of factors, and the value.
 
-    They lie one after another, as in ``graph.unary`` and ``graph.belief_starts``.
+    They are concatenated as in ``graph.unary`` and ``graph.belief_starts``.
     """
     import scipy.sparse as sp  # heavy
     from scipy.optimize import linprog
@@ -114,7 +113,7 @@ class LPSolution(NamedTuple):
     Attributes
     ----------
     value : float
-        An upper bound of the best score; the best score where ``integral``.
+        An upper bound on the best score; the best score if ``integral``.
     labels : int array of shape (n_nodes,)
         The label with the most weight at each node.
     nodes : array of shape (n_nodes, n_labels)

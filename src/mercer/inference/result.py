@@ -1,4 +1,4 @@
-"""What inference gives: `Outcome`, arrays from a method, and `InferenceResult`, the same by name for a person."""
+"""Results of inference: `Outcome` holds the arrays of a method, `InferenceResult` the same by name for users."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class ErrorEstimate(float):
     Attributes
     ----------
     kind : {"exact", "bound", "estimate"}
-        Exact (the number is 0), a bound that holds for certain, or an estimate.
+        Exact (the number is 0), a guaranteed bound, or an estimate.
 
     Examples
     --------
@@ -92,7 +92,7 @@ class ErrorEstimate(float):
 class Outcome:
     """The result of a method of inference for a `CompiledGraph`; other fields stay None.
 
-    A method that registers itself (see `register`) fills in what it has; `infer` adds evidence and names.
+    A registered method (see `register`) fills in its results; `infer` adds evidence and names.
 
     Examples
     --------
@@ -115,7 +115,7 @@ class Outcome:
     value: float | None = None
     """Its score: the sum of its log-potentials."""
     map_bound: float | None = None
-    """An upper bound of the best score, where the method has one; equal to ``value`` if that is the optimum."""
+    """An upper bound on the best score, if the method has one; equal to ``value`` at the optimum."""
     best: tuple[np.ndarray, np.ndarray] | None = None
     """The k best assignments (k × variables) and their scores."""
     exact: bool = False
@@ -123,7 +123,7 @@ class Outcome:
     that always are."""
     error: float | None = None
     """Of marginals that are not exact, the largest error of a probability, where the method knows it: a bound, or an
-    estimate such as a Monte Carlo standard error. None: `infer` finds one itself when it is asked for."""
+    estimate such as a Monte Carlo standard error. None: `infer` computes one on first access."""
     error_kind: str = "estimate"
     """What ``error`` is: "bound" or "estimate"."""
     samples: np.ndarray | None = None
@@ -145,8 +145,8 @@ class Outcome:
 class Marginals(Mapping[Hashable, np.ndarray]):
     """Probabilities of the states of each variable, by name: a mapping in the order of the variables.
 
-    Variables without names are numbered; if there are names, indices are also accepted as keys. ``np.asarray`` makes
-    a matrix (variables × states) where all variables have equally many states.
+    Variables without names are numbered; if there are names, indices are also accepted as keys. ``np.asarray`` makes a
+    matrix (variables × states) if all variables have the same number of states.
 
     Examples
     --------
@@ -281,8 +281,8 @@ def _pieces(graph: FactorGraph, flat: np.ndarray, beliefs: np.ndarray) -> list[n
 class InferenceResult(Displayed):
     """The result of `infer`.
 
-    The requested task is computed at once; the other of marginals and best assignment is computed on first access, by
-    the same method, or from the best states of the marginals if the method has no search.
+    The requested task is computed immediately. The other of marginals and best assignment is computed on first access:
+    by the same method, or from the best states of the marginals if the method has no search.
 
     Examples
     --------
@@ -316,7 +316,7 @@ class InferenceResult(Displayed):
 
     @property
     def marginals(self) -> Marginals:
-        """Probabilities of the states of each variable, by name or number."""
+        """Return the probabilities of the states of each variable, by name or number."""
         if self._marginals is None:
             flat = self._first.marginals
             if flat is None:
@@ -328,7 +328,7 @@ class InferenceResult(Displayed):
 
     @property
     def factor_marginals(self) -> FactorMarginals:
-        """Joint probabilities of the variables of each factor."""
+        """Return the joint probabilities of the variables of each factor."""
         if self._factor_marginals is None:
             outcome = self._first if self._first.factor_beliefs is not None else self._outcome("marginals")
             if outcome.factor_beliefs is None or outcome.marginals is None:
@@ -338,7 +338,7 @@ class InferenceResult(Displayed):
 
     @property
     def log_partition(self) -> LogPartition:
-        """log Z with the evidence: for a Bayesian network, log p(evidence). Its ``kind`` says what it is."""
+        """Return log Z with the evidence, for a Bayesian network log p(evidence), with its ``kind``."""
         outcome = self._first if self._first.log_partition is not None else self._outcome("marginals")
         if outcome.log_partition is None:
             raise AttributeError(f"{self.method} gives no log_partition")
@@ -368,28 +368,28 @@ class InferenceResult(Displayed):
 
     @property
     def map(self) -> Any:
-        """The most probable assignment, or the best one found: {name: state}, or an array where there are no names."""
+        """Return the most probable assignment, or the best one found: {name: state}, or an array without names."""
         return self._named(self.map_states)
 
     @property
     def map_states(self) -> np.ndarray:
-        """The same as numbers, one for each variable."""
+        """Return the same as state numbers, one for each variable."""
         return self._whole.states(self._best()[0])
 
     @property
     def map_value(self) -> float:
-        """Sum of the log-potentials of `map`: log p(map) + log Z."""
+        """Return the sum of the log-potentials of `map`: log p(map) + log Z."""
         return float(self._best()[1])
 
     @property
     def map_bound(self) -> float | None:
-        """An upper bound of the best `map_value`, where the method has one."""
+        """Return an upper bound on the best `map_value`, if the method has one."""
         outcome = self._first if self._first.states is not None else self._outcome("map")
         return outcome.map_bound
 
     @property
     def k_best(self) -> list[tuple[Any, float]]:
-        """The k best assignments with their values, best first; asked for by the option ``k``."""
+        """Return the k best assignments with their values, best first; requested by the option ``k``."""
         outcome = self._outcome("map")
         if outcome.best is None:
             states, value = self._best()
@@ -402,26 +402,26 @@ class InferenceResult(Displayed):
 
     @property
     def method(self) -> str:
-        """The method that was used."""
+        """Return the method that was used."""
         return self._first.method
 
     @property
     def reason(self) -> str:
-        """Why it was picked."""
+        """Return the reason for the choice of the method."""
         return self._first.reason
 
     @property
     def exact(self) -> bool:
-        """Whether what was asked for (``task``) is exact: marginals and log Z, or the best assignment."""
+        """Return whether the result of ``task`` is exact: marginals and log Z, or the best assignment."""
         return self._first.exact
 
     @property
     def error(self) -> ErrorEstimate:
-        """How far off the result may be: 0 where it is exact.
+        """Return the error of the result: 0 if it is exact.
 
-        Of marginals, the largest error of a probability; of a best assignment, by how much the best `map_value` may
-        be higher. The ``kind`` of the number says whether it is a bound or an estimate. It is computed when it is
-        first asked for, which may take as long as the inference itself.
+        For marginals, it is the largest error of a probability; for a best assignment, the possible increase of
+        `map_value`. Its ``kind`` is a bound or an estimate. It is computed on first access, which may take as long as
+        the inference itself.
         """
         if self._error is None:
             if self._first.exact:
@@ -436,30 +436,30 @@ class InferenceResult(Displayed):
 
     @property
     def samples(self) -> np.ndarray | None:
-        """Assignments that were drawn, as numbers of states; None for methods that draw none."""
+        """Return the drawn assignments, as state numbers; None for methods that draw none."""
         return None if self._first.samples is None else self._whole.states(self._first.samples)
 
     @property
     def converged(self) -> bool:
-        """Whether the method came to an end by itself."""
+        """Return whether the method converged."""
         return self._first.converged
 
     @property
     def n_iter(self) -> int:
-        """Iterations (sweeps) that were made."""
+        """Return the number of iterations (sweeps)."""
         return self._first.n_iter
 
     @property
     def residual(self) -> float:
-        """Largest change in the last iteration."""
+        """Return the largest change in the last iteration."""
         return self._first.residual
 
     @property
     def history(self) -> dict[str, list[float]]:
-        """Values of each iteration, by name."""
+        """Return the values of each iteration, by name."""
         return self._first.history
 
     @property
     def extra(self) -> dict[str, Any]:
-        """Further facts that the method reports."""
+        """Return further values that the method reports."""
         return self._first.extra

@@ -1,16 +1,17 @@
 """Markov chain Monte Carlo: marginals and samples from chains that have the model as their stationary distribution.
 
 - Gibbs draws a variable (or a block of them) from p(x_i | rest), which satisfies detailed balance;
-- Metropolis proposes another state of a variable and takes it with probability min(1, p(new) / p(old)). A quarter of
-  the variables, at random, is passed by in each sweep: proposals that are always taken would make the chain periodic;
+- Metropolis proposes another state of a variable and takes it with probability min(1, p(new) / p(old)). A random
+  quarter of the variables is skipped in each sweep, because proposals that are always accepted would make the chain
+  periodic;
 - Metropolis-Hastings takes any proposal q with probability min(1, p(y) q(x | y) / (p(x) q(y | x)));
 - annealing runs them at p(x)^β with β rising, towards the best assignment.
 
 Marginals of Gibbs are means of the conditional probabilities p(x_i | rest), which vary less than those of the states.
 
-Whether chains agree is judged by the score and by the marginals of every variable (split R-hat of the indicators of its
-states). A variable that no chain could change, or that all chains were started with in the same state and never
-changed, is no evidence that they agree.
+The agreement of chains is measured by the score and by the marginals of every variable (split R-hat of the indicators
+of its states). A variable that never changed its state in any chain, and started in the same state in all, is no
+evidence of agreement.
 """
 
 from __future__ import annotations
@@ -340,18 +341,18 @@ def metropolis_hastings(
         What to sample from.
     propose : callable
         ``propose(x, generator)`` → ``(y, log_ratio)``: another assignment, and log q(x | y) − log q(y | x), which is 0
-        for a proposal that goes both ways equally often.
+        for a symmetric proposal.
     n_samples, burn_in, thin : int
-        Samples to keep, proposals before the first, and proposals from one to the next.
+        Number of samples, of proposals before the first sample, and of proposals between samples.
     start : array of int, optional
-        Where to begin: an assignment that is possible. Default: the best state of each variable by itself.
+        Initial assignment, which must be possible. Default: the best state of each variable on its own.
     random_state : int, Generator or None
         Seed.
 
     Returns
     -------
     dict
-        ``samples`` (samples × variables), ``scores`` of them, ``acceptance``: the share of proposals taken, and
+        ``samples`` (samples × variables), their ``scores``, ``acceptance`` (share of accepted proposals), and
         ``effective_sample_size`` of the scores (NaN if they are all equal).
 
     Examples

@@ -1,12 +1,12 @@
-"""Markov chains for targets of your own: kernels with a state and a step, and what runs them.
+"""Markov chains for user-defined targets: kernels with a state and a step, and their runner.
 
 A kernel leaves its target p invariant: p(y) = Σ_x T(y | x) p(x). Detailed balance, p(x) T(y | x) = p(y) T(x | y), is
 enough for that, and Metropolis-Hastings has it for any proposal q, accepting with probability
 
     min(1, p(y) q(x | y) / (p(x) q(y | x))).
 
-The chain also has to reach every state (ergodicity), which a proposal has to see to. The target is a function that
-gives the logarithm of a density up to a constant, over states of any kind: vectors, assignments, graphs.
+The chain must also reach every state (ergodicity), which depends on the proposal. The target is a function that returns
+the logarithm of a density up to a constant, over states of any kind: vectors, assignments, graphs.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ class ChainState:
     x : object
         The point.
     log_density : float
-        The target there, up to a constant.
+        Log-density at the point, up to a constant.
     n_accepted, n_proposed : int
-        Of all steps so far.
+        Counts over all steps so far.
     """
 
     x: Any
@@ -47,7 +47,7 @@ class ChainState:
 class TransitionKernel(ABC):
     """A Markov kernel: ``state = kernel.init(x)``, then ``state = kernel.step(state, generator)`` repeatedly.
 
-    A kernel of your own has a ``target`` and a ``step`` that leaves it invariant.
+    A user-defined kernel implements ``target`` and a ``step`` that leaves it invariant.
 
     Examples
     --------
@@ -64,16 +64,16 @@ class TransitionKernel(ABC):
 
     @abstractmethod
     def target(self, x: Any) -> float:
-        """Return the log-density at x, up to a constant; −inf where x is impossible."""
+        """Return the log-density at x, up to a constant; −inf if x is impossible."""
 
     @abstractmethod
     def step(self, state: ChainState, random: np.random.Generator) -> ChainState:
         """Return the next state."""
 
     def init(self, x: Any) -> ChainState:
-        """Return the state that a chain begins with.
+        """Return the initial state of a chain.
 
-        Raises ValueError where the target is −inf or no number: a chain must begin where the density is positive.
+        Raise ValueError if the target is −inf or not a number: the initial density must be positive.
         """
         value = _density(self.target, x)
         if np.isneginf(value):
@@ -150,7 +150,7 @@ class Metropolis(TransitionKernel):
 
 
 class Cycle(TransitionKernel):
-    """One kernel after the other in every step; all must have the same target, which then stays invariant.
+    """Apply all kernels in turn in every step; they must have the same target, which stays invariant.
 
     Parameters
     ----------
@@ -172,12 +172,12 @@ class Cycle(TransitionKernel):
 
 
 class MixedKernel(TransitionKernel):
-    """A kernel drawn at random in every step: random scan instead of a cycle.
+    """Apply a random kernel in every step: random scan instead of a cycle.
 
     Parameters
     ----------
     kernels : sequence of TransitionKernel
-        With the same target.
+        Kernels with the same target.
     weights : sequence of float, optional
         Probabilities of the kernels; default: equal.
     """
@@ -209,7 +209,7 @@ class MarkovChain:
     acceptance : float
         Share of the proposals that were accepted; NaN for kernels that propose nothing.
     effective_sample_size : float
-        Of the log-density; NaN where it never changes.
+        Effective sample size of the log-density; NaN if it never changes.
     state : ChainState
         The last state: another run can continue from ``state.x``.
     """

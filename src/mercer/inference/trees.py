@@ -1,4 +1,4 @@
-"""Trees of binary variables, learnt from rows of 0 and 1; with hidden variables where these explain more.
+"""Trees of binary variables, learnt from rows of 0 and 1, optionally with hidden variables.
 
     Chow–Liu    the spanning tree with the largest sum of mutual informations: the tree of the highest likelihood
     hidden      distances d_ij = −log |corr_ij| add up along the paths of a tree. Neighbour joining finds the joints of
@@ -6,11 +6,11 @@
                 branches vanish. How short, BIC says after expectation maximisation; where it gains by that, hidden
                 nodes are then contracted into a neighbour, and columns made leaves of a hidden one [Choi2011]
 
-What is known of a variable is a state (evidence), or a probability that its marginal shall have (Jeffrey's rule, soft
-evidence): the product Π_v φ_v(x_v) · p(x) with factors φ such that every marginal is met, by iterative proportional
-fitting along a tour of the tree, which costs two messages an edge.
+Evidence on a variable is a state, or a probability that its marginal must have (Jeffrey's rule, soft evidence). Soft
+evidence gives the product Π_v φ_v(x_v) · p(x) with factors φ such that every marginal is matched, by iterative
+proportional fitting along a tour of the tree, with two messages per edge.
 
-All rows of a batch go through the tree together: a message is an array (rows, 2).
+All rows of a batch are processed together: a message is an array (rows, 2).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _MOST_CHANGES = 20  # of a tree after it was made
 
 
 class BinaryTree(Saved, Estimator):
-    """A tree of binary variables: a parent and a conditional table for each, and the questions it answers."""
+    """A tree of binary variables, with a parent and a conditional table for each, and its inference methods."""
 
     parents_: np.ndarray
     conditional_: np.ndarray
@@ -94,7 +94,7 @@ class BinaryTree(Saved, Estimator):
 
     @property
     def n_nodes(self) -> int:
-        """Number of variables, hidden ones included."""
+        """Return the number of variables, including hidden ones."""
         return len(self.parents_)
 
     @property
@@ -201,19 +201,19 @@ class BinaryTree(Saved, Estimator):
     def marginals(
         self, evidence: Any = None, soft: Any = None, *, tol: float = 1e-9, max_iter: int = 100
     ) -> np.ndarray:
-        """Return the probability of each variable to be 1, given states or marginals of others.
+        """Return the probability that each variable is 1, given states or marginals of others.
 
         Parameters
         ----------
         evidence : array of shape (n_rows, n_features) or mapping, optional
-            States 0 and 1, NaN where nothing is known; or ``{variable: state}``.
+            States 0 and 1, NaN if unknown; or ``{variable: state}``.
         soft : array of shape (n_rows, n_features) or mapping, optional
-            Probabilities that the marginals of these variables shall have, NaN elsewhere: the distribution closest to
-            the tree that has them (Jeffrey's rule).
+            Required marginal probabilities of these variables, NaN elsewhere. The result is the closest distribution to
+            the tree with these marginals (Jeffrey's rule).
         tol : float, default=1e-9
-            Distance to the marginals in ``soft`` at which to stop.
+            Tolerance on the marginals in ``soft``.
         max_iter : int, default=100
-            Most tours of the tree.
+            Maximum number of tours of the tree.
 
         Returns
         -------
@@ -354,7 +354,7 @@ class BinaryTree(Saved, Estimator):
         return worst
 
     def score_samples(self, X: Any) -> np.ndarray:
-        """Return the log-probability of rows; NaN is a value that is not known.
+        """Return the log-probability of rows; NaN marks an unknown value.
 
         Parameters
         ----------
@@ -395,7 +395,7 @@ class BinaryTree(Saved, Estimator):
         size : int, default=1
             Number of rows.
         random_state : int, Generator or None
-            Of the draws.
+            Seed of the draws.
 
         Returns
         -------
@@ -474,9 +474,9 @@ class ChowLiuTree(BinaryTree):
     conditional_ : ndarray of shape (n_features, 2)
         Probability of 1, for parents of 0 and of 1.
     mutual_information_ : ndarray of shape (n_features,)
-        Of each variable with its parent, in nats; 0 for roots.
+        Mutual information of each variable with its parent, in nats; 0 for roots.
     log_likelihood_, bic_ : float
-        Of the training rows; BIC is the log-likelihood less ½ log n for each free number.
+        Log-likelihood and BIC of the training rows; BIC is the log-likelihood minus ½ log n for each free parameter.
 
     References
     ----------
@@ -532,7 +532,7 @@ class ChowLiuTree(BinaryTree):
 
 
 def mutual_informations(X: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
-    """Mutual information of all pairs of columns of 0 and 1, in nats."""
+    """Return the mutual information of all pairs of columns of 0 and 1, in nats."""
     w = np.ones(len(X)) if weights is None else weights
     n = w.sum()
     both = (X * w[:, None]).T @ X / n
@@ -573,24 +573,23 @@ def _spanning(weights: np.ndarray) -> list[tuple[int, int]]:
 class LatentTree(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BinaryTree):
     """Learn a tree of binary variables with hidden ones.
 
-    The tree starts as that of Chow and Liu. Each variable and its neighbours are then joined again by their distances
-    ``−log |correlation|`` (neighbour joining), which adds hidden variables where these distances require them; those
-    on branches shorter than a limit are dropped. Trees with several limits, and the one without hidden variables, have
-    their tables found by expectation maximisation, and the one with the highest BIC is kept. Where the BIC gains by it,
-    hidden variables that repeat a neighbour, or join two variables only, are contracted into a neighbour, and columns
-    that lie between others become leaves of a hidden variable. As a transformer the tree gives the posterior of the
-    hidden variables, from −1 to 1.
+    The tree starts as that of Chow and Liu. Neighbour joining then reconnects each variable and its neighbours by their
+    distances ``−log |correlation|``, and adds hidden variables where these distances require them. Hidden variables on
+    branches shorter than a limit are dropped. Expectation maximisation fits the tables of trees with several limits,
+    and of the tree without hidden variables; the tree with the highest BIC is kept. If this raises the BIC, hidden
+    variables that repeat a neighbour, or join only two variables, are contracted into a neighbour, and columns between
+    others become leaves of a hidden variable. `transform` returns the posterior of the hidden variables, from −1 to 1.
 
     Parameters
     ----------
     max_hidden : int, optional
-        Most hidden variables; trees with more are left out. By default the number of columns.
+        Maximum number of hidden variables; trees with more are discarded. By default the number of columns.
     smoothing : float, default=0.5
         Added to every expected count.
     max_iter : int, default=50
-        Most iterations of expectation maximisation.
+        Maximum number of iterations of expectation maximisation.
     tol : float, default=1e-5
-        Gain of the mean log-likelihood at which it stops.
+        Gain of the mean log-likelihood below which it stops.
 
     Attributes
     ----------
@@ -601,9 +600,9 @@ class LatentTree(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BinaryTree):
     n_hidden_ : int
         Number of hidden variables.
     log_likelihood_, bic_ : float
-        Of the training rows.
+        Log-likelihood and BIC of the training rows.
     n_iter_ : int
-        Iterations made.
+        Number of iterations.
 
     References
     ----------
@@ -782,7 +781,7 @@ class LatentTree(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BinaryTree):
         Parameters
         ----------
         X : array or sparse matrix of shape (n_rows, n_features)
-            Rows of 0 and 1; NaN where a value is not known.
+            Rows of 0 and 1; NaN marks an unknown value.
 
         Returns
         -------
@@ -804,7 +803,7 @@ class LatentTree(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BinaryTree):
 
 
 def information_of_pair(table: np.ndarray) -> float:
-    """Mutual information of a joint table of two variables that sums to 1, in nats."""
+    """Return the mutual information of a joint table of two variables that sums to 1, in nats."""
     both = table.sum(axis=1, keepdims=True) * table.sum(axis=0, keepdims=True)
     known = table > 0
     return float((table[known] * np.log(table[known] / both[known])).sum())
@@ -875,9 +874,9 @@ class _Joined:
 
 
 def neighbour_joining(D: np.ndarray) -> list[tuple[int, int, float]]:
-    """Branches (node, node, length) of the tree whose paths have the lengths D; joints are numbered after the leaves.
+    """Return the branches (node, node, length) of the tree with path lengths D; inner nodes come after leaves.
 
-    Exact where D adds up along the paths of a tree, and near it elsewhere [Saitou1987].
+    The result is exact if D is additive on a tree, and approximate otherwise [Saitou1987].
     """
     alive, size = list(range(len(D))), len(D)
     D = D.astype(float).copy()

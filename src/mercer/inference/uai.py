@@ -58,7 +58,7 @@ class _Tokens:
 
 
 def read_bytes(path: str | Path, reader: Callable[[bytes], Any]) -> Any:
-    """What a compiled reader makes of a file; its errors begin with the line, the name of the file is put before."""
+    """Return the result of a compiled reader; the file name is put before the line number in errors."""
     content = Path(path).read_bytes()
     try:
         content.decode()
@@ -116,7 +116,7 @@ def write_uai(graph: FactorGraph, path: str | Path) -> None:
 def read_uai_evidence(path: str | Path) -> dict[int, int]:
     """Read a file of evidence: the number of observed variables, then pairs of a variable and its state.
 
-    A 1 may stand before that, as the number of sets of evidence.
+    A leading 1, the number of sets of evidence, is allowed.
 
     Examples
     --------

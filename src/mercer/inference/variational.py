@@ -1,8 +1,8 @@
-"""Mean field: the distribution of a simple form that fits best.
+"""Mean field: the best approximation by a distribution of a simple form.
 
     log Z ≥ E_q[Σ_f log φ_f] + H(q),     q = Π_i q_i  or a product of chains
 
-Parts are updated one after another, each to its best given the others, so the bound never decreases.
+Parts are updated in turn, each to its optimum given the others, so the bound never decreases.
 """
 
 from __future__ import annotations
@@ -100,8 +100,7 @@ def _outcome(graph: CompiledGraph, run: Any, method: str) -> Outcome:
 
         warnings.warn(
             f"{method} did not converge in {len(bounds)} sweeps: probabilities still change by "
-            f"{residuals[-1]:.2g}. Its bound holds "
-            "all the same; allow a larger max_iter or tol for a better one",
+            f"{residuals[-1]:.2g}. Its bound still holds; raise max_iter or tol for a better one",
             ConvergenceWarning,
             stacklevel=7,
         )
@@ -134,7 +133,7 @@ def _completed(graph: CompiledGraph, chains: Iterable[Sequence[int]]) -> list[li
 
 
 def find_chains(graph: CompiledGraph) -> list[list[int]]:
-    """Return disjoint chains of variables in which factors join only neighbours of a chain.
+    """Return disjoint chains of variables, such that factors join only neighbours within a chain.
 
     Each starts at the first remaining variable and extends to both sides by the first allowed neighbour.
 

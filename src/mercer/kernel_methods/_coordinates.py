@@ -1,4 +1,4 @@
-"""Vectors for objects, whose inner products are a centred kernel: in them kernel methods are linear methods.
+"""Coordinates of objects whose inner products are a centred kernel: kernel methods are linear methods on them.
 
 K̃ = H K H = U Λ Uᵀ,   F = U Λ^{1/2},   f(x) = Λ^{-1/2} Uᵀ (k(X, x) − mean_i k(X, x_i))       all of it, or the largest
 f(x) = map(x) − mean                                                                          by a kernel's map
@@ -56,7 +56,7 @@ class Coordinates(Saved):
         self.n_jobs = n_jobs
 
     def fit(self, name: str, X: Any, weights: np.ndarray | None = None) -> np.ndarray:
-        """Learn the coordinates; returns those of X, one row an object, each times the root of its weight."""
+        """Learn the coordinates; return those of X, one row per object, times the root of its weight."""
         X = check_gram("kernel", name, X, conditional=True) if self.precomputed else objects(name, X, 2)
         w = np.ones(count(X)) if weights is None else weights
         F = self._fit_exact(X, w) if self.n_features is None else self._fit_map(X, self.n_features, w)
@@ -66,7 +66,7 @@ class Coordinates(Saved):
 
     @property
     def precomputed(self) -> bool:
-        """Whether matrices are given."""
+        """Return whether the view is a kernel matrix."""
         return is_precomputed(self.kernel)
 
     def _fit_exact(self, X: Any, weights: np.ndarray) -> np.ndarray:
@@ -108,7 +108,7 @@ class Coordinates(Saved):
         return F @ self.axes
 
     def transform(self, X: Any) -> np.ndarray:
-        """Coordinates of objects."""
+        """Return the coordinates of objects."""
         if self.n_features is not None:
             return (np.asarray(self.map.transform(X), np.float64) - self.mean) @ self.axes
         # The axes sum to 0 over the training objects, so that the terms of the centring that do not depend on the

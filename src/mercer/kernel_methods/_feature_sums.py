@@ -1,7 +1,7 @@
-"""Sums over feature vectors that stream by in blocks: means, covariances and what the null distributions need.
+"""Sums over feature vectors in blocks: means, covariances and the moments of the null distributions.
 
-With b = φ(x) − p for a point p near the mean, u = (b, 1, ‖b‖²) is linear in what is wanted: once the mean is known, a
-matrix turns u into (φ(x) − mean, ‖φ(x) − mean‖²). So Σ u uᵀ and Σ u vᵀ of two views are all that is kept.
+Let b = φ(x) − p for a point p near the mean, and u = (b, 1, ‖b‖²). Once the mean is known, a matrix maps u to (φ(x) −
+mean, ‖φ(x) − mean‖²). So it is enough to keep Σ u uᵀ, and Σ u vᵀ of two views.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__: list[str] = []
 
 
 def feature_blocks(feature_map: Any, X: Any, width: int) -> Iterator[np.ndarray]:
-    """The features of X in float32, some thousand rows at a time."""
+    """Yield the features of X in float32, a few thousand rows at a time."""
     step = max(256, (1 << 21) // width)
     n = count(X)
     for start in range(0, n, step):
@@ -37,7 +37,7 @@ class FeatureSums:
         self.squares: np.ndarray | None = None
 
     def augmented(self, F: np.ndarray) -> np.ndarray:
-        """u of a block."""
+        """Return u of a block."""
         if self.origin is None:
             self.origin = F.mean(axis=0)
         U = np.empty((len(F), F.shape[1] + 2), np.float32)
@@ -47,7 +47,7 @@ class FeatureSums:
         return U
 
     def add(self, F: np.ndarray) -> np.ndarray:
-        """Take a block; returns its u."""
+        """Add a block; return its u."""
         U = self.augmented(F)
         S = (U.T @ U).astype(np.float64)
         self.squares = S if self.squares is None else self.squares + S
@@ -56,7 +56,7 @@ class FeatureSums:
 
     @property
     def to_centered(self) -> np.ndarray:
-        """The matrix M with u M = (φ − mean, ‖φ − mean‖²)."""
+        """Return the matrix M with u M = (φ − mean, ‖φ − mean‖²)."""
         assert self.squares is not None
         shift = self.squares[-2, :-2] / self.n
         D = len(shift)
@@ -70,13 +70,13 @@ class FeatureSums:
 
     @property
     def mean(self) -> np.ndarray:
-        """The mean feature vector."""
+        """Return the mean feature vector."""
         assert self.origin is not None
         assert self.squares is not None
         return self.origin + self.squares[-2, :-2] / self.n
 
     def centered_sums(self) -> tuple[float, float, float]:
-        """Σ K_ii, Σ K_ij², Σ K_ii² of the centred Gram matrix of the features."""
+        """Return Σ K_ii, Σ K_ij², Σ K_ii² of the centred Gram matrix of the features."""
         assert self.squares is not None
         S = self.to_centered.T @ self.squares @ self.to_centered
         covariance = S[:-1, :-1]
@@ -86,7 +86,7 @@ class FeatureSums:
 def cross_sums(
     maps: tuple[Any, Any], X: Any, Y: Any, widths: tuple[int, int]
 ) -> tuple[FeatureSums, FeatureSums, np.ndarray]:
-    """The sums of both views, and Σ (φ̃, ‖φ̃‖²) (ψ̃, ‖ψ̃‖²)ᵀ of the centred features."""
+    """Return the sums of both views, and Σ (φ̃, ‖φ̃‖²) (ψ̃, ‖ψ̃‖²)ᵀ of the centred features."""
     left, right = FeatureSums(), FeatureSums()
     width = max(widths)
     crossed: Any = 0.0

@@ -1,10 +1,10 @@
-"""Sums over permutations of Gram matrices, by the cheapest of the ways that give the same numbers.
+"""Sums over permutations of Gram matrices, by the cheapest of several exact methods.
 
 T(π) = ⟨K, P L Pᵀ⟩ = Σ_ij K_ij L_π(i)π(j)
      = ‖Aᵀ P B‖²          where K = A Aᵀ and L = B Bᵀ have low rank: 2 n r s operations, in one matrix product
 q(S) = Sᵀ K S             for 0/1 vectors S: a triangular product, half of a full one
 
-The factors come from a Cholesky decomposition with pivots that stops when what is left of the trace is rounding.
+The factors come from a pivoted Cholesky decomposition that stops when the rest of the trace is rounding error.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ def centered(K: np.ndarray) -> np.ndarray:
 
 
 def low_rank_factor(K: np.ndarray, most: int) -> np.ndarray | None:
-    """A with K = A Aᵀ up to rounding and at most ``most`` columns; None if more would be needed."""
+    """Return A with K = A Aᵀ up to rounding, with at most ``most`` columns; None if more would be needed."""
     enough = RESIDUAL * max(float(K.trace()), 0.0)
     return _linalg.low_rank_factor(K, most, lambda largest, total: total <= enough)
 
 
 def permutations(n: int, number: int, rng: np.random.Generator, identity: bool = True) -> np.ndarray:
-    """Rows of 0 .. n − 1 in random orders; the first one is the identity."""
+    """Return rows of random permutations of 0 .. n − 1; the first row is the identity."""
     rows = np.tile(np.arange(n, dtype=np.int32), (number + identity, 1))
     rng.permuted(rows[int(identity) :], axis=1, out=rows[int(identity) :])
     return rows
 
 
 def products(K: np.ndarray, L: np.ndarray, orders: np.ndarray, threads: int) -> np.ndarray:
-    """T(π) for each row of ``orders``; K and L symmetric and positive semi-definite."""
+    """Return T(π) for each row of ``orders``; K and L are symmetric and positive semi-definite."""
     n = len(K)
     # A product of matrices does some 6 multiplications in the time of one entry of the direct sum.
     most = int(np.sqrt(6.0 * n)) + 1
@@ -65,7 +65,7 @@ def products(K: np.ndarray, L: np.ndarray, orders: np.ndarray, threads: int) -> 
 
 
 def factor_products(A: np.ndarray, B: np.ndarray, orders: np.ndarray) -> np.ndarray:
-    """‖Aᵀ P B‖² for each row of ``orders``, many in one matrix product."""
+    """Return ‖Aᵀ P B‖² for each row of ``orders``, many in one matrix product."""
     n, s = B.shape
     out = np.empty(len(orders))
     transposed = np.ascontiguousarray(A.T)
@@ -77,7 +77,7 @@ def factor_products(A: np.ndarray, B: np.ndarray, orders: np.ndarray) -> np.ndar
 
 
 def quadratic_forms(K: np.ndarray, S: np.ndarray) -> np.ndarray:
-    """sᵀ K s for each row s of S; K symmetric."""
+    """Return sᵀ K s for each row s of S; K is symmetric."""
     n = len(K)
     A = low_rank_factor(K, int(np.sqrt(n)) + 1)
     if A is not None:
@@ -94,7 +94,7 @@ def quadratic_forms(K: np.ndarray, S: np.ndarray) -> np.ndarray:
 
 
 def moments(K: np.ndarray, L: np.ndarray) -> tuple[float, float]:
-    """Mean and variance of T(π) over all permutations, for centred K and L."""
+    """Return the mean and variance of T(π) over all permutations, for centred K and L."""
     return moments_from_sums(
         len(K),
         (float(np.trace(K)), float(np.vdot(K, K)), float(np.square(K.diagonal()).sum())),
@@ -103,7 +103,7 @@ def moments(K: np.ndarray, L: np.ndarray) -> tuple[float, float]:
 
 
 def moments_from_sums(n: int, a: tuple[float, float, float], b: tuple[float, float, float]) -> tuple[float, float]:
-    """Mean and variance of T(π) from (Σ K_ii, Σ K_ij², Σ K_ii²) of both centred matrices; n of at least 4."""
+    """Return the mean and variance of T(π) from (Σ K_ii, Σ K_ij², Σ K_ii²) of both centred matrices; n ≥ 4."""
     mean = a[0] * b[0] / (n - 1)
     spread = [(n - 1) * squares - trace**2 for trace, squares, _ in (a, b)]
     peak = [n * (n + 1) * peaks - (n - 1) * (trace**2 + 2 * squares) for trace, squares, peaks in (a, b)]

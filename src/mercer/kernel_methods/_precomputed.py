@@ -1,7 +1,7 @@
-"""Kernel matrices in the place of objects: ``kernel="precomputed"``.
+"""Kernel matrices in place of objects: ``kernel="precomputed"``.
 
-Training takes the matrix K of all pairs of training objects; afterwards new objects are rows of values with the
-training objects. What a matrix is not is said: square, finite, symmetric, positive definite.
+Training takes the matrix K of all pairs of training objects. Later, new objects are rows of kernel values with the
+training objects. The error message states which property fails: square, finite, symmetric or positive definite.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _ROUNDING = 1e-8  # of the trace: what rounding may take from an eigenvalue
 
 
 def is_precomputed(kernel: Any) -> bool:
-    """Whether a parameter says that kernel matrices are given."""
+    """Return whether a parameter is "precomputed"."""
     return isinstance(kernel, str) and kernel == PRECOMPUTED
 
 
 def check_symmetric(where: str, name: str, K: np.ndarray) -> np.ndarray:
-    """Return the matrix; raises ValueError unless it is square and symmetric but for rounding."""
+    """Return the matrix if it is square and symmetric up to rounding, else raise ValueError."""
     if K.ndim != 2 or K.shape[0] != K.shape[1]:
         raise ValueError(f"with {where}='precomputed', {name} must be a square matrix in fit, got shape {K.shape}")
     apart, i, j = asymmetry(K)
@@ -40,10 +40,10 @@ def check_symmetric(where: str, name: str, K: np.ndarray) -> np.ndarray:
 
 
 def check_gram(where: str, name: str, K: Any, least: int = 2, conditional: bool = False) -> np.ndarray:
-    """Return a kernel matrix of all pairs; raises ValueError for one that is not square, finite, symmetric or definite.
+    """Return a kernel matrix of all pairs; raise ValueError if it is not square, finite, symmetric and definite.
 
     ``where`` is the parameter that says "precomputed", ``name`` the argument that holds the matrix. ``conditional``:
-    the method centres it, so that it has to be positive definite only then.
+    the method centres the matrix, so it must be positive definite only after centring.
     """
     K = _numbers(where, name, K)
     check_symmetric(where, name, K)

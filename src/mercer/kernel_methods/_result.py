@@ -1,4 +1,4 @@
-"""What a kernel test finds."""
+"""The result of a kernel test."""
 
 from __future__ import annotations
 
@@ -31,26 +31,26 @@ class KernelTestResult:
     p_value: float
     """(1 + number of permutations with a statistic as large) / (1 + permutations), or the tail of the approximation."""
     threshold: float
-    """What the statistic must exceed to be rejected at ``alpha``; infinite with too few permutations for that."""
+    """Threshold of the statistic for rejection at ``alpha``; infinite with too few permutations for that level."""
     alpha: float
-    """The level that the threshold belongs to."""
+    """The level of the threshold."""
     null_mean: float
     """Mean of the statistic without an effect: over the permutations, or of the approximation."""
     null_std: float
     """Its standard deviation."""
     method: str
-    """How the null distribution was had, such as ``"permutation"`` or ``"gamma"``."""
+    """Source of the null distribution, such as ``"permutation"`` or ``"gamma"``."""
     null: np.ndarray | None = field(default=None, repr=False)
     """The statistics of the permutations, in the order drawn."""
 
     @property
     def rejected(self) -> bool:
-        """Whether p_value ≤ alpha."""
+        """Return whether p_value ≤ alpha."""
         return self.p_value <= self.alpha
 
 
 def permutation_result(observed: float, null: np.ndarray, alpha: float, rounding: float = 1e-8) -> KernelTestResult:
-    """The exact test: under the null, all values have the same chance to be the largest."""
+    """Return the exact test: under the null, all values are equally likely to be the largest."""
     # Equal statistics of different permutations (discrete data) may differ by rounding: they count as equal, which can
     # only raise the p-value.
     slack = rounding * max(abs(observed), float(np.abs(null).max(initial=0.0)))
@@ -64,7 +64,7 @@ def permutation_result(observed: float, null: np.ndarray, alpha: float, rounding
 def gamma_result(
     T: float, mean: float, variance: float, alpha: float, value: Callable[[float], float], slope: float
 ) -> KernelTestResult:
-    """The gamma distribution with the mean and variance of T; ``value`` turns T into the statistic, with ``slope``."""
+    """Return the test by a gamma distribution with the moments of T; ``value`` and ``slope`` map T to the statistic."""
     if mean <= 0 or variance <= 0:  # one of the kernels is constant on the data: nothing can depend on it
         return KernelTestResult(value(T), 1.0, np.inf, alpha, value(mean), 0.0, "gamma")
     distribution = stats.gamma(mean**2 / variance, scale=variance / mean)
@@ -75,7 +75,7 @@ def gamma_result(
 
 
 def normal_result(observed: float, std: float, alpha: float, method: str) -> KernelTestResult:
-    """The normal distribution with mean 0."""
+    """Return the test by a normal distribution with mean 0."""
     if std <= 0:
         p_value = 0.0 if observed > 0 else 1.0
         return KernelTestResult(observed, p_value, 0.0, alpha, 0.0, 0.0, method)

@@ -1,4 +1,4 @@
-"""Rows of a kernel matrix that is too large to be kept, computed when a machine needs them."""
+"""Rows of a kernel matrix that is too large for memory, computed on demand."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _ENTRIES = 1 << 22  # of one call of a kernel
 
 
 class RowsOnDemand:
-    """The programs of `mercer._core.machines.KernelMachine` without a matrix: rows in batches, the last used ones kept.
+    """The solvers of `mercer._core.machines.KernelMachine` without a matrix: rows in batches, with a cache.
 
     Parameters
     ----------
     kernel : Kernel
     X : collection of objects
     megabytes : float
-        Room for rows, of 10⁶ bytes.
+        Size of the row cache, in 10⁶ bytes.
     """
 
     def __init__(self, kernel: Kernel, X: Any, megabytes: float, n_jobs: int | None, verbose: int = 0) -> None:

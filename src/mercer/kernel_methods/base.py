@@ -1,7 +1,7 @@
-"""What kernel methods share: the kernel, targets, expansions in blocks, model files.
+"""Code shared by kernel methods: the kernel, targets, expansions in blocks, model files.
 
-A fitted method is an expansion over objects that it keeps, f(x) = Σ_j coef_j k(x, x_j) + b, and nothing here
-depends on what the objects are.
+A fitted method is an expansion over stored objects, f(x) = Σ_j coef_j k(x, x_j) + b. This code does not depend on the
+type of the objects.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _LOOKED_AT = 500  # objects among which a degenerate matrix is looked for
 
 
 def warn_of_degenerate(K: np.ndarray, kernel: Any) -> None:
-    """Warn of a Gram matrix from which nothing can be learnt: all objects orthogonal, or all the same."""
+    """Warn of a Gram matrix without information: all objects are orthogonal, or all are the same."""
     part = K[:_LOOKED_AT, :_LOOKED_AT]
     n = len(part)
     if n < 3:
@@ -66,7 +66,7 @@ def warn_of_degenerate(K: np.ndarray, kernel: Any) -> None:
 class KernelMethod(Saved, ScoreModel, Estimator):
     """An estimator with a kernel and the objects that its expansion needs.
 
-    A subclass keeps the objects in ``support_objects_`` and their places among the training objects in ``support_``.
+    A subclass stores the objects in ``support_objects_`` and their indices among the training objects in ``support_``.
     """
 
     _parts_reason = (
@@ -286,7 +286,7 @@ class KernelMethod(Saved, ScoreModel, Estimator):
 
 
 def one_object(x: Any) -> Any:
-    """A collection of one object; rows of numbers and rows of kernel values become a matrix of one row."""
+    """Return a collection of one object; rows of numbers and rows of kernel values become a matrix of one row."""
     if sp.issparse(x) or hasattr(x, "iloc"):
         return x
     if isinstance(x, np.ndarray) and x.dtype.kind in "biuf":
@@ -344,7 +344,7 @@ def _check_columns(estimator: Any, X: Any, reset: bool) -> None:
 
 
 def check_lengths(X: Any, **others: Any) -> None:
-    """Raises ValueError unless there is one of each of the others for every object."""
+    """Raise ValueError unless all other arguments have one entry per object."""
     n = count(X)
     for name, values in others.items():
         if len(values) != n:
@@ -352,7 +352,7 @@ def check_lengths(X: Any, **others: Any) -> None:
 
 
 def class_codes(estimator: Any, X: Any, y: Any, least: int = 2) -> tuple[np.ndarray, np.ndarray]:
-    """The classes, sorted, and the number of the class of every object."""
+    """Return the sorted classes, and the class number of each object."""
     y = _targets(estimator, y)
     check_classification_targets(y)
     check_lengths(X, y=y)
@@ -365,7 +365,7 @@ def class_codes(estimator: Any, X: Any, y: Any, least: int = 2) -> tuple[np.ndar
 
 
 def real_targets(estimator: Any, X: Any, y: Any, columns: bool = False) -> np.ndarray:
-    """Finite numbers, one for each object; with ``columns`` also a row of them for each."""
+    """Return finite targets, one number per object, or with ``columns`` also one row per object."""
     if columns and getattr(y, "ndim", 1) == 2:
         y = check_array(y, dtype=np.float64, input_name="y", estimator=estimator)
     else:
@@ -386,7 +386,7 @@ def _targets(estimator: Any, y: Any) -> np.ndarray:
 def weights_of(
     X: Any, sample_weight: Any, classes: Any = None, codes: Any = None, class_weight: Any = None
 ) -> np.ndarray:
-    """A weight of at least 0 for every object: its own times that of its class."""
+    """Return a nonnegative weight for each object: its own times that of its class."""
     n = count(X)
     if sample_weight is None:
         weights = np.ones(n)
@@ -407,14 +407,14 @@ def weights_of(
 
 
 def check_rate(name: str, value: Any, high: float = 1.0) -> float:
-    """A number in (0, high]."""
+    """Return a number in (0, high]."""
     if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not 0 < value <= high:
         raise ValueError(f"{name} must be a number in (0, {high:g}], got {value!r}")
     return float(value)
 
 
 def check_limit(name: str, value: Any) -> float:
-    """A number above 0; infinity is one."""
+    """Return a number above 0, which may be infinite."""
     if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or math.isnan(value) or value <= 0:
         raise ValueError(f"{name} must be a positive number or infinity, got {value!r}")
     return float(value)

@@ -1,4 +1,4 @@
-"""Canonical correlations of two or more views, of vectors or of anything with a kernel.
+"""Canonical correlations of two or more views, of vectors or of objects with a kernel.
 
 In centred coordinates F_v of each view (features; F_v F_vᵀ = K_v), weights W_v of p components and a ridge κ,
 
@@ -6,12 +6,12 @@ In centred coordinates F_v of each view (features; F_v F_vᵀ = K_v), weights W_
 
 Every view has its own constraint; without κ, the projections of each view are uncorrelated and have variance 1. Two
 views give the eigenproblem [[0, K₁K₂], [K₂K₁, 0]] α = λ diag(K_v² + κ K_v) α in α_v, w_v = F_vᵀ α_v [Hardoon2004].
-Without κ and with invertible K every correlation is 1, whatever the data: κ is not an option but what makes it learn.
+Without κ and with invertible K every correlation is 1 for any data: learning needs κ > 0.
 
 With G_v = F_v T_v, T_vᵀ (F_vᵀ F_v + κ I) T_v = I, the weights are T_v B_v with B_vᵀ B_v = I. Two views: singular
-vectors of G₁ᵀ G₂ [Bjorck1973]. More views: B_v ← the polar factor of Σ_{u≠v} G_vᵀ G_u B_u, view after view, which
-never lowers the sum [Horst1961], [Kettenring1971]. G_v comes from a QR decomposition of columns that were scaled to
-length 1: the correlations of vectors do not depend on the units of their columns.
+vectors of G₁ᵀ G₂ [Bjorck1973]. More views: B_v ← the polar factor of Σ_{u≠v} G_vᵀ G_u B_u, one view at a time, which
+never lowers the sum [Horst1961], [Kettenring1971]. G_v comes from a QR decomposition of columns scaled to length 1, so
+the correlations of vectors do not depend on the units of their columns.
 """
 
 from __future__ import annotations
@@ -116,10 +116,10 @@ def canonical_weights(
     rounding: Sequence[np.ndarray | float] | None = None,
     total: float | None = None,
 ) -> tuple[list[np.ndarray], np.ndarray]:
-    """Weights of each view's centred features, and the correlations, largest first.
+    """Return the weights of each view's centred features, and the correlations, largest first.
 
-    ``total`` is the sum of the weights of rows whose features are multiplied by the roots of these. Without κ, the
-    correlation of a component is the mean over the pairs of views, and all projections have variance 1.
+    ``total`` is the sum of the row weights; features are already multiplied by the roots of these weights. Without κ,
+    the correlation of a component is the mean over the pairs of views, and all projections have variance 1.
     """
     n = len(features[0]) if total is None else total
     rounding = [0.0] * len(features) if rounding is None else rounding
@@ -196,7 +196,7 @@ def _polar(A: np.ndarray) -> np.ndarray:
 
 
 def pairwise_correlations(projections: list[np.ndarray]) -> np.ndarray:
-    """For each component the mean correlation over pairs of views; 0 where a projection is constant."""
+    """Return for each component the mean correlation over pairs of views; 0 where a projection is constant."""
     columns = []
     for P in projections:
         P = P - P.mean(axis=0)
@@ -242,9 +242,9 @@ class MultiSetCCA(_Views):
     """Canonical correlation analysis of two or more sets of variables.
 
     Find weights of each view so that the projections of all views agree: min Σ_{u,v} ‖X_u W_u − X_v W_v‖² where the
-    projections of each view are uncorrelated and have variance 1. All components are learned together, and rotated so
-    that the correlations of different components, summed over the pairs of views, are 0. Two views are solved exactly;
-    with more, the solution is the best of J + 1 local maxima of Horst's iteration.
+    projections of each view are uncorrelated and have variance 1. All components are learned jointly. They are rotated
+    so that the correlations of different components, summed over the pairs of views, are 0. Two views are solved
+    exactly. With J > 2 views, the solution is the best of J + 1 local maxima of Horst's iteration.
 
     Parameters
     ----------
@@ -257,9 +257,9 @@ class MultiSetCCA(_Views):
     Attributes
     ----------
     weights_ : list of ndarray of shape (n_variables, n_components)
-        Of the centred variables of each view.
+        Weights of the centred variables of each view.
     means_ : list of ndarray
-        Of the variables of each view.
+        Means of the variables of each view.
     correlations_ : ndarray of shape (n_components,)
         Without regularization the mean correlation over the pairs of views, largest first; with two views these are
         the canonical correlations.
@@ -362,13 +362,13 @@ class MultiSetCCA(_Views):
 class CCA(MultiSetCCA):
     """Canonical correlation analysis of two sets of variables.
 
-    max w₁ᵀ C₁₂ w₂ subject to w_vᵀ C_vv w_v = 1; further pairs are uncorrelated with those before. Time
-    and memory are linear in the number of objects.
+    max w₁ᵀ C₁₂ w₂ subject to w_vᵀ C_vv w_v = 1; further pairs are uncorrelated with earlier ones. Time and memory are
+    linear in the number of objects.
 
     Parameters
     ----------
     n_components : int, default=1
-        Pairs of projections.
+        Number of pairs of projections.
     alpha : float, default=0.0
         κ, added to the diagonals of X_vᵀ X_v (sums over the objects, not means). At 0 the correlations do not depend
         on the units of the variables; a larger κ is measured in these units.
@@ -376,9 +376,9 @@ class CCA(MultiSetCCA):
     Attributes
     ----------
     weights_ : list of two ndarrays of shape (n_variables, n_components)
-        Of the centred variables.
+        Weights of the centred variables.
     means_ : list of two ndarrays
-        Of the variables.
+        Means of the variables.
     correlations_ : ndarray of shape (n_components,)
         The canonical correlations, largest first.
 
@@ -397,7 +397,7 @@ class CCA(MultiSetCCA):
             raise ValueError(f"weights_ must be of two views, found {len(self.weights_)}")
 
     def fit(self, X: Any, Y: Any = None, sample_weight: Any = None) -> CCA:
-        """Fit to two arrays with a row an object.
+        """Fit to two arrays with one row per object.
 
         Parameters
         ----------
@@ -440,12 +440,12 @@ class KernelCCA(_Views):
     Parameters
     ----------
     kernels : Kernel, "precomputed", or list of these
-        One for all views, or one for each. A view with ``"precomputed"`` is a kernel matrix: of all pairs of training
-        objects in `fit`, afterwards of new objects (rows) with the training objects (columns).
+        One kernel for all views, or one for each. A view with ``"precomputed"`` is a kernel matrix: of all pairs of
+        training objects in `fit`, later of new objects (rows) with the training objects (columns).
     n_components : int, default=1
         Projections of each view.
     alpha : float, default=1.0
-        κ of K² + κ K, to be compared with the eigenvalues of the Gram matrices, which grow with the number of objects:
+        κ of K² + κ K. Its scale is that of the eigenvalues of the Gram matrices, which grow with the number of objects:
         see `choose_regularization`. With κ = 0 and kernels of full rank every correlation would be 1.
     method : {"exact", "features"}, default="exact"
         ``"exact"``: the Gram matrices, n³ operations. ``"features"``: the kernels' maps (`Kernel.approximate`),
@@ -453,17 +453,17 @@ class KernelCCA(_Views):
     n_features : int, default=200
         Features of each map.
     random_state : int, Generator, RandomState or None, default=None
-        Of the maps.
+        Seed of the maps.
     n_jobs : int, optional
         Threads for the Gram matrices.
 
     Attributes
     ----------
     correlations_ : ndarray of shape (n_components,)
-        The mean over the pairs of views, largest first, as in `MultiSetCCA`. Their values on the training objects
-        with the regularisation κ: `score` of other objects tells what was found.
+        Mean over the pairs of views, largest first, as in `MultiSetCCA`. These are regularised correlations of the
+        training objects: use `score` on held-out objects to evaluate the model.
     weights_ : list of ndarray
-        Of the coordinates of each view.
+        Weights of the coordinates of each view.
 
     References
     ----------
@@ -618,25 +618,25 @@ def choose_regularization(
     cv: int = 5,
     random_state: Any = None,
 ) -> tuple[float, np.ndarray]:
-    """Return the κ with the largest correlation of held-out objects, and the mean score of every value.
+    """Return the κ with the largest held-out correlation, and the mean score of each value.
 
     Parameters
     ----------
     model : KernelCCA, MultiSetCCA or CCA
-        Its other parameters are kept; it is not changed.
+        The model is not changed; its other parameters are used as they are.
     views : list of collections
         As for ``fit`` (for `CCA` a pair of arrays).
     values : sequence of float
-        What to try; a tie goes to the largest.
+        Values to try; a tie goes to the largest.
     cv : int, default=5
-        Folds.
+        Number of folds.
     random_state : int, Generator, RandomState or None, default=None
-        Of the folds.
+        Seed of the folds.
 
     Returns
     -------
     best : float
-        One of the values.
+        The best value.
     scores : ndarray of shape (len(values),)
         Mean held-out ``score`` of each.
 

@@ -4,7 +4,7 @@ K ≈ L Lᵀ: the next pivot is the object with the largest residual K_ii − Σ
 
     L_ic = (k(x_i, x_p) − Σ_{d<c} L_id L_pd) / √residual_p
 
-is Gram-Schmidt in feature space. A matrix of rank r is met exactly after r pivots, with n r kernel values in all.
+is Gram-Schmidt in feature space. A matrix of rank r is exact after r pivots, from n r kernel values.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = ["IncompleteCholesky", "cholesky_of_matrix"]
 
 
 def cholesky_of_matrix(K: np.ndarray, tol: float) -> np.ndarray:
-    """L with L Lᵀ = K up to ``tol`` of its diagonal, with as few columns as pivoting gives."""
+    """Return L with L Lᵀ = K up to ``tol`` of its diagonal, by pivoted Cholesky."""
     return _to_tolerance(np.diag(K), lambda p: K[:, p], len(K), tol)[0]
 
 
@@ -39,7 +39,7 @@ def _to_tolerance(
 
 
 class IncompleteCholesky(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelMethod):
-    """Low-rank features of objects of any kind, whose inner products approximate a kernel: pivoted Cholesky.
+    """Pivoted Cholesky: low-rank features of objects of any kind whose inner products approximate a kernel.
 
     Unlike `mercer.kernels.NystroemMap`, which draws its landmarks at random, each step takes the object with the
     largest error. On the pivots the kernel is exact.
@@ -49,16 +49,16 @@ class IncompleteCholesky(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kern
     kernel : Kernel, "precomputed" or None
         A positive definite kernel; None is the linear one. With ``"precomputed"`` X is the kernel matrix.
     rank : int, default=100
-        Pivots at most.
+        Maximum number of pivots.
     tol : float, default=1e-6
-        Stops when no object has a residual above ``tol`` times the largest k(x, x).
+        Stop when no object has a residual above ``tol`` times the largest k(x, x).
     n_jobs : int or None
         Threads for kernel values.
 
     Attributes
     ----------
     support_ : array of int
-        The pivots: places of training objects, in the order in which they were chosen.
+        The pivots: indices of training objects, in the order of choice.
     support_objects_ : collection
         These objects; None with ``kernel="precomputed"``.
     factor_ : array of shape (n_pivots, n_pivots)
@@ -106,7 +106,7 @@ class IncompleteCholesky(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kern
         return self
 
     def fit_transform(self, X: Any, y: Any = None, **params: Any) -> np.ndarray:
-        """Return the rows of L of the objects that it is fitted to."""
+        """Fit, and return the rows of L of the training objects."""
         return self._factor(X)
 
     def transform(self, X: Any) -> np.ndarray:

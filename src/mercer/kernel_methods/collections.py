@@ -1,4 +1,4 @@
-"""Collections of objects of any kind, cut and joined: what kernel methods do to their inputs."""
+"""Slicing and joining of collections of objects of any kind."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__: list[str] = []
 
 
 def objects(name: str, X: Any, least: int = 1) -> Any:
-    """A collection with a length, of at least ``least`` objects."""
+    """Return a collection with a length, of at least ``least`` objects."""
     X = with_length(name, X)
     if count(X) < least:
         raise ValueError(f"{name} must hold at least {least} objects, got {count(X)}")
@@ -23,7 +23,7 @@ def objects(name: str, X: Any, least: int = 1) -> Any:
 
 
 def same_count(names: tuple[str, str], X: Any, Y: Any) -> int:
-    """The number of objects of two collections that belong together."""
+    """Return the number of objects of two paired collections."""
     n, m = count(X), count(Y)
     if n != m:
         raise ValueError(f"{names[0]} and {names[1]} must hold equally many objects, got {n} and {m}")
@@ -31,7 +31,7 @@ def same_count(names: tuple[str, str], X: Any, Y: Any) -> int:
 
 
 def cut(X: Any, start: int, stop: int) -> Any:
-    """The objects start .. stop."""
+    """Return the objects start .. stop."""
     if hasattr(X, "iloc"):
         return X.iloc[start:stop]
     if isinstance(X, dict):
@@ -40,20 +40,20 @@ def cut(X: Any, start: int, stop: int) -> Any:
 
 
 def sample(X: Any, size: int, rng: np.random.Generator) -> Any:
-    """At most ``size`` objects, drawn at random."""
+    """Return at most ``size`` objects, drawn at random."""
     n = count(X)
     return X if n <= size else taken(X, np.sort(rng.permutation(n)[:size]))
 
 
 def pooled_sample(X: Any, Y: Any, size: int, rng: np.random.Generator) -> Any:
-    """At most ``size`` objects drawn from X and Y taken together, without regard to which of the two they are in."""
+    """Return at most ``size`` objects drawn from the union of X and Y."""
     n = count(X)
     chosen = np.sort(rng.permutation(n + count(Y))[:size])
     return joined([taken(X, chosen[chosen < n]), taken(Y, chosen[chosen >= n] - n)])
 
 
 def count(X: Any) -> int:
-    """The number of objects of a collection of any kind.
+    """Return the number of objects of a collection of any kind.
 
     Examples
     --------
@@ -67,7 +67,7 @@ def count(X: Any) -> int:
 
 
 def taken(X: Any, rows: np.ndarray) -> Any:
-    """Some objects of a collection of any kind.
+    """Return some objects of a collection of any kind.
 
     Examples
     --------
@@ -82,7 +82,7 @@ def taken(X: Any, rows: np.ndarray) -> Any:
 
 
 def joined(parts: list[Any]) -> Any:
-    """Collections of one kind, one after the other.
+    """Concatenate collections of one kind.
 
     Examples
     --------
@@ -113,7 +113,7 @@ def joined(parts: list[Any]) -> Any:
 
 
 def generator(random_state: Any) -> np.random.Generator:
-    """A generator for scikit-learn's ``random_state``."""
+    """Return a generator for scikit-learn's ``random_state``."""
     if isinstance(random_state, np.random.Generator):
         return random_state
     from sklearn.utils import check_random_state
@@ -122,12 +122,12 @@ def generator(random_state: Any) -> np.random.Generator:
 
 
 def seed_of(rng: np.random.Generator) -> int:
-    """An integer seed for a part that takes scikit-learn's ``random_state``."""
+    """Return an integer seed for a component that takes scikit-learn's ``random_state``."""
     return int(rng.integers(0, 2**31 - 1))
 
 
 def default_kernel(X: Any) -> Kernel:
-    """The kernel of tests that were given none: a Gaussian whose width is the median distance of the objects."""
+    """Return the default kernel of tests: a Gaussian whose width is the median distance of the objects."""
     kernels: Any = import_module("mercer.kernels")
     # At most 1000 objects are looked at, the same ones whenever it is called.
     kernel: Kernel = kernels.Gaussian(gamma=kernels.median_heuristic(X, random_state=0))

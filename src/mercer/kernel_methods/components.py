@@ -3,7 +3,7 @@
     K̃ = K − 1K − K1 + 1K1 = V Λ Vᵀ,   v_j = Σ_i a_ij Φ̃(x_i),   a_j = V_j / √λ_j (so that ‖v_j‖ = 1),
     ⟨Φ̃(x), v_j⟩ = k̃(x, ·) a_j
 
-The printed text leaves out the scale of a_j and that under centring the components rebuild K̃, not K.
+With centring, the components reconstruct K̃, not K. Some texts omit the scale of a_j.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelMethod)
         A positive definite kernel, with ``center=True`` also a conditionally positive definite one; None is the linear
         one. With ``"precomputed"`` X is the kernel matrix.
     n_components : int or None
-        Components at most; None for all that have a variance.
+        Maximum number of components; None for all with positive variance.
     center : bool, default=True
         Take the mean of the training objects as the origin of feature space.
     n_jobs : int or None
@@ -43,11 +43,11 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelMethod)
     Attributes
     ----------
     eigenvalues_ : array of shape (n_components,)
-        Of the (centred) kernel matrix, descending: n times the variances.
+        Eigenvalues of the (centred) kernel matrix, descending: n times the variances.
     dual_coef_ : array of shape (n_objects, n_components)
         Coefficients of the unit vectors v_j.
     intercept_ : array of shape (n_components,)
-        What centring adds to the expansion.
+        Constant of the expansion due to centring.
     support_ : array of int
         Indices of the training objects: all of them.
     support_objects_ : collection
@@ -55,7 +55,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelMethod)
 
     Notes
     -----
-    The sign of a component is such that its largest coefficient (the first of them) is positive.
+    The sign of a component is chosen so that its largest coefficient (the first, if there is a tie) is positive.
 
     References
     ----------
@@ -114,7 +114,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelMethod)
         return self
 
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None, **params: Any) -> np.ndarray:
-        """Return the coordinates of the objects that it is fitted to: V √Λ."""
+        """Fit, and return the coordinates of the training objects: V √Λ."""
         coordinates = self._decompose(X, sample_weight)
         return coordinates if sample_weight is None else self.transform(X)
 

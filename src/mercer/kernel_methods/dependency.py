@@ -26,18 +26,19 @@ __all__ = ["KernelDependencyEstimation"]
 
 
 class KernelDependencyEstimation(Saved, Estimator):
-    """Learn from pairs (x, y) to predict y, where both may be strings, sets, vectors or other objects with a kernel.
+    """Predict y from x, where both may be strings, sets, vectors or other objects with a kernel.
 
     Parameters
     ----------
     input_kernel, output_kernel : Kernel or "precomputed"
-        Of x and of y. With ``"precomputed"`` X or Y of `fit` is the kernel matrix of all pairs of training objects. X
-        is then, in `predict`, the values of new inputs (rows) with the training inputs (columns); where outputs are
-        known by their matrix alone, predictions are places among the training outputs.
+        Kernels of x and of y. With ``"precomputed"``, X or Y of `fit` is the kernel matrix of all pairs of training
+        objects. In `predict`, X then holds the values of new inputs (rows) with the training inputs (columns). With a
+        precomputed output kernel, predictions are indices of training outputs.
     n_components : int, optional
-        Principal components of the outputs that are predicted; by default all.
+        Number of principal components of the outputs to predict; by default all.
     alpha : float, default=1e-3
-        Ridge α of the regression, relative to the mean of k_x(x, x): the same value serves kernels of any scale.
+        Ridge α of the regression, relative to the mean of k_x(x, x), so that it does not depend on the scale of the
+        kernel.
     pre_image : PreImage, str or callable, default="candidates"
         The decoder of outputs: a `PreImage` or its ``method``.
     n_jobs : int, optional
@@ -48,9 +49,9 @@ class KernelDependencyEstimation(Saved, Estimator):
     coef_ : ndarray of shape (n_objects, n_components)
         A: coordinates are k_x(x, X) A.
     inputs_ : collection
-        The training inputs X; None where their matrix was given.
+        The training inputs X; None with a precomputed input kernel.
     pre_image_ : PreImage
-        Fitted to the training outputs; None where their matrix was given.
+        Fitted to the training outputs; None with a precomputed output kernel.
 
     References
     ----------
@@ -100,7 +101,7 @@ class KernelDependencyEstimation(Saved, Estimator):
         self.n_jobs = n_jobs
 
     def fit(self, X: Any, Y: Any, sample_weight: Any = None) -> KernelDependencyEstimation:
-        """Learn from inputs and outputs that belong together, one by one.
+        """Learn from paired inputs and outputs.
 
         Parameters
         ----------
@@ -173,8 +174,8 @@ class KernelDependencyEstimation(Saved, Estimator):
         ----------
         X : collection of inputs
         candidates : collection, optional
-            Outputs to choose among; by default ``pre_image`` decides. With ``output_kernel="precomputed"`` places among
-            the training outputs, as the predictions are; by default all of positive weight.
+            Outputs to choose among; by default ``pre_image`` decides. With ``output_kernel="precomputed"``, indices of
+            training outputs; by default all with positive weight.
 
         Returns
         -------

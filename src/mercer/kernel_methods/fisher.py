@@ -5,7 +5,7 @@ In centred coordinates F of the objects (F Fᵀ = K̃), with class means μ_c an
     max over W of tr (Wᵀ B W),   Wᵀ (S + κ I) W = I
     B = Σ_c π_c μ_c μ_cᵀ,   S = (1/n) Σ_i (f_i − μ_{y_i})(f_i − μ_{y_i})ᵀ
 
-A new object goes to the class of the largest log π_c − ½ ‖Wᵀ(f − μ_c)‖².
+A new object is assigned to the class with the largest log π_c − ½ ‖Wᵀ(f − μ_c)‖².
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ class KernelFisher(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cla
     Parameters
     ----------
     kernel : Kernel
-        Of the objects.
+        Kernel of the objects.
     alpha : float, default=0.1
         κ, added to the covariance within classes, relative to its mean eigenvalue over all objects (its trace divided
-        by their number): the same value serves kernels of any scale.
+        by their number), so that it does not depend on the scale of the kernel.
     n_components : int, optional
-        Directions that `transform` gives; by default, and at most, one less than there are classes.
+        Number of directions of `transform`; by default, and at most, the number of classes minus 1.
     method : {"exact", "features"}, default="exact"
         ``"exact"``: the Gram matrix, n³ operations. ``"features"``: the kernel's map (`Kernel.approximate`).
     n_features : int, default=200
         Features of the map.
     random_state : int, Generator, RandomState or None, default=None
-        Of the map.
+        Seed of the map.
     n_jobs : int, optional
         Threads for the Gram matrix.
 
@@ -58,13 +58,13 @@ class KernelFisher(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cla
     classes_ : ndarray
         The labels.
     priors_ : ndarray
-        Their shares.
+        Class shares.
     weights_ : ndarray of shape (n_coordinates, n_classes − 1 at most)
         The directions, in the coordinates of the objects.
     means_ : ndarray of shape (n_classes, n_directions)
-        Of the classes, on the directions.
+        Class means on the directions.
     explained_variance_ratio_ : ndarray
-        Of the variance between classes, by direction.
+        Share of the variance between classes, by direction.
 
     References
     ----------
@@ -120,7 +120,7 @@ class KernelFisher(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cla
         X : collection of n objects
         y : array of n labels
         sample_weight : array of n numbers of at least 0, optional
-            Means and scatters are weighted by them.
+            Weights in the means and scatters.
 
         Returns
         -------
@@ -171,7 +171,7 @@ class KernelFisher(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cla
         self.explained_variance_ratio_ = values[kept] / values[kept].sum()
 
     def transform(self, X: Any) -> np.ndarray:
-        """Project objects onto the directions, in which classes have a covariance of about I.
+        """Project objects onto the directions, where the within-class covariance is about I.
 
         Parameters
         ----------
@@ -197,7 +197,7 @@ class KernelFisher(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cla
         return np.log(self.priors_)[None, :] - 0.5 * squares
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Return log π_c − ½ ‖Wᵀ(f − μ_c)‖² of every class; for two classes the second less the first."""
+        """Return log π_c − ½ ‖Wᵀ(f − μ_c)‖² of every class; for two classes the second minus the first."""
         scores = self._log_posteriors(X)
         return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
 
@@ -216,7 +216,7 @@ class KernelFisher(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cla
         return self.classes_[self._log_posteriors(X).argmax(axis=1)]
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Return the probabilities of the classes, if they are normal with one covariance in feature space."""
+        """Return class probabilities, for normal classes with one covariance in feature space."""
         return softmax(self._log_posteriors(X), axis=1)
 
     def _score_rows(self) -> ScoreRows:

@@ -34,7 +34,7 @@ CELLS = 1 << 14  # of a feature test: what is permuted together when there are m
 
 
 def check_level(alpha: Any) -> float:
-    """A level of a test: a number between 0 and 1."""
+    """Return the level of a test, a number between 0 and 1."""
     if isinstance(alpha, bool) or not isinstance(alpha, (int, float, np.floating)) or not 0 < alpha < 1:
         raise ValueError(f"alpha must be a number between 0 and 1, got {alpha!r}")
     return float(alpha)
@@ -43,19 +43,18 @@ def check_level(alpha: Any) -> float:
 class HSIC(BaseEstimator):
     """The Hilbert-Schmidt independence criterion: dependence of any kind, between objects of any kind.
 
-    With characteristic kernels such as a Gaussian it is 0 only for independent views; with linear ones it sees
-    correlation.
+    With characteristic kernels such as a Gaussian it is 0 only for independent views; with linear kernels it measures
+    only correlation.
 
     Parameters
     ----------
     kernel_x, kernel_y : Kernel or "precomputed", optional
-        Of the two views. By default a Gaussian whose width is the median distance of the objects. With
+        Kernels of the two views. By default a Gaussian whose width is the median distance of the objects. With
         ``"precomputed"`` the view is the kernel matrix of all pairs of its objects.
     estimator : {"unbiased", "biased"}, default="unbiased"
-        The unbiased one may be negative.
+        The unbiased estimate may be negative.
     normalized : bool, default=False
-        Divide by what each view gives with itself, √(HSIC(x, x) HSIC(y, y)): a correlation, 1 for equal views. The
-        test is the same.
+        Divide by √(HSIC(x, x) HSIC(y, y)). The result is a correlation, 1 for equal views. The test does not change.
     method : {"exact", "features"}, default="exact"
         ``"exact"``: the Gram matrices. ``"features"``: the kernels' maps (`Kernel.approximate`), in time and memory
         linear in the number of objects.
@@ -108,14 +107,14 @@ class HSIC(BaseEstimator):
         self.n_components = n_components
 
     def statistic(self, X: Any, Y: Any, random_state: Any = None, n_jobs: int | None = None) -> float:
-        """Return the criterion for objects X and Y that belong together, one by one.
+        """Return the criterion for paired objects X and Y.
 
         Parameters
         ----------
         X, Y : collections of n objects
-            At least 4; what the kernels take.
+            At least 4 objects, as the kernels take them.
         random_state : int, Generator, RandomState or None, default=None
-            Of the feature maps.
+            Seed of the feature maps.
         n_jobs : int, optional
             Threads for the Gram matrices.
         """
@@ -137,17 +136,18 @@ class HSIC(BaseEstimator):
         Parameters
         ----------
         X, Y : collections of n objects
-            At least 4; what the kernels take.
+            At least 4 objects, as the kernels take them.
         n_permutations : int, default=1000
-            Random orders of Y. The p-value (1 + number with a statistic as large) / (1 + n_permutations) is exact:
-            under independence it is at most α with a probability of at most α, for every sample size.
+            Number of random permutations of Y. The p-value (1 + number with a statistic as large) / (1 +
+            n_permutations) is exact: under independence it is at most α with a probability of at most α, for every
+            sample size.
         null : {"permutation", "gamma"}, default="permutation"
-            ``"gamma"``: no permutations, but a gamma distribution with the mean and variance that the biased statistic
-            has over all of them; an approximation, at the price of one statistic.
+            ``"gamma"``: no permutations, but a gamma distribution with the mean and variance of the biased statistic
+            over all permutations. It is an approximation that costs one statistic.
         alpha : float, default=0.05
             Level of ``threshold``.
         random_state : int, Generator, RandomState or None, default=None
-            Of permutations and feature maps.
+            Seed of permutations and feature maps.
         n_jobs : int, optional
             Threads. The result does not depend on it.
         """

@@ -1,12 +1,13 @@
-"""Structured models with any kernel on their observations: the dual form, by coordinates of its span.
+"""Structured models with any kernel on their observations, in the dual form.
 
 By the representer theorem the weights of a regularised linear model lie in the span of the features of the training
 observations, w = Σ_j α_j φ(x_j) for every label (or part). With K = L Lᵀ the rows of L are coordinates in that span::
 
     ⟨w, φ(x_i)⟩ = (K α)_i = ⟨v, L_i⟩,   v = Lᵀ α,   ‖w‖² = αᵀ K α = ‖v‖²
 
-so that ½‖v‖² + C Σ loss over the rows of L is the kernel machine: any loss, structure and solver will do, and its
-certified gap is that of the kernel machine. New observations have the coordinates L_PP⁻¹ k(P, x) on the pivots P.
+so that training the linear model ½‖v‖² + C Σ loss on the rows of L trains the kernel machine. Any loss, structure and
+solver can be used, and the certified gap is that of the kernel machine. New observations have the coordinates L_PP⁻¹
+k(P, x) on the pivots P.
 """
 
 from __future__ import annotations
@@ -55,27 +56,27 @@ def _model_has(name: str) -> Callable[[Any], bool]:
 class KernelizedModel(Saved, Estimator):
     """Train a linear model of the library with a kernel on its observations.
 
-    With ``LinearClassifier("hinge")`` this is the multiclass machine of Crammer and Singer with a kernel, with
-    ``Tagger("hinge")`` the max-margin Markov network in its kernel form, with ``Ranker()`` the RankSVM (ordinal
-    regression, conjoint analysis) with a kernel, and with ``LabelRanker()`` label ranking. With a
+    With ``LinearClassifier("hinge")`` this is the multiclass support vector machine of Crammer and Singer with a
+    kernel, with ``Tagger("hinge")`` the max-margin Markov network in its kernel form, with ``Ranker()`` the RankSVM
+    (ordinal regression, conjoint analysis) with a kernel, and with ``LabelRanker()`` label ranking. With a
     ``StructuredPredictor`` whose structure is an :class:`~mercer.structures.OutputSet` it is the structured support
     vector machine with a joint kernel k((x, y), (x', y')).
 
     Parameters
     ----------
     model : LinearClassifier, Ranker, LabelRanker, Tagger or StructuredPredictor
-        What is trained, with any loss and solver; it is copied, not changed. Its ``penalty`` must be "l2", the squared
-        norm in the space of the kernel.
+        The model to train, with any loss and solver. It is copied, not changed. Its ``penalty`` must be "l2", the
+        squared norm in the space of the kernel.
     kernel : Kernel, "precomputed" or None
-        A positive definite kernel on observations: rows of X, objects of any kind, the positions of sequences, or
-        pairs (x, y) of an input and one of its outputs, as :class:`~mercer.kernels.TensorProduct` compares.
-        None: a Gaussian whose width is 1 / (number of columns × variance of X). With ``"precomputed"``, for models
-        of rows only, X is the kernel matrix.
+        A positive definite kernel on observations: rows of X, objects of any kind, the positions of sequences, or pairs
+        (x, y) of an input and one of its outputs, for example by :class:`~mercer.kernels.TensorProduct`. None: a
+        Gaussian whose width is 1 / (number of columns × variance of X). With ``"precomputed"``, for models of rows
+        only, X is the kernel matrix.
     rank : int, optional
-        Training observations at most that the model may be an expansion over, chosen by pivoted Cholesky. By default as
-        many as ``tol`` asks for, which is exact.
+        Maximum number of training observations in the expansion, chosen by pivoted Cholesky. By default as many as
+        ``tol`` requires, which is exact.
     tol : float, default=1e-10
-        Stop where no observation has a squared distance from the span of the chosen ones above ``tol`` times the
+        Stop when every observation's squared distance from the span of the chosen ones is at most ``tol`` times the
         largest k(x, x).
     n_jobs : int, optional
         Threads for kernel values.
@@ -85,13 +86,13 @@ class KernelizedModel(Saved, Estimator):
     model_ : the fitted linear model
         Its weights belong to the columns of ``map_``.
     map_ : IncompleteCholesky
-        Coordinates of observations; ``map_.support_objects_`` are those that the model is an expansion over.
+        Coordinates of observations; ``map_.support_objects_`` are the observations of the expansion.
     history_, converged_ : of ``model_``
 
     Notes
     -----
     Every step of training costs as much as that of a dense linear model with one column for each observation of the
-    expansion. Beyond some thousand observations give a ``rank``, or map the observations with
+    expansion. Beyond a few thousand observations set ``rank``, or map the observations with
     :class:`~mercer.maps.FourierFeatures`.
 
     References
@@ -189,7 +190,7 @@ class KernelizedModel(Saved, Estimator):
         Parameters
         ----------
         X : inputs of the model
-            Objects in the place of rows of features: an array, strings, graphs, …; for ``Tagger`` sequences of them.
+            Objects in place of feature rows: an array, strings, graphs, …; for ``Tagger`` sequences of them.
         y : outputs, as the model takes them
         sample_weight : array of a number for each example, optional
             Factors of C.
@@ -237,24 +238,24 @@ class KernelizedModel(Saved, Estimator):
 
     @property
     def history_(self) -> dict[str, list[float]]:
-        """Objective, bound and gap of each iteration."""
+        """Return objective, bound and gap of each iteration."""
         return self._fitted().history_
 
     @property
     def converged_(self) -> bool:
-        """Whether the solver reached its tolerance."""
+        """Return whether the solver reached its tolerance."""
         return self._fitted().converged_
 
     @property
     def classes_(self) -> Any:
-        """The labels of the model, sorted."""
+        """Return the sorted labels of the model."""
         return self._fitted().classes_
 
     @property
     def dual_coef_(self) -> np.ndarray:
-        """α of shape (n_outputs, n_support) or (n_support,): scores are Σ_j α_j k(x_j, x) and a constant.
+        """Return α of shape (n_outputs, n_support) or (n_support,): scores are Σ_j α_j k(x_j, x) plus a constant.
 
-        For models of rows; ``map_.support_objects_`` are the x_j.
+        Only for models of rows; ``map_.support_objects_`` are the x_j.
         """
         model = self._fitted()
         if self._check() != "rows":

@@ -3,7 +3,7 @@
     min ‖a‖₁ + C Σ_i ξ_i,   y_i (Σ_j a_j k(x_i, x_j) + b) ≥ 1 − ξ_i,   ξ ≥ 0
     min ‖w‖₁ + C Σ_i ξ_i,   y_i (⟨w, x_i⟩ + b) ≥ 1 − ξ_i,   ξ ≥ 0                        of vectors
 
-The first norm is that of the coefficients and not of a function, so that most of them are exactly 0 and the kernel need
+The first norm is that of the coefficients, not of a function. So most coefficients are exactly 0, and the kernel need
 not be positive definite.
 """
 
@@ -31,20 +31,21 @@ __all__ = ["LinearProgramSVC"]
 class LinearProgramSVC(ClassifierMixin, KernelMethod):
     """A sparse kernel classifier by linear programming, for objects of any kind.
 
-    Minimises ``‖a‖₁ + C Σ_i max(0, 1 − y_i (Σ_j a_j k(x_i, x_j) + b))``, with HiGHS: few objects have a coefficient.
-    With vectors and ``penalty="w"`` it is the linear machine that uses few columns,
-    ``‖w‖₁ + C Σ_i max(0, 1 − y_i (⟨w, x_i⟩ + b))``, which maximises the margin in the ℓ∞ distance. With
-    more than two classes there is one function for each class against all others.
+    It minimises ``‖a‖₁ + C Σ_i max(0, 1 − y_i (Σ_j a_j k(x_i, x_j) + b))`` with HiGHS. Few objects have nonzero
+    coefficients. With vectors and ``penalty="w"`` it minimises ``‖w‖₁ + C Σ_i max(0, 1 − y_i (⟨w, x_i⟩ + b))``: a
+    linear classifier that uses few columns and maximises the margin in the ℓ∞ distance. With more than two classes
+    there is one function for each class against all others.
 
     Parameters
     ----------
     kernel : Kernel, "precomputed" or None
-        Any kernel, an indefinite one too; None is the linear one. With ``"precomputed"`` X is the kernel matrix.
+        Any kernel, even an indefinite one; None is the linear kernel. With ``"precomputed"`` X is the kernel matrix.
     C : float, default=1.0
-        Weight of the summed slack. ``np.inf`` allows none: data that no expansion separates raise ValueError.
+        Weight of the summed slack. ``np.inf`` allows no slack and raises ValueError for data that no expansion
+        separates.
     penalty : {"a", "w"}, default="a"
-        Whose ℓ1 norm is small: that of the coefficients of objects, or that of the weights of columns. The latter is
-        for arrays and sparse matrices with the linear kernel.
+        The ℓ1 norm of the coefficients of objects (``"a"``) or of the weights of columns (``"w"``). The latter is for
+        arrays and sparse matrices with the linear kernel.
     class_weight : dict, "balanced" or None
         Factors of C by class.
     n_jobs : int or None
@@ -56,13 +57,13 @@ class LinearProgramSVC(ClassifierMixin, KernelMethod):
     ----------
     classes_ : array of labels, sorted
     support_ : array of int
-        Indices of the training objects with a coefficient in some function.
+        Indices of the training objects with a nonzero coefficient in some function.
     support_objects_ : collection
         These objects; None with ``kernel="precomputed"``.
     dual_coef_ : array of shape (n_functions, n_support)
-        Coefficients: one row, or with more than two classes one for each.
+        Coefficients: one row, or with more than two classes one row for each.
     coef_ : array of shape (n_functions, n_features)
-        Weights of columns; with ``penalty="w"`` only, when there are no objects with coefficients.
+        Weights of columns; only with ``penalty="w"``, where no objects have coefficients.
     intercept_ : array of shape (n_functions,)
     objective_ : array of shape (n_functions,)
         The optimum of each linear program.
@@ -117,7 +118,7 @@ class LinearProgramSVC(ClassifierMixin, KernelMethod):
         X : collection of n objects, or their kernel matrix
         y : array of n labels
         sample_weight : array of n numbers of at least 0, optional
-            They multiply the weight of an object's slack.
+            Factors of the weight of an object's slack.
 
         Returns
         -------

@@ -1,4 +1,4 @@
-"""Losses of the scores of an object, for methods that expand functions in kernels.
+"""Losses of scores, for methods whose functions are kernel expansions.
 
 | loss | value | derivative in f |
 |---|---|---|
@@ -16,7 +16,7 @@
 
 Since ∂f(x)/∂f = k(x, ·), the derivative in f is the coefficient of k(x, ·) (with classes: of k((x, z), ·)) in the
 gradient in H.
-The printed perceptron keeps w where y f = 0, so that it never leaves w = 0; here such an object is a mistake.
+Here an object with y f = 0 counts as a mistake; otherwise the perceptron would never leave w = 0.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ __all__ = [
 class ScoreLoss:
     """Base class of losses of scores; subclass it for your own loss.
 
-    A subclass says its ``task`` and has ``value`` and ``gradient``; ``curvature``, the second derivative, lets Newton's
-    method be used; ``smoothed`` gives a loss with a curvature that is near a loss with kinks.
+    A subclass sets ``task`` and implements ``value`` and ``gradient``. With ``curvature``, the second derivative,
+    Newton's method can be used. ``smoothed`` returns a smooth approximation of a loss with kinks.
 
     Examples
     --------
@@ -79,14 +79,14 @@ class ScoreLoss:
         raise NotImplementedError(f"{self!r} has no second derivative")
 
     def smoothed(self, width: float) -> ScoreLoss:
-        """Return the loss itself where it is smooth; else one with kinks rounded off over this width."""
+        """Return the loss itself if it is smooth, else an approximation with kinks rounded over this width."""
         return self
 
     def coefficients(self, f: Any, y: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the gradient in H as terms (object, class, coefficient); those that are 0 are left out.
+        """Return the gradient in H as nonzero terms (object, class, coefficient).
 
-        The gradient of the i-th loss is the sum of coefficient · k((x_i, class), ·); the class is 0 where there is one
-        function only.
+        The gradient of the i-th loss is the sum of coefficient · k((x_i, class), ·); the class is 0 if there is only
+        one function.
         """
         gradient = np.asarray(self.gradient(f, y), dtype=np.float64)
         columns = gradient.reshape(len(gradient), -1)
@@ -238,12 +238,12 @@ class ExponentialLoss(ScoreLoss):
 
 @dataclass(frozen=True)
 class NoveltyLoss(ScoreLoss):
-    """max(0, ρ − f), of objects without labels.
+    """max(0, ρ − f), for objects without labels.
 
     Parameters
     ----------
     rho : float, default=1.0
-        What f should reach on objects like those seen.
+        Value that f should reach on typical objects.
 
     Examples
     --------
@@ -352,9 +352,9 @@ class TaxonomyLoss(_Multiclass):
     Parameters
     ----------
     edges : iterable of (node, node) or (node, node, length)
-        A connected graph whose nodes are the labels and inner nodes; lengths are 1 where left out.
+        A connected graph whose nodes are the labels and inner nodes. The default length is 1.
     labels : sequence of labels, optional
-        What the numbers of classes mean; estimators put in their ``classes_``.
+        Labels of the class numbers; estimators pass their ``classes_``.
 
     Examples
     --------
@@ -388,7 +388,7 @@ class TaxonomyLoss(_Multiclass):
     def _margins(self, y: np.ndarray, k: int) -> np.ndarray:
         distances: np.ndarray | None = getattr(self, "_distances")  # noqa: B009
         if distances is None or len(distances) != k:
-            raise ValueError(f"the taxonomy must be told the labels of the {k} classes: use for_classes(labels)")
+            raise ValueError(f"the taxonomy needs the labels of the {k} classes: use for_classes(labels)")
         return distances[y]
 
 
@@ -468,7 +468,7 @@ class HuberLoss(ScoreLoss):
     Parameters
     ----------
     epsilon : float, default=1.0
-        Where the parabola becomes a line.
+        Error size at which the parabola becomes a line.
 
     Examples
     --------

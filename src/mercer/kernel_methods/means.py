@@ -24,8 +24,8 @@ _LOOKED_AT = 300  # objects whose kernel values are checked in training; all are
 class KernelMeanClassifier(ClassifierMixin, KernelMethod):
     """Classify by the nearest class mean in feature space, for objects of any kind.
 
-    There is nothing to tune but the kernel. With two classes the function is
-    ``f(x) = mean₊ k(x, x_i) − mean₋ k(x, x_i) + b``.
+    The kernel is the only parameter to tune. With two classes the function is ``f(x) = mean₊ k(x, x_i) − mean₋ k(x,
+    x_i) + b``.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ class KernelMeanClassifier(ClassifierMixin, KernelMethod):
         X : collection of n objects, or their kernel matrix
         y : array of n labels
         sample_weight : array of n numbers of at least 0, optional
-            The means are weighted by them.
+            Weights in the means.
 
         Returns
         -------
@@ -133,17 +133,16 @@ class KernelMeanClassifier(ClassifierMixin, KernelMethod):
 
 
 class ParzenWindow(KernelMethod):
-    """The mean of kernel values with given objects: Parzen's density where the kernel is one.
+    """Parzen windows: the mean of kernel values with given objects, a density if the kernel is one.
 
-    Where k(·, x) is a density for every x, so is ``p(x) = (1/n) Σ_i k(x, x_i)``; a Gaussian kernel is one up to a
-    constant, which is omitted. Kernels with negative values, such as the linear one, raise ValueError: their mean is
-    no density.
+    If k(·, x) is a density for every x, so is ``p(x) = (1/n) Σ_i k(x, x_i)``. A Gaussian kernel is a density up to a
+    constant, which is omitted. Kernels with negative values, such as the linear one, raise ValueError.
 
     Parameters
     ----------
     kernel : Kernel, "precomputed" or None
-        A kernel whose values are not negative; it may be indefinite. None is ``Gaussian(gamma_)`` of rows of numbers,
-        with γ = 1 / (n_features · variance of X). With ``"precomputed"`` X is the kernel matrix.
+        A kernel with nonnegative values; it may be indefinite. None is ``Gaussian(gamma_)`` on rows of numbers, with γ
+        = 1 / (n_features · variance of X). With ``"precomputed"`` X is the kernel matrix.
     n_jobs : int or None
         Threads for kernel values.
 
@@ -154,13 +153,13 @@ class ParzenWindow(KernelMethod):
     support_objects_ : collection
         These objects; None with ``kernel="precomputed"``.
     dual_coef_ : array of shape (1, n_support)
-        Their shares in the mean.
+        Shares of the objects in the mean.
     gamma_ : float
         γ of the default kernel; only with ``kernel=None``.
 
     See Also
     --------
-    KernelMeanClassifier : the difference of two of these, where b = 0.
+    KernelMeanClassifier : the difference of two Parzen windows, if b = 0.
 
     Examples
     --------
@@ -181,14 +180,14 @@ class ParzenWindow(KernelMethod):
         return True
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> ParzenWindow:
-        """Keep the objects.
+        """Store the objects.
 
         Parameters
         ----------
         X : collection of n objects, or their kernel matrix
         y : ignored
         sample_weight : array of n numbers of at least 0, optional
-            The mean is weighted by them.
+            Weights in the mean.
 
         Returns
         -------

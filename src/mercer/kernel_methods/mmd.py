@@ -3,8 +3,8 @@
     MMD_b = ‖mean φ(x) − mean φ(y)‖² = zᵀ K z           z_i = 1/m for the m objects of X, −1/n for the n of Y
     MMD_u = the same without the terms i = j of each sample, and 1/(m(m−1)), 1/(n(n−1)) for their weights
 
-Permuting who belongs to which sample gives the distribution under equality. By features the means stream: linear time.
-A block test averages MMD_u over blocks of both samples: its null distribution is normal.
+Permuting the sample memberships gives the null distribution. With features, the means take linear time. A block test
+averages MMD_u over blocks of both samples: its null distribution is normal.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class MMD(BaseEstimator):
     ----------
     kernel : Kernel or "precomputed", optional
         By default a Gaussian whose width is the median distance of the pooled objects. With ``"precomputed"`` X is the
-        kernel matrix of the objects of both samples, and Y says of each whether it belongs to the second one.
+        kernel matrix of the objects of both samples, and Y is True for the objects of the second sample.
     estimator : {"unbiased", "biased"}, default="unbiased"
         The unbiased one may be negative.
     method : {"exact", "features", "block"}, default="exact"
@@ -55,8 +55,8 @@ class MMD(BaseEstimator):
     n_components : int, default=100
         Features of the map.
     block_size : int, optional
-        Of ``method="block"``; by default about the square root of the size of the smaller sample. 2 is the linear-time
-        statistic.
+        For ``method="block"``; by default about the square root of the size of the smaller sample. 2 gives the
+        linear-time statistic.
 
     See Also
     --------
@@ -104,9 +104,10 @@ class MMD(BaseEstimator):
         Parameters
         ----------
         X, Y : collections of objects
-            At least 2 each; what the kernel takes. With ``kernel="precomputed"`` a matrix and an array of bool.
+            At least 2 objects each, as the kernel takes them. With ``kernel="precomputed"`` a matrix and an array of
+            bool.
         random_state : int, Generator, RandomState or None, default=None
-            Of the feature map.
+            Seed of the feature map.
         n_jobs : int, optional
             Threads for the Gram matrix.
         """
@@ -132,19 +133,20 @@ class MMD(BaseEstimator):
         Parameters
         ----------
         X, Y : collections of objects
-            At least 2 each; what the kernel takes. With ``kernel="precomputed"`` a matrix and an array of bool.
+            At least 2 objects each, as the kernel takes them. With ``kernel="precomputed"`` a matrix and an array of
+            bool.
         n_permutations : int, default=1000
-            Random exchanges of objects between the samples. The p-value
-            (1 + number with a statistic as large) / (1 + n_permutations) is exact for every sample size. With
-            ``method="features"`` and more than 4096 objects, runs of neighbouring objects are exchanged together,
-            which is as exact and takes no longer for more objects. ``method="block"`` takes no permutations.
+            Number of random exchanges of objects between the samples. The p-value (1 + number with a statistic as
+            large) / (1 + n_permutations) is exact for every sample size. With ``method="features"`` and more than 4096
+            objects, runs of neighbouring objects are exchanged together, which is equally exact, at a cost that does
+            not grow with the number of objects. ``method="block"`` uses no permutations.
         null : {"permutation", "gamma"}, default="permutation"
-            ``"gamma"``: no permutations, but a gamma distribution with the mean and variance that the biased statistic
-            has over all of them.
+            ``"gamma"``: no permutations, but a gamma distribution with the mean and variance of the biased statistic
+            over all permutations.
         alpha : float, default=0.05
             Level of ``threshold``.
         random_state : int, Generator, RandomState or None, default=None
-            Of permutations and the feature map.
+            Seed of permutations and the feature map.
         n_jobs : int, optional
             Threads for the Gram matrix. The result does not depend on it.
         """
@@ -281,7 +283,7 @@ def _pooled_matrix(K: np.ndarray, second: Any) -> _PooledGram:
     second = np.asarray(second)
     if second.shape != (len(K),) or second.dtype.kind not in "biu" or not np.isin(second, (0, 1)).all():
         raise ValueError(
-            f"with kernel='precomputed', Y must say of each of the {len(K)} objects whether it belongs to the second"
+            f"with kernel='precomputed', Y must state for each of the {len(K)} objects whether it belongs to the second"
             f" sample (True) or the first (False), got an array of {second.dtype} of shape {second.shape}"
         )
     order = np.argsort(second, kind="stable")

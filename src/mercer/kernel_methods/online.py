@@ -2,9 +2,10 @@
 
     J(f) = (1/m) Σ_i l(x_i, y_i, f) + (λ/2) ‖f‖²,   f_{t+1} = f_t − η_t (∂_f l(x_t, y_t, f_t) + λ f_t)
 
-With ∂_f l = c_t k(x_t, ·) a step is: a_i ← (1 − η_t λ) a_i for all objects kept, and a_t ← a_t − η_t c_t. The first
-part is one number: coefficients are kept as s · a_i. Kernel values come in blocks, of a stretch of the stream with the
-objects kept and with itself. The perceptron is the step for the loss max(0, −y f) with λ = 0 and constant η.
+With ∂_f l = c_t k(x_t, ·) a step is: a_i ← (1 − η_t λ) a_i for all stored objects, and a_t ← a_t − η_t c_t. The first
+part updates one scale s: coefficients are stored as s · a_i. Kernel values are computed in blocks: a batch of the
+stream with the stored objects and with itself. The perceptron is the step for the loss max(0, −y f) with λ = 0 and
+constant η.
 """
 
 from __future__ import annotations
@@ -32,15 +33,15 @@ _TINY = 1e-100  # the common factor below which it is multiplied into the coeffi
 
 
 class OnlineKernelClassifier(ClassifierMixin, KernelMethod):
-    """Online kernel classifiers (perceptrons and NORMA): one object at a time, any kernel, bounded memory.
+    """Online kernel classifiers (perceptron and NORMA): one object at a time, any kernel, bounded memory.
 
     Parameters
     ----------
     kernel : Kernel, "precomputed" or None
         A positive definite kernel; None is the linear one. There is no offset: add a constant (``kernel + 1.0``). With
-        ``"precomputed"`` X is the kernel matrix, and there is no :meth:`partial_fit`.
+        ``"precomputed"``, X is the kernel matrix, and :meth:`partial_fit` is not available.
     algorithm : {"perceptron", "norma"}, default="perceptron"
-        ``"perceptron"`` takes a step of size ``learning_rate`` at each mistake and uses none of ``loss``, ``alpha`` and
+        ``"perceptron"`` takes a step of size ``learning_rate`` at each mistake and ignores ``loss``, ``alpha`` and
         ``schedule``. On data with margin γ and radius R it makes at most (R/γ)² mistakes, for any ``learning_rate``.
         ``"norma"`` is stochastic gradient descent on the regularised risk (1/m) Σ loss + (alpha/2) ‖f‖².
     loss : {"hinge", "logistic", "exponential", "perceptron", "novelty"} or ScoreLoss, default="hinge"
@@ -51,22 +52,22 @@ class OnlineKernelClassifier(ClassifierMixin, KernelMethod):
     learning_rate : float, default=1.0
         Step size; ``learning_rate * alpha`` must be below 1.
     schedule : {"constant", "sqrt"}, default="sqrt"
-        ``learning_rate`` always, or ``learning_rate`` / √t in step t.
+        Step size in step t: ``learning_rate``, or ``learning_rate`` / √t.
     budget : int or None
-        Objects kept at most; None for all that got a coefficient.
+        Maximum number of stored objects; None for no limit.
     budget_policy : {"oldest", "smallest"}, default="oldest"
-        Which object goes when there are too many: the one whose last step is longest ago, or the one with the smallest
-        coefficient.
+        Which object is dropped when the budget is exceeded: the least recently updated one, or the one with the
+        smallest coefficient.
     max_iter : int, default=10
-        Passes of :meth:`fit` over the objects; a perceptron stops after one without a mistake.
+        Passes of :meth:`fit` over the objects; a perceptron stops after a pass without mistakes.
     average : bool, default=False
-        Predict with the mean of the functions of all steps. An object that leaves the memory also leaves the mean.
+        Predict with the mean of the functions of all steps. A dropped object is also removed from the mean.
     shuffle : bool, default=True
-        Take the objects of each pass of :meth:`fit` in a random order.
+        Visit the objects in a random order in each pass of :meth:`fit`.
     class_weight : dict, "balanced" or None
         Factors of the steps of :meth:`fit` for the objects of each class; not with the novelty loss.
     random_state : int, RandomState or None
-        Of the order.
+        Seed of the order.
     n_jobs : int or None
         Threads for kernel values.
 
@@ -75,17 +76,17 @@ class OnlineKernelClassifier(ClassifierMixin, KernelMethod):
     classes_ : array of labels, sorted
         [−1, 1] with the novelty loss.
     support_ : array of int
-        Numbers of the objects kept: indices in X after :meth:`fit`, positions in the stream after :meth:`partial_fit`.
+        Stored objects: indices in X after :meth:`fit`, positions in the stream after :meth:`partial_fit`.
     support_objects_ : collection
         These objects; None with ``kernel="precomputed"``.
     dual_coef_ : array of shape (n_outputs, n_support)
         Coefficients: one row with two classes, one for each class with more.
     n_mistakes_ : int
-        Steps at which the current function gave the true label no more than another: what the mistake bound counts.
+        Number of mistakes: steps at which the true label did not score strictly highest.
     n_updates_ : int
-        Steps that changed a coefficient.
+        Number of steps that changed a coefficient.
     t_ : int
-        Steps taken.
+        Number of steps.
     n_iter_ : int
         Passes of :meth:`fit`.
     converged_ : bool
@@ -164,7 +165,7 @@ class OnlineKernelClassifier(ClassifierMixin, KernelMethod):
         X : collection of n objects, or their kernel matrix
         y : array of n labels; ignored with the novelty loss
         sample_weight : array of n numbers of at least 0, optional
-            Factors of the objects' steps; an object of weight 0 is never visited.
+            Factors of the step sizes; an object of weight 0 is never visited.
 
         Returns
         -------
@@ -195,7 +196,7 @@ class OnlineKernelClassifier(ClassifierMixin, KernelMethod):
         X : collection of n objects
         y : array of n labels; ignored with the novelty loss
         classes : array of labels, optional
-            All labels that will ever come; in the first call only. Without it, those of the first call.
+            All labels that can occur; only in the first call. By default the labels of the first call.
 
         Returns
         -------
@@ -223,7 +224,9 @@ class OnlineKernelClassifier(ClassifierMixin, KernelMethod):
             raise ValueError(f"alpha must be a finite number of at least 0, got {self.alpha!r}")
         if self.algorithm == "norma" and self.learning_rate * self.alpha >= 1:
             product = self.learning_rate * self.alpha
-            raise ValueError(f"learning_rate * alpha must be below 1, got {product:g}: the first step would undo all")
+            raise ValueError(
+                f"learning_rate * alpha must be below 1, got {product:g}: the first step would erase the function"
+            )
         if not isinstance(self.loss, ScoreLoss):
             names = [name for name, loss in LOSSES.items() if loss.task != "real"]
             check_choice("loss", self.loss, tuple(names))
@@ -372,7 +375,7 @@ class OnlineKernelClassifier(ClassifierMixin, KernelMethod):
         return ScoreRows(rows.weights, np.array([-loss.rho]))  # type: ignore[attr-defined]
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the label of every object; with the novelty loss 1 for the known and −1 for the new.
+        """Return the label of every object; with the novelty loss, 1 for known and −1 for novel objects.
 
         Parameters
         ----------

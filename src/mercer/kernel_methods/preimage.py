@@ -34,22 +34,22 @@ class PreImage(Saved, Estimator):
     Parameters
     ----------
     kernel : Kernel
-        Whose feature space it is.
+        The kernel of the feature space.
     method : {"candidates", "fixed_point", "beam"} or callable, default="candidates"
-        ``"candidates"``: the best of the objects it was fitted to, or of those given to `decode`. ``"fixed_point"``:
-        for `Gaussian` kernels of vectors, z ← Σ γ_i k(z, y_i) y_i / Σ γ_i k(z, y_i) from the best object on.
-        ``"beam"``: for kernels of strings; strings grow at both ends, the ``beam_width`` best are kept, and the best
-        of all are improved by single edits. A callable ``f(kernel, points, coef)`` returns an object itself.
+        ``"candidates"``: the best of the training objects, or of those passed to `decode`. ``"fixed_point"``: for
+        `Gaussian` kernels of vectors, z ← Σ γ_i k(z, y_i) y_i / Σ γ_i k(z, y_i), starting from the best object.
+        ``"beam"``: for kernels of strings: beam search with strings that grow at both ends, then single edits of the
+        best strings. A callable ``f(kernel, points, coef)`` returns an object itself.
     alphabet : sequence of str, optional
-        Characters that ``"beam"`` writes; by default those of the objects.
+        Characters for ``"beam"``; by default those of the objects.
     beam_width : int, default=10
-        Of ``"beam"``.
+        Number of strings that ``"beam"`` keeps.
     max_length : int, optional
-        Of the strings that ``"beam"`` writes; by default that of the longest object.
+        Maximum length of strings of ``"beam"``; by default that of the longest object.
     max_iter : int, default=100
-        Steps of ``"fixed_point"``, and rounds of edits of ``"beam"``.
+        Maximum steps of ``"fixed_point"``, and rounds of edits of ``"beam"``.
     tol : float, default=1e-8
-        ``"fixed_point"`` stops when no coordinate moves by more than this times the largest one.
+        ``"fixed_point"`` stops when no coordinate moves by more than ``tol`` times the largest one.
 
     Attributes
     ----------
@@ -89,7 +89,7 @@ class PreImage(Saved, Estimator):
         self.tol = tol
 
     def fit(self, points: Any, y: Any = None) -> PreImage:
-        """Keep the objects that points of feature space are combinations of.
+        """Store the objects whose images span the points of feature space.
 
         Parameters
         ----------
@@ -146,7 +146,7 @@ class PreImage(Saved, Estimator):
         Returns
         -------
         collection of n_targets objects
-            An array where the objects are rows of one, else a list.
+            An array if the objects are rows of an array, else a list.
         """
         check_is_fitted(self)
         n = count(self.points_)

@@ -2,10 +2,10 @@
 
     min_f ½‖f‖² + C Σ_i w_i loss(y_i, f(x_i) + b):   by the representer theorem f = Σ_j a_j k(·, x_j) and ‖f‖² = aᵀ K a
 
-With K = V Λ Vᵀ and a = V Λ^{-1/2} β the penalty is ½‖β‖² and f(x_i) = (V Λ^{1/2} β)_i: a well-scaled problem in as many
-variables as K has a rank. With an offset K is centred first: at the optimum the coefficients sum to 0, so this changes
-nothing, and a conditionally positive definite kernel will do. Losses with kinks are rounded off over a width that
-shrinks to almost 0, each problem starting from the solution of the one before.
+With K = V Λ Vᵀ and a = V Λ^{-1/2} β the penalty is ½‖β‖² and f(x_i) = (V Λ^{1/2} β)_i. This is a well-scaled problem
+with rank(K) variables. With an offset K is centred first. At the optimum the coefficients sum to 0, so centring changes
+nothing, and a conditionally positive definite kernel is enough. Losses with kinks are smoothed over a width that
+shrinks to almost 0; each problem starts from the previous solution.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ class _Solution(NamedTuple):
 class RepresenterEstimator(KernelMethod):
     """The minimiser of ``½‖f‖² + C Σ_i loss(y_i, f(x_i) + b)`` over the space of a kernel, for any loss.
 
-    A loss of numbers makes it a regressor, a loss of labels a classifier (with more than two classes: one function for
-    each class against all others).
+    A loss of numbers makes it a regressor, a loss of labels a classifier. With more than two classes there is one
+    function for each class against all others.
 
     Parameters
     ----------
@@ -54,19 +54,19 @@ class RepresenterEstimator(KernelMethod):
         With ``"precomputed"`` X is the kernel matrix.
     loss : str, ScoreLoss or callable, default="squared"
         ``"squared"``, ``"huber"``, ``"pinball"`` (numbers), ``"logistic"``, ``"hinge"``, ``"exponential"`` (labels), or
-        an object such as ``PinballLoss(0.9)``. A callable takes the arrays f and y and gives the values and the
-        derivatives in f, an array each; y are numbers. For a loss that is not convex, training finds a local minimum.
+        an object such as ``PinballLoss(0.9)``. A callable takes the arrays f and y and returns two arrays: the values
+        and the derivatives in f; y are numbers. For a loss that is not convex, training finds a local minimum.
     C : float, default=1.0
         Weight of the summed loss.
     offset : bool, default=True
         Whether to add an offset b, which is not penalised.
     solver : {"auto", "newton", "lbfgs"}, default="auto"
-        Newton's method needs a second derivative (all losses here have one, those with kinks once they are rounded
-        off); L-BFGS does not. ``"auto"`` takes Newton's where it can.
+        Newton's method needs a second derivative, which all built-in losses have after smoothing; L-BFGS does not.
+        ``"auto"`` uses Newton's method where possible.
     tol : float, default=1e-8
         Norm of the gradient, relative to that at f = 0, at which training stops.
     max_iter : int, default=200
-        Limit on the steps (for a loss with kinks: of each of its problems).
+        Maximum number of steps (for a loss with kinks: of each smoothed problem).
     n_jobs : int or None
         Threads for kernel values.
     verbose : int, default=0
@@ -75,7 +75,7 @@ class RepresenterEstimator(KernelMethod):
     Attributes
     ----------
     classes_ : array of labels, sorted
-        With a loss of labels.
+        Only with a loss of labels.
     support_ : array of int
         Indices of the training objects with a positive weight.
     support_objects_ : collection
@@ -85,9 +85,9 @@ class RepresenterEstimator(KernelMethod):
     intercept_ : array of shape (n_functions,)
         b; 0 without an offset.
     objective_ : array of shape (n_functions,)
-        ½‖f‖² + C Σ loss, of the loss itself.
+        ½‖f‖² + C Σ loss, with the unsmoothed loss.
     n_iter_ : int
-        Steps, the most of all functions.
+        Number of steps, the maximum over all functions.
     converged_ : bool
 
     References
@@ -222,16 +222,16 @@ class RepresenterEstimator(KernelMethod):
 
     @available_if(lambda self: _resolved(self.loss).task != "real")
     def decision_function(self, X: Any) -> np.ndarray:
-        """f(x) + b: positive for ``classes_[1]``, or with more than two classes a value for each.
+        """Return f(x) + b: positive for ``classes_[1]``, or with more than two classes a value for each.
 
-        Of losses of labels only.
+        Only for losses of labels.
         """
         outputs = self._outputs(X)
         return outputs[:, 0] if outputs.shape[1] == 1 else outputs
 
     @available_if(lambda self: isinstance(_resolved(self.loss), LogisticLoss))
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Probabilities of the classes; of the logistic loss only.
+        """Return class probabilities; only for the logistic loss.
 
         With more than two classes these are the probabilities against all others, scaled to sum to 1.
         """

@@ -22,16 +22,16 @@ __all__ = ["KernelRidge"]
 class KernelRidge(MultiOutputMixin, RegressorMixin, KernelMethod):
     """Ridge regression for objects of any kind.
 
-    Minimises ``alpha ‖f‖² + Σ_i (y_i − f(x_i))²``; `sklearn.kernel_ridge.KernelRidge` does the work on the Gram
-    matrix. There is no offset: add a constant to the kernel (``kernel + 1.0``) or centre y.
+    Minimises ``alpha ‖f‖² + Σ_i (y_i − f(x_i))²``; `sklearn.kernel_ridge.KernelRidge` solves it on the Gram matrix.
+    There is no offset: add a constant to the kernel (``kernel + 1.0``) or centre y.
 
     Parameters
     ----------
     kernel : Kernel, "precomputed" or None
         A positive definite kernel; None is the linear one. With ``"precomputed"`` X is the kernel matrix.
     alpha : float, default=1.0
-        Weight of the penalty. `RepresenterEstimator` with the squared loss and C = 1 / (2 alpha) is the same without
-        its offset.
+        Weight of the penalty. `RepresenterEstimator` with the squared loss, C = 1 / (2 alpha) and no offset is
+        equivalent.
     n_jobs : int or None
         Threads for kernel values.
     verbose : int, default=0

@@ -5,11 +5,11 @@
     one class    min ½‖w‖² + Σ ξ_i − n ν ρ       ⟨w, Φ(x_i)⟩ ≥ ρ − ξ_i,             ξ ≥ 0
     regression   min ½‖w‖² + C Σ (|y_i − ⟨w, Φ(x_i)⟩ − b| − ε)₊
 
-Only the objects with a coefficient are kept. The first, second and last have an offset, so that a shift of feature
-space changes nothing: they take conditionally positive definite kernels. All are solved by one ascent over pairs of
-objects, which stops at a violation of the optimality conditions: over the Gram matrix
-(`mercer._core.machines.KernelMachine`), or, where that is too large, over small blocks of objects whose rows are
-computed when they are needed (`RowsOnDemand`).
+Only support objects are stored. The first, second and last problem have an offset, so a shift of feature space changes
+nothing: they take conditionally positive definite kernels. One ascent over pairs of objects solves all problems, and
+stops at a given violation of the optimality conditions. It uses the Gram matrix
+(`mercer._core.machines.KernelMachine`), or, if that is too large, small blocks of objects with rows computed on demand
+(`RowsOnDemand`).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from mercer.kernel_methods.cholesky import cholesky_of_matrix
 __all__ = ["KernelNuSVC", "KernelOneClass", "KernelSVC", "KernelSVR"]
 
 _RANK = 1e-10  # of the residual, relative to the diagonal: where a Gram matrix counts as spent
-_NO_MARGIN = "nu={nu} gives the classes {names} a margin of 0, so that the function means nothing: use a larger nu"
+_NO_MARGIN = "nu={nu} gives the classes {names} a margin of 0, so the function is undefined: use a larger nu"
 _FLAT = 1e-9  # a separation, relative to the size of the features, that counts as none
 _SAMPLE = 2000  # objects by which C="scale" measures the spread of those whose matrix is not made
 _SCALED_C = 3.0  # times the mean squared distance from the mean: chosen on sets of vectors, strings and graphs
@@ -232,8 +232,8 @@ class _Pairs(ClassifierMixin, KernelMethod):
 class KernelSVC(_Pairs):
     """A support vector machine for objects of any kind.
 
-    The binary machine minimises ``½‖f‖² + C Σ_i w_i max(0, 1 − y_i (f(x_i) + b))``; with more than two classes there is
-    one for each pair of them, and their votes are counted.
+    The binary classifier minimises ``½‖f‖² + C Σ_i w_i max(0, 1 − y_i (f(x_i) + b))``. With more than two classes there
+    is one classifier for each pair of classes, with majority vote.
 
     Parameters
     ----------
@@ -242,19 +242,20 @@ class KernelSVC(_Pairs):
         with γ = 1 / (n_features · variance of X) as in `sklearn.svm.SVC`. With ``"precomputed"`` X is the kernel
         matrix: of the training objects in :meth:`fit`, of new objects × training objects afterwards.
     C : float or "scale", default="scale"
-        Weight of the summed slack. "scale" is 3 / v with v the mean squared distance of the training objects from
-        their mean in feature space, so that scaling the kernel changes nothing; where the Gram matrix does not fit into
-        ``cache_size``, of 2,000 objects at equal distances. ``np.inf`` is the hard margin: data that no function of the
-        kernel's space separates raise ValueError.
+        Weight of the summed slack. "scale" is 3 / v with v the mean squared distance of the training objects from their
+        mean in feature space, so that scaling the kernel changes nothing. If the Gram matrix does not fit into
+        ``cache_size``, v is computed from 2,000 evenly spaced objects. ``np.inf`` is the hard margin; it raises
+        ValueError for data that no function of the space separates.
     class_weight : dict, "balanced" or None
         Factors of C by class.
     tol : float, default=1e-3
         Violation of the optimality conditions at which training stops.
     max_iter : int or None
-        Limit on the steps of a machine, with a warning; None for a million, or 100 per object if that is more.
+        Maximum number of steps of each binary problem, with a warning; None for the larger of a million and 100 per
+        object.
     cache_size : float, default=150.0
-        Megabytes for kernel values. A Gram matrix that fits (4,330 objects in 150) is computed once; of a larger one
-        rows are computed when they are needed, and the last used ones are kept. The hard margin needs the whole matrix.
+        Megabytes of kernel cache. A Gram matrix that fits (4,330 objects in 150) is computed once. For a larger one,
+        rows are computed on demand and the most recently used ones are cached. The hard margin needs the whole matrix.
     n_jobs : int or None
         Threads for kernel values.
     verbose : int, default=0
@@ -264,18 +265,18 @@ class KernelSVC(_Pairs):
     ----------
     classes_ : array of labels, sorted
     support_ : array of int
-        Indices of the training objects with a coefficient in some machine.
+        Indices of the training objects with a nonzero coefficient in some binary problem.
     support_objects_ : collection
-        These objects: all that is kept for prediction. None with ``kernel="precomputed"``.
+        These objects, the only ones needed for prediction. None with ``kernel="precomputed"``.
     n_support_ : array of int
         Support objects of each class.
     dual_coef_ : array of shape (n_machines, n_support)
-        Coefficients. Pairs of classes follow in the order (0, 1), (0, 2), …, (1, 2), …, positive for the second one.
+        Coefficients. The rows are the pairs of classes (0, 1), (0, 2), …, (1, 2), …, positive for the second class.
     intercept_ : array of shape (n_machines,)
     duality_gap_ : array of shape (n_machines,)
         (primal − dual) / primal: an upper bound on the relative distance from the optimum.
     n_iter_ : array of int
-        Steps of each machine.
+        Steps of each binary problem.
     C_ : float
         The C in use.
     gamma_ : float
@@ -283,7 +284,7 @@ class KernelSVC(_Pairs):
 
     See Also
     --------
-    mercer.classification.RelativeMarginSVC : outputs within a band.
+    mercer.classification.RelativeMarginSVC : outputs bounded to a band.
 
     References
     ----------
@@ -390,11 +391,11 @@ class KernelSVC(_Pairs):
 
 
 class KernelNuSVC(_Pairs):
-    """A support vector machine whose parameter is a fraction of the data, for objects of any kind.
+    """A ν support vector machine for objects of any kind: its parameter is a fraction of the data.
 
     Minimises ``½‖f‖² + Σ_i ξ_i − n ν ρ`` subject to ``y_i (f(x_i) + b) ≥ ρ − ξ_i``. At most the fraction ν of the
     objects are margin errors, and at least the fraction ν are support objects. The solution is divided by ρ, as in
-    `sklearn.svm.NuSVC`: it is that of `KernelSVC` at C = 1/ρ.
+    `sklearn.svm.NuSVC`: it equals that of `KernelSVC` with C = 1/ρ.
 
     Parameters
     ----------
@@ -403,15 +404,16 @@ class KernelNuSVC(_Pairs):
         ``"precomputed"`` X is the kernel matrix.
     nu : float or "auto", default="auto"
         In (0, 1], and at most 2 min(n₊, n₋) / n for every pair of classes; a larger one raises ValueError. ``"auto"``:
-        twice the share of objects whose nearest other one is of the other class, from 0.05 to 0.5 and as large as the
-        classes allow, for each pair of them: noisy classes need wide margins, clear ones do not. The numbers are kept
-        as ``nu_``.
+        for each pair of classes, twice the share of objects whose nearest neighbour is of the other class, clipped to
+        0.05 … 0.5 and to the largest feasible value. Noisy classes need wide margins, clear ones do not. The values are
+        stored in ``nu_``.
     class_weight : dict, "balanced" or None
         Factors of the bounds on coefficients by class.
     tol : float, default=1e-3
         Violation of the optimality conditions at which training stops.
     max_iter : int or None
-        Limit on the steps of a machine, with a warning; None for a million, or 100 per object if that is more.
+        Maximum number of steps of each binary problem, with a warning; None for the larger of a million and 100 per
+        object.
     n_jobs : int or None
         Threads for kernel values.
     verbose : int, default=0
@@ -420,13 +422,13 @@ class KernelNuSVC(_Pairs):
     Attributes
     ----------
     classes_, support_, support_objects_, n_support_, dual_coef_, intercept_, duality_gap_, n_iter_
-        As in `KernelSVC`; the gap is that of the machine with C = 1/ρ.
+        As in `KernelSVC`; the gap is that of the problem with C = 1/ρ.
     gamma_ : float
         γ of the default kernel; only with ``kernel=None``.
     rho_ : array of shape (n_machines,)
-        ρ of each machine.
+        ρ of each binary problem.
     nu_ : array of shape (n_machines,)
-        ν of each machine.
+        ν of each binary problem.
 
     References
     ----------
@@ -570,11 +572,11 @@ class KernelSVR(RegressorMixin, _Single):
     C : float, default=1.0
         Weight of the summed errors, in the units of y.
     epsilon : float, default=0.1
-        Errors up to this size are free.
+        Errors up to this size cost nothing.
     tol : float, default=1e-3
         Violation of the optimality conditions at which training stops.
     max_iter : int or None
-        Limit on the steps, with a warning; None for a million, or 100 per object if that is more.
+        Maximum number of steps, with a warning; None for the larger of a million and 100 per object.
     cache_size : float, default=150.0
         Megabytes for kernel values, as in `KernelSVC`.
     n_jobs : int or None
@@ -585,7 +587,7 @@ class KernelSVR(RegressorMixin, _Single):
     Attributes
     ----------
     support_ : array of int
-        Indices of the training objects with a coefficient.
+        Indices of the training objects with a nonzero coefficient.
     support_objects_ : collection
         These objects; None with ``kernel="precomputed"``.
     dual_coef_ : array of shape (1, n_support)
@@ -637,7 +639,7 @@ class KernelSVR(RegressorMixin, _Single):
         X : collection of n objects, or their kernel matrix
         y : array of n numbers
         sample_weight : array of n numbers of at least 0, optional
-            They multiply C.
+            Factors of C.
 
         Returns
         -------
@@ -681,8 +683,8 @@ class KernelOneClass(OutlierMixin, _Single):
     """One-class support vector machine: the region that contains most objects of any kind.
 
     Minimises ``½‖f‖² + Σ_i ξ_i − n ν ρ`` subject to ``f(x_i) ≥ ρ − ξ_i``. At most the fraction ν of the training
-    objects lie outside the region ``f ≥ ρ``, and at least the fraction ν are support objects; those on the boundary are
-    inside. At ν = 1, f is a `ParzenWindow`.
+    objects lie outside the region ``f ≥ ρ``, and at least the fraction ν are support objects. Objects on the boundary
+    count as inside. At ν = 1, f is a `ParzenWindow`.
 
     Parameters
     ----------
@@ -694,7 +696,7 @@ class KernelOneClass(OutlierMixin, _Single):
     tol : float, default=1e-3
         Violation of the optimality conditions at which training stops.
     max_iter : int or None
-        Limit on the steps, with a warning; None for a million, or 100 per object if that is more.
+        Maximum number of steps, with a warning; None for the larger of a million and 100 per object.
     n_jobs : int or None
         Threads for kernel values.
     verbose : int, default=0
@@ -703,7 +705,7 @@ class KernelOneClass(OutlierMixin, _Single):
     Attributes
     ----------
     support_ : array of int
-        Indices of the training objects with a coefficient.
+        Indices of the training objects with a nonzero coefficient.
     support_objects_ : collection
         These objects; None with ``kernel="precomputed"``.
     dual_coef_ : array of shape (1, n_support)
@@ -762,7 +764,7 @@ class KernelOneClass(OutlierMixin, _Single):
         X : collection of n objects, or their kernel matrix
         y : ignored
         sample_weight : array of n numbers of at least 0, optional
-            They multiply the bounds on coefficients.
+            Factors of the bounds on coefficients.
 
         Returns
         -------
@@ -827,7 +829,7 @@ class KernelOneClass(OutlierMixin, _Single):
     def level_set_mass(self, X: Any) -> float:
         """Return the fraction of objects inside the region: near 1 − ν for the distribution of the training objects.
 
-        This is the mass of the level set {f ≥ ρ} that the machine estimates.
+        This is the mass of the estimated level set {f ≥ ρ}.
 
         Parameters
         ----------

@@ -1,8 +1,8 @@
-"""Sparse feature rows under 64-bit keys: what kernels of strings, trees, graphs and sets have in common.
+"""Sparse feature rows with 64-bit keys, shared by the kernels of strings, trees, graphs and sets.
 
-A row is a list of (key, value) with ascending keys. Keys are numbers of features that need no dictionary (a coded
-n-gram, or a 64-bit hash of something longer: two features meet in one key with probability 2⁻⁶⁴), so rows made
-apart can be compared:
+A row is a list of (key, value) with ascending keys. Keys identify features without a dictionary: a coded n-gram, or a
+64-bit hash of a longer feature (two features collide with probability 2⁻⁶⁴). So rows from separate calls can be
+compared:
 
     ⟨row i, row j⟩ = Σ_{keys of both} value_i(key) value_j(key)
 """
@@ -40,7 +40,7 @@ class KeyedRows:
 
     @classmethod
     def from_counts(cls, counts: list[dict[int, float]]) -> KeyedRows:
-        """From dicts of key to value."""
+        """Build rows from dicts of key to value."""
         offsets = np.concatenate([[0], np.cumsum([len(row) for row in counts], dtype=np.int64)]).astype(np.int64)
         ordered = [sorted(row.items()) for row in counts]
         keys = np.array([key for row in ordered for key, _ in row], np.uint64)
@@ -69,13 +69,13 @@ class KeyedRows:
         self.__init__(**state)  # type: ignore[misc]
 
     def diag(self) -> np.ndarray:
-        """Σ value² of every row."""
+        """Return Σ value² of every row."""
         squares = np.append(self.values**2, 0.0)
         sums = np.add.reduceat(squares, self.offsets[:-1]) if len(self) else np.zeros(0)
         return np.where(np.diff(self.offsets) > 0, sums, 0.0)
 
     def gram(self, other: KeyedRows | None, work: Work) -> np.ndarray:
-        """Inner products of the rows with those of another stack (None: this one)."""
+        """Return the inner products of the rows with those of another stack (None: this one)."""
         right = self if other is None else other
         columns, right_columns, n_columns = self._columns(right)
         shape = (len(self), len(right))
@@ -132,7 +132,7 @@ class KeyedRows:
 
 
 def matrices(stacks: list[KeyedRows]) -> list[Any]:
-    """The rows as CSR matrices with one column for each key of any of them, in ascending order of keys."""
+    """Return the rows as CSR matrices with one column for each key that occurs, in ascending order of keys."""
     columns, n_columns = _core.kernels.key_columns(np.concatenate([stack.keys for stack in stacks]))
     made, start = [], 0
     for stack in stacks:

@@ -1,4 +1,4 @@
-"""Semirings of weights, and sums over paths whose arcs form cycles: E* = I + E + E² + …"""
+"""Semirings of weights, and sums over paths with cycles: E* = I + E + E² + …"""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Tropical:
 
     @staticmethod
     def star(M: np.ndarray, states: str) -> np.ndarray:
-        """Lightest paths between all states."""
+        """Return the weights of the lightest paths between all states."""
         D = np.minimum(M, np.where(np.eye(len(M), dtype=bool), 0.0, math.inf))
         for k in range(len(D)):
             D = np.minimum(D, D[:, k : k + 1] + D[k : k + 1, :])

@@ -24,7 +24,7 @@ ANY = 0xFFFFFFFE
 class Symbols:
     """Strings, stacked: string i is ``codes[offsets[i]:offsets[i + 1]]``; a prepared collection of a kernel.
 
-    Codes are code points, bytes, or numbers of tokens, which have their hashes in a table.
+    Codes are code points, bytes, or token numbers; a table holds the hashes of the tokens.
     """
 
     def __init__(self, kind: str | None, offsets: np.ndarray, codes: np.ndarray, hashes: np.ndarray | None) -> None:
@@ -46,11 +46,11 @@ class Symbols:
 
     @property
     def lengths(self) -> np.ndarray:
-        """Of the strings."""
+        """Return the lengths of the strings."""
         return np.diff(self.offsets)
 
     def place(self, symbol: int) -> tuple[int, int]:
-        """String and position of a symbol, given by its index in the stack."""
+        """Return the string and position of a symbol, given its index in the stack."""
         string = int(np.searchsorted(self.offsets, symbol, side="right")) - 1
         return string, symbol - int(self.offsets[string])
 
@@ -125,7 +125,7 @@ def _numbered(strings: list[Any]) -> tuple[np.ndarray, list[Any]]:
 
 
 def token_hash(token: Any) -> int:
-    """64 bits of a token: equal tokens have equal hashes, also where they were read apart."""
+    """Return a 64-bit hash of a token; equal tokens have equal hashes, even across collections."""
     if isinstance(token, str):
         return _core.kernels.token_hash(token.encode("utf-8", "surrogatepass"), 1)
     if isinstance(token, bytes):
@@ -152,7 +152,7 @@ def _named(kind: str) -> str:
 
 
 def joined(A: Symbols, B: Symbols | None) -> tuple[np.ndarray, np.ndarray | None, int]:
-    """Codes of two collections with equal symbols for equal codes, numbered from 0 on, and how many there are."""
+    """Return the codes of two collections, renumbered jointly from 0, and the number of different codes."""
     same_kind(A, B)
     if A.kind == TOKENS or (B is not None and B.kind == TOKENS):
         none = np.zeros(0, np.uint64)
@@ -211,7 +211,7 @@ class Alphabet:
         return np.array(made, np.uint64)
 
     def numbers(self, symbols: Symbols, exact: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-        """Codes of the strings, of the letters, and the table of hashes; other symbols have the code UNKNOWN.
+        """Return codes of the strings and of the letters, and the table of hashes; other symbols have the code UNKNOWN.
 
         ``exact``: the codes are numbers of letters; otherwise they are characters or tokens as before.
         """

@@ -1,4 +1,4 @@
-"""The algebra of kernels: what may be done to positive definite kernels so that they stay positive definite.
+"""The algebra of kernels: operations that keep positive definite kernels positive definite.
 
 a k₁ + b k₂ (a, b ≥ 0),   k₁ k₂,   kⁿ,   f(x) f(z),   k₁(x₁, z₁) k₂(x₂, z₂),   k₁(x₁, z₁) + k₂(x₂, z₂)
 ⟨Φ(x) + Γ, Φ(z) + Γ⟩,   Γ = Σ_i a_i Φ(x_i)
@@ -48,7 +48,7 @@ MAX_COLUMNS = 1 << 26  # of a product of explicit features
 
 
 class Together:
-    """Several prepared collections of the same objects, cut together."""
+    """Several prepared collections of the same objects, sliced together."""
 
     def __init__(self, parts: Iterable[Any]) -> None:
         self.parts = tuple(parts)
@@ -90,7 +90,7 @@ class _Pair(Kernel):
 
 
 class Sum(_Pair):
-    """k₁ + k₂: the features of both, side by side. Write ``k1 + k2``.
+    """k₁ + k₂: the concatenated features of both. Write ``k1 + k2``.
 
     Parameters
     ----------
@@ -134,7 +134,7 @@ class Sum(_Pair):
 
 
 class Product(_Pair):
-    """k₁ k₂: the features are all products of one of each. Write ``k1 * k2``.
+    """k₁ k₂: all products of a feature of k₁ and one of k₂. Write ``k1 * k2``.
 
     Parameters
     ----------
@@ -328,7 +328,7 @@ class Constant(Kernel):
 class Normalized(_Wrapped):
     """k(x, z) / √(k(x, x) k(z, z)): the cosine in feature space. Write ``k.normalized()``.
 
-    An object with k(x, x) = 0, such as a string without any n-gram, has the value 0 with everything, itself included.
+    An object with k(x, x) = 0, such as a string without any n-gram, has the value 0 with all objects, including itself.
 
     Parameters
     ----------
@@ -481,15 +481,15 @@ class Translated(_Anchored):
 class Centered(Translated):
     """The kernel with the mean of given objects as the origin of feature space. Write ``k.centered(X)``.
 
-    On the objects themselves this is what scikit-learn's ``KernelCenterer`` does to their Gram matrix; rows and columns
-    then sum to 0. A conditionally positive definite kernel becomes positive definite.
+    On the objects themselves the result is that of scikit-learn's ``KernelCenterer`` on their Gram matrix: rows and
+    columns sum to 0. A conditionally positive definite kernel becomes positive definite.
 
     Parameters
     ----------
     kernel : Kernel
         A positive definite or conditionally positive definite kernel.
     points : collection of objects
-        Those whose mean is the origin.
+        The objects whose mean is the origin.
 
     Examples
     --------
@@ -526,9 +526,9 @@ class Corrected(_Anchored):
     kernel : Kernel
         Any symmetric similarity, such as a negative edit distance.
     points : collection of objects
-        Those whose matrix is corrected: usually the training set.
+        The objects whose matrix is corrected: usually the training set.
     method : {"clip", "flip"}, default="clip"
-        What becomes of negative eigenvalues.
+        Treatment of negative eigenvalues: set to 0, or replaced by their absolute values.
 
     Examples
     --------
@@ -582,10 +582,10 @@ class OnColumn(_Wrapped):
     Parameters
     ----------
     kernel : Kernel
-        A kernel for what the column holds. Numbers reach it as an array of one column.
+        A kernel for the values of the column. Numbers are passed to it as an array of one column.
     column : str, int, or list of these
-        A name in a data frame, a dict of columns, a structured array or dicts; a place in tuples or in the rows of an
-        array. A list makes an array of these columns.
+        A name in a data frame, a dict of columns, a structured array or dicts; an index into tuples or the rows of an
+        array. A list selects several columns as an array.
 
     Examples
     --------
@@ -633,7 +633,7 @@ class FunctionKernel(Kernel):
     Parameters
     ----------
     function : callable
-        An object to a finite number.
+        Maps an object to a finite number.
 
     Examples
     --------
@@ -827,8 +827,8 @@ class Convolution(Kernel):
     Parameters
     ----------
     decompose : callable
-        An object to a list of its parts; with several kernels each part is a tuple, one place for each kernel, and
-        their values are multiplied.
+        Maps an object to a list of its parts. With several kernels each part is a tuple with one component for each
+        kernel, and the values are multiplied.
     *kernels : Kernel
         Positive definite kernels of the parts.
 

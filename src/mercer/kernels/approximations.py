@@ -1,4 +1,4 @@
-"""Maps that approximate a kernel: on landmarks drawn from the data, on random waves, on fixed ones.
+"""Maps that approximate a kernel: on landmarks drawn from the data, with random frequencies, or with fixed frequencies.
 
 Nyström    Φ̂(x) = K_LL^{-1/2} k(L, x),   ⟨Φ̂(x), Φ̂(z)⟩ = k(x, L) K_LL⁻¹ k(L, z):   exact for x or z among the landmarks L
 Fourier    k(x, z) = E cos⟨ω, x − z⟩ = E[cos⟨ω, x⟩ cos⟨ω, z⟩ + sin⟨ω, x⟩ sin⟨ω, z⟩]:   ω drawn from the spectral density
@@ -26,16 +26,16 @@ __all__ = ["AdditiveMap", "FourierMap", "NystroemMap"]
 
 
 class NystroemMap(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
-    """Vectors for objects of any kind, whose inner products approximate a kernel.
+    """Map objects of any kind to vectors whose inner products approximate a kernel.
 
     Parameters
     ----------
     kernel : Kernel
         A positive definite kernel.
     n_components : int, default=100
-        Landmarks drawn, without repeats; at most as many as there are objects.
+        Number of landmarks, drawn without replacement; at most the number of objects.
     random_state : int, RandomState or None, default=None
-        Of the draw.
+        Seed of the draw.
     n_jobs : int, optional
         Threads.
 
@@ -121,7 +121,7 @@ class NystroemMap(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Esti
 
 
 class FourierMap(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
-    """Random Fourier features of a kernel of x − z: cosines and sines of random waves.
+    """Random Fourier features of a shift-invariant kernel: cosines and sines at random frequencies.
 
     Inner products are unbiased estimates of the kernel with an error of about 1 / √n_components. float32 vectors give
     float32 features.
@@ -131,16 +131,16 @@ class FourierMap(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estim
     kernel : Gaussian, Laplacian or Matern
         Frequencies are drawn from its spectral density: normal, Cauchy, Student's t.
     n_components : int, default=100
-        Columns: a cosine and a sine of each wave; if odd, the last is one wave with a random phase.
+        Columns: a cosine and a sine for each frequency. If odd, the last column is one cosine with a random phase.
     random_state : int, RandomState or None, default=None
-        Of the draws.
+        Seed of the draws.
 
     Attributes
     ----------
     frequencies_ : ndarray of shape (n_features, ⌈n_components / 2⌉)
-        ω, a column a wave.
+        ω, one column per frequency.
     phase_ : float
-        Of the last wave, where it stands alone.
+        Phase of the last column, if ``n_components`` is odd.
 
     References
     ----------
@@ -165,7 +165,7 @@ class FourierMap(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estim
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> FourierMap:
-        """Draw the frequencies; of X only the number of columns matters.
+        """Draw the frequencies; only the number of columns of X is used.
 
         Parameters
         ----------
@@ -240,7 +240,7 @@ class AdditiveMap(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Esti
     n_steps : int, default=3
         Frequencies besides 0.
     period : float, optional
-        L, the distance of the frequencies; by default one that makes errors small for this number of steps.
+        L, the spacing of the frequencies; by default a value with small errors for this number of steps.
 
     References
     ----------
@@ -265,12 +265,12 @@ class AdditiveMap(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Esti
         self.period = period
 
     def fit(self, X: Any, y: Any = None) -> AdditiveMap:
-        """Look at the number of columns of X.
+        """Store the number of columns of X.
 
         Parameters
         ----------
         X : array, sparse matrix or data frame of shape (n_samples, n_features)
-            Histograms: no number is negative.
+            Nonnegative histograms.
         y : ignored
 
         Returns
@@ -301,7 +301,7 @@ class AdditiveMap(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Esti
         Parameters
         ----------
         X : array, sparse matrix or data frame of shape (n_samples, n_features)
-            Histograms: no number is negative.
+            Nonnegative histograms.
 
         Returns
         -------
@@ -344,7 +344,7 @@ def _rows_of_width(kernel: Kernel, X: Any, width: int) -> VectorRows:
 
 
 def chosen_objects(X: Any, chosen: np.ndarray) -> Any:
-    """Some objects of a collection of any kind."""
+    """Return some objects of a collection of any kind."""
     if hasattr(X, "iloc"):
         return X.iloc[chosen]
     if isinstance(X, dict):

@@ -4,9 +4,9 @@ paths     Σ_{u≠v} Σ_{u'≠v'} k_v(u, u') k_v(v, v') k_l(d(u, v), d(u', v'))
 walks     Σ_l λ^l Σ over pairs of walks of l edges of  Π k_v(u_i, u'_i) Π k_e(u_i u_{i+1}, u'_i u'_{i+1})
 hashes    mean over t of a kernel on the labels ⌊(⟨x, r_t⟩ + b_t) / w⌋ of the nodes
 
-where k_v is a kernel on attributes, times the equality of labels where there are labels. With F_l(u, u') the sum over
-the pairs of walks that begin in u and u', F_0 = K_v and F_{l+1} = K_v ∘ (S F_l S'ᵀ), so that the product graph is never
-made.
+where k_v is a kernel on attributes, times the equality of labels where there are labels. Let F_l(u, u') be the sum over
+the pairs of walks that begin in u and u'. Then F_0 = K_v and F_{l+1} = K_v ∘ (S F_l S'ᵀ), and the product graph is
+never built.
 """
 
 from __future__ import annotations
@@ -142,24 +142,24 @@ def _sums(values: np.ndarray, offsets: np.ndarray) -> np.ndarray:
 
 
 class AttributedPaths(_Attributed):
-    """Pairs of nodes by their attributes and their distance: the shortest-path kernel with a kernel on nodes.
+    """Shortest-path kernel with a kernel on node attributes: compare pairs of nodes by attributes and distance.
 
     k(G, G') = Σ_{u≠v} Σ_{u'≠v'} k_v(u, u') k_v(v, v') k_l(d(u, v), d(u', v'))
 
-    over ordered pairs of nodes that a path joins; k_v is ``node_kernel`` on attributes, and 0 where labels differ. For
-    graphs without attributes :class:`ShortestPath` is the same with counts, and much faster.
+    over ordered pairs of connected nodes; k_v is ``node_kernel`` on attributes, and 0 where labels differ. For graphs
+    without attributes, :class:`ShortestPath` counts the same pairs and is much faster.
 
     Parameters
     ----------
     node_kernel : Kernel, optional
-        Positive definite, on rows of attributes; by default ``Gaussian()``. Attributes are used as they are: scale them
+        Positive definite, on rows of attributes; by default ``Gaussian()``. Attributes are not rescaled: scale them
         first.
     length_kernel : "delta" or Kernel, default="delta"
-        Compares lengths: for equality, or by a kernel of vectors with one component.
+        Compares path lengths: for equality, or by a kernel of vectors with one component.
     max_length : int, optional
-        Longer paths are left out.
+        Longer paths are ignored.
     labels : {"auto", True, False}, default="auto"
-        Compare the labels of nodes, too: if there are any, always, or never.
+        Whether to compare node labels too: if there are any, always, or never.
 
     References
     ----------
@@ -231,7 +231,7 @@ class AttributedPaths(_Attributed):
 
 
 class AttributedWalks(_Attributed):
-    """Walks by the attributes of their nodes and the values of their edges: walk kernels with kernels on both.
+    """Walk kernels that compare node attributes and edge values by kernels.
 
     Parameters
     ----------
@@ -239,22 +239,22 @@ class AttributedWalks(_Attributed):
         Positive definite, on rows of attributes; by default ``Gaussian()``. Scale attributes first.
     edge_kernel : Kernel, optional
         On rows of one number, the weight of an edge (or its label, an integer, with ``edge_values="labels"``); at most
-        64 different values. By default all edges are alike.
+        64 different values. By default all edges are equal.
     kind : {"geometric", "marginalized"}, default="geometric"
         Walks of all lengths with the weight λ^length, or random walks with their probabilities, as in `RandomWalk`.
     decay : float, default=0.01
         λ of the geometric kernel. The sum is finite for λ ρ ρ' c < 1, with the largest eigenvalues ρ, ρ' of the
         adjacency matrices and c the largest product of k_v and k_e.
     stop_probability : float, default=0.1
-        Of the marginalised kernel, above 0 and at most 1.
+        For the marginalised kernel; above 0 and at most 1.
     max_length : int, optional
         Maximum number of edges of a walk; then every decay is valid.
     edge_values : {"weights", "labels"}, default="weights"
         What ``edge_kernel`` compares.
     labels : {"auto", True, False}, default="auto"
-        Compare the labels of nodes, too.
+        Whether to compare node labels too.
     tol : float, default=1e-10
-        Walks are added until the longest ones change no value by more than this share.
+        Relative tolerance: longer walks are added until no value changes by more than this share.
 
     References
     ----------
@@ -404,9 +404,8 @@ class HashedAttributes(_Counting):
     """A kernel of labelled graphs on hashed attributes, averaged over hashes: the hash graph kernel.
 
     Attributes x of a node become the label ⌊(⟨x, r⟩ + b) / w⌋ with a random direction r and shift b: near attributes
-    often meet in one label. A kernel of labels sees these labels (together with those that the nodes have), and the
-    mean over the hashes is the value. Features are sparse counts, and the time is linear in the graphs, hashes and
-    rounds.
+    often get the same label. A kernel of labels compares these labels (together with the node labels), and the value is
+    the mean over the hashes. Features are sparse counts. Time is linear in the number of graphs, hashes and iterations.
 
     Parameters
     ----------
@@ -415,7 +414,7 @@ class HashedAttributes(_Counting):
     n_hashes : int, default=20
         Hashes to average over.
     width : float, default=1.0
-        w: wider cells distinguish less. Attributes are used as they are: scale them to variance 1 first.
+        w, the cell width; wider cells distinguish less. Attributes are not rescaled: scale them to variance 1 first.
     random_state : int, default=0
         Seed of directions and shifts.
 

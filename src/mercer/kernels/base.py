@@ -1,8 +1,9 @@
 """Kernels: similarities k(x, z) = ⟨Φ(x), Φ(z)⟩ of objects of any kind.
 
-A kernel has three faces: the Gram matrix ``k(X, Z)``, explicit features ``k.features(X)`` where Φ is finite, and a map
-that approximates it, ``k.approximate(n)``. A concrete kernel says how a collection is read (`Kernel._prepare`) and what
-the matrix of two such collections is (`Kernel._gram`); blocks, symmetry, progress and the algebra are the same for all.
+A kernel offers three things: the Gram matrix ``k(X, Z)``, explicit features ``k.features(X)`` where Φ is finite, and a
+map that approximates it, ``k.approximate(n)``. A concrete kernel defines how a collection is read (`Kernel._prepare`)
+and how the matrix of two collections is computed (`Kernel._gram`). The base class handles blocks, symmetry, progress
+and the algebra.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ PD, CPD, INDEFINITE = "pd", "cpd", "indefinite"
 
 @dataclass(frozen=True)
 class Work:
-    """How a Gram matrix is to be computed.
+    """Settings for the computation of a Gram matrix.
 
     Examples
     --------
@@ -62,14 +63,14 @@ class Kernel(BaseEstimator):
 
     A subclass stores its parameters in ``__init__`` (as scikit-learn's estimators do) and has
 
-    - ``_check_params()``: raises ValueError for a parameter that is no good;
-    - ``_prepare(X)``: a collection of objects, checked and in the form that ``_gram`` takes: anything with a length
-      that can be cut with ``[start:stop]``. All work on single objects belongs here: it is done once, ``_gram`` is
-      called for many blocks;
+    - ``_check_params()``: raises ValueError for an invalid parameter;
+    - ``_prepare(X)``: checks a collection of objects and converts it to the input of ``_gram``: anything with a length
+      that can be sliced with ``[start:stop]``. All work on single objects belongs here, because it runs once, while
+      ``_gram`` is called for many blocks;
     - ``_gram(A, B, work)``: the matrix of two prepared collections; B is None for A with itself (a symmetric matrix);
     - ``_diag(A, work)``: the values k(x, x), by default from ``_gram``, object by object;
-    - ``_features(parts)``: where Φ is finite: a feature matrix (dense or CSR) for each prepared collection of the list,
-      all with the same columns, so that ``F @ G.T`` is the Gram matrix; and the class attribute ``has_features``.
+    - ``_features(parts)``, if Φ is finite: a feature matrix (dense or CSR) for each prepared collection of the list,
+      all with the same columns, so that ``F @ G.T`` is the Gram matrix. Also set the class attribute ``has_features``.
 
     Examples
     --------
@@ -98,7 +99,7 @@ class Kernel(BaseEstimator):
 
     @property
     def definiteness(self) -> str:
-        """``"pd"``: positive definite; ``"cpd"``: only for coefficients that sum to 0; else ``"indefinite"``."""
+        """Return ``"pd"`` (positive definite), ``"cpd"`` (only for coefficients that sum to 0) or ``"indefinite"``."""
         return PD
 
     def _check_params(self) -> None:
@@ -121,12 +122,12 @@ class Kernel(BaseEstimator):
     def __call__(
         self, X: Any, Z: Any = None, *, dtype: Any = np.float64, n_jobs: int | None = None, verbose: int = 0
     ) -> np.ndarray:
-        """The Gram matrix k(x, z) of all x in X and z in Z (default: X itself).
+        """Return the Gram matrix k(x, z) of all x in X and z in Z (default: X itself).
 
         Parameters
         ----------
         X, Z : collections of objects
-            What the kernel takes: rows of an array, strings, trees, graphs, …; both may be in partitions.
+            Inputs of the kernel: rows of an array, strings, trees, graphs, …; both may be partitioned.
         dtype : {np.float64, np.float32}, default=np.float64
             Of the matrix.
         n_jobs : int, optional
@@ -163,8 +164,8 @@ class Kernel(BaseEstimator):
     def features(self, X: Any, Z: Any = None) -> Any:
         """Return Φ as a matrix, one row per object: ``F @ F.T`` is the Gram matrix.
 
-        Columns are those that the objects of the call need. Given Z too, the answer is a pair of matrices with the same
-        columns, so that ``F @ G.T`` is ``k(X, Z)``.
+        The columns depend on the objects of the call. With Z, the result is a pair of matrices with the same columns,
+        so that ``F @ G.T`` is ``k(X, Z)``.
         """
         if not self.has_features:
             raise NotImplementedError(
@@ -180,7 +181,7 @@ class Kernel(BaseEstimator):
     def approximate(self, n_components: int = 100, random_state: Any = None) -> Any:
         """Return a transformer of objects into vectors whose inner products approximate the kernel.
 
-        By default Nyström's map on ``n_components`` objects drawn from those it is fitted to
+        By default this is Nyström's map on ``n_components`` objects drawn from the training objects
         (`mercer.kernels.NystroemMap`).
         """
         from mercer.kernels.approximations import NystroemMap
@@ -294,7 +295,7 @@ class Kernel(BaseEstimator):
 
 
 def check_kernel(name: str, value: Any) -> Kernel:
-    """The value, which must be a kernel.
+    """Return the value if it is a kernel, else raise TypeError.
 
     Examples
     --------
@@ -310,7 +311,7 @@ def check_kernel(name: str, value: Any) -> Kernel:
 
 
 def require_positive_definite(kernel: Kernel, where: str, conditional: bool = False) -> None:
-    """Raises ValueError for a kernel that ``where`` cannot take; ``conditional=True`` where cpd kernels will do.
+    """Raise ValueError for a kernel that ``where`` cannot take; ``conditional=True`` also allows cpd kernels.
 
     Examples
     --------
@@ -332,7 +333,7 @@ _SMALL = 1 << 20
 
 
 def check_memory(rows: int, columns: int, dtype: Any) -> None:
-    """Raises MemoryError for a matrix that does not fit, with the sizes and a way out.
+    """Raise MemoryError for a matrix that does not fit; the message gives the sizes and an alternative.
 
     Examples
     --------
@@ -355,7 +356,7 @@ def check_memory(rows: int, columns: int, dtype: Any) -> None:
 
 
 def mirrored(K: np.ndarray) -> np.ndarray:
-    """A square matrix with its lower triangle copied to the upper one, in place: for sums whose order is not symmetric.
+    """Copy the lower triangle of a square matrix to the upper one, in place: rounding may differ between the two.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Kernels of objects that are equal or not."""
+"""Kernels that compare objects for equality."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ __all__ = ["Delta"]
 
 
 class Delta(Kernel):
-    """1 for equal objects, 0 for others: of categories, symbols, or the parts in a `Convolution`.
+    """1 for equal objects, 0 for others. Use it for categories, symbols, or the parts in a `Convolution`.
 
-    Objects are anything that can be the key of a dict; equality is that of Python's ``==``.
+    Objects are anything hashable; equality is Python's ``==``.
 
     Examples
     --------

@@ -17,17 +17,16 @@ __all__ = ["Gram"]
 
 
 class Gram(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
-    """Objects to rows of the Gram matrix with the training objects, for estimators with ``kernel="precomputed"``.
+    """Map objects to rows of the Gram matrix with the training objects, for estimators with ``kernel="precomputed"``.
 
     Parameters
     ----------
     kernel : Kernel
         Any kernel; its parameters can be searched as ``gram__kernel__…``.
     center : bool, default=False
-        Take the mean of the training objects as the origin of feature space: what scikit-learn's ``KernelCenterer``
-        would do to the matrices.
+        Take the mean of the training objects as the origin of feature space, like scikit-learn's ``KernelCenterer``.
     dtype : {np.float64, np.float32}, default=np.float64
-        Of the matrices.
+        Type of the matrices.
     n_jobs : int, optional
         Threads.
     verbose : int, default=0
@@ -69,7 +68,7 @@ class Gram(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any = None) -> Gram:
-        """Keep the training objects, once the kernel has taken each of them.
+        """Store the training objects, after the kernel has checked each of them.
 
         Parameters
         ----------

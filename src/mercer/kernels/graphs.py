@@ -31,7 +31,7 @@ STEPS_A_CALL = 1 << 25  # nodes and edges that one compiled call may visit
 
 
 def read_graphs(X: Any, labels: Any, edge_labels: bool = False, weighted: bool = False) -> Graphs:
-    """The graphs of a collection, with the labels and weights that a kernel asks for.
+    """Return the graphs of a collection, with the labels and weights that a kernel needs.
 
     networkx graphs have them in the attributes ``label`` (nodes, edges) and ``weight``.
 
@@ -57,7 +57,7 @@ def read_graphs(X: Any, labels: Any, edge_labels: bool = False, weighted: bool =
 
 
 def with_way_out(error: Exception) -> str:
-    """What an error of `Graphs` says, for readers who have no ``simplify`` to pass: a kernel has none."""
+    """Adapt the message of a `Graphs` error to kernels, which have no argument ``simplify``."""
     ways = "from_edges, from_networkx or from_scipy of mercer.data.Graphs"
     return str(error).replace("pass simplify=True", f"make the graphs by {ways} with simplify=True")
 
@@ -101,7 +101,7 @@ def _kind(labels: np.ndarray | None, count: int) -> str:
 
 
 class Labelled:
-    """A prepared collection and the kinds of its labels: collections of different kinds cannot be compared."""
+    """A prepared collection and the kinds of its labels. Collections with different kinds cannot be compared."""
 
     def __init__(self, rows: Any, kind: str, edge_kind: str = "ignored") -> None:
         self.rows = rows
@@ -110,7 +110,7 @@ class Labelled:
 
     @classmethod
     def of(cls, rows: Any, graphs: Graphs, labels: Any, edge_labels: bool = False) -> Labelled:
-        """The kinds are those of the graphs' labels, or "ignored"."""
+        """Wrap a collection; the kinds are those of the graphs' labels, or "ignored"."""
         return cls(
             rows,
             "ignored" if labels is False else _kind(graphs.node_labels, graphs.n_nodes),
@@ -137,17 +137,17 @@ def comparable(*parts: Labelled) -> None:
 
 
 def node_keys(graphs: Graphs, labels: Any) -> np.ndarray | None:
-    """The node labels as 64-bit numbers, if there are any and they count."""
+    """Return the node labels as 64-bit numbers, if they exist and are used."""
     return None if labels is False or graphs.node_labels is None else label_keys(graphs.node_labels)
 
 
 def edge_keys(graphs: Graphs, edge_labels: bool) -> np.ndarray | None:
-    """The edge labels as 64-bit numbers, if they count."""
+    """Return the edge labels as 64-bit numbers, if they are used."""
     return label_keys(graphs.edge_labels) if edge_labels and graphs.edge_labels is not None else None
 
 
 def in_stretches(graphs: Graphs, rows: Callable[[Graphs], Sequence[np.ndarray]]) -> list[np.ndarray]:
-    """Rows of counts (offsets, keys, …), large graphs a few at a time: a compiled call cannot be interrupted."""
+    """Return rows of counts (offsets, keys, …). A compiled call cannot be interrupted, so it gets few large graphs."""
     nodes = np.diff(graphs.offsets).astype(np.float64)
     ends = np.cumsum(nodes * (nodes + np.diff(graphs.indptr[graphs.offsets])))  # a search from every node
     made: list[Sequence[np.ndarray]] = []
@@ -206,7 +206,7 @@ class PathCounts:
         return PathCounts(self.offsets[start : stop + 1] - at.start, self.ends[at], self.lengths[at], self.values[at])
 
     def by_length(self, ends: np.uint64, lengths: np.ndarray) -> Any:
-        """Counts for one pair of labels, a column for each length."""
+        """Return the counts for one pair of labels, one column per length."""
         at = np.flatnonzero(self.ends == ends)
         row = np.searchsorted(self.offsets, at, side="right") - 1
         column = np.searchsorted(lengths, self.lengths[at])
@@ -218,20 +218,20 @@ class ShortestPath(_Counting):
 
     k(G, G') = Σ_{u≠v} Σ_{u'≠v'} [label u = label u'] [label v = label v'] k_length(d(u, v), d(u', v'))
 
-    over ordered pairs of nodes that a path joins. Every graph is turned into the counts of (label, label, length), by
-    breadth-first search from all nodes, once; the Gram matrix is a product of sparse matrices. Graphs
-    without an edge have the value 0 with all graphs.
+    over ordered pairs of connected nodes. Breadth-first search from all nodes turns each graph once into counts of
+    (label, label, length). The Gram matrix is a product of sparse matrices. Graphs without an edge have the value 0
+    with all graphs.
 
     Parameters
     ----------
     labels : {"auto", True, False}, default="auto"
-        Compare the labels of the two ends: if there are any, always, or never. networkx graphs have them in the
-        attribute ``label``.
+        Whether to compare the labels of the two end nodes: if there are any, always, or never. networkx graphs have
+        them in the attribute ``label``.
     length_kernel : "delta" or Kernel, default="delta"
-        ``"delta"`` compares lengths for equality. A kernel of vectors with one component compares them in another way.
+        ``"delta"`` compares lengths for equality. Alternatively, a kernel of vectors with one component.
     weighted : bool, default=False
-        The length of a path is the sum of its edge weights instead of their number. Lengths that agree in 34 bits
-        (10 digits) are equal.
+        The length of a path is the sum of its edge weights instead of their number. Lengths that agree in 34 bits (10
+        digits) count as equal.
 
     References
     ----------
@@ -314,18 +314,18 @@ class WeisfeilerLehman(_Counting):
 
     k(G, G') = Σ_{t=0}^{h} k_base(G with labels c_t, G' with labels c_t),   c_{t+1}(v) = (c_t(v), {{c_t(u) : u ~ v}})
 
-    Labels are 64-bit hashes, so no dictionary is kept, and graphs can be compared with graphs that come later.
+    Labels are 64-bit hashes, so no dictionary is needed, and graphs of different calls can be compared.
 
     Parameters
     ----------
     h : int, default=4
-        Rounds of refinement; 0 compares the given labels alone.
+        Refinement iterations; 0 compares the given labels alone.
     labels : {"auto", True, False}, default="auto"
-        Begin with the labels of the nodes: if there are any, always, or never. Without labels all nodes begin equal.
+        Whether to start from the node labels: if there are any, always, or never. Without labels all nodes start equal.
         networkx graphs have them in the attribute ``label``.
     base : {"subtree", "edge", "shortest_path"}, default="subtree"
-        What is counted in every round: nodes by label; edges by the labels of their ends; pairs of nodes by their
-        labels and their distance, as in `ShortestPath`.
+        What each iteration counts: nodes by label; edges by the labels of their ends; pairs of nodes by their labels
+        and their distance, as in `ShortestPath`.
     edge_labels : bool, default=False
         Also refine (and count edges) by the labels of edges.
 
@@ -373,22 +373,22 @@ class WeisfeilerLehman(_Counting):
 
 
 class Graphlet(_Counting):
-    """Small induced subgraphs of the same type: the graphlet kernel.
+    """The graphlet kernel: count small induced subgraphs of the same type.
 
     k(G, G') = Σ_S f_S(G) f_S(G'),  f_S(G) the share of the type S among the subgraphs of its size in G
 
-    The counts are those of `mercer.maps.GraphletHasher`, under keys of 64 bits instead of columns. A graph with fewer
-    nodes than a size has no features of that size.
+    The counts are those of `mercer.maps.GraphletHasher`, with 64-bit keys instead of columns. A graph with fewer nodes
+    than a size has no features of that size.
 
     Parameters
     ----------
     sizes : int or sequence of int, default=(3, 4, 5)
         Numbers of nodes of the subgraphs, from 1 to 9.
     n_samples : int, optional
-        Estimate the counts from this number of random subgraphs for each graph and size; a graph with no more than
-        that is counted. By default all subgraphs of all graphs are counted.
+        Estimate the counts from this number of random subgraphs for each graph and size; a graph with no more subgraphs
+        than that is counted exactly. By default all subgraphs of all graphs are counted.
     labels : {"auto", True, False}, default=False
-        Also distinguish subgraphs by the labels of their nodes: if there are any, always, or never.
+        Whether to distinguish subgraphs by their node labels: if there are any, always, or never.
     connected : bool, default=True
         Connected subgraphs only.
     normalize : bool, default=True

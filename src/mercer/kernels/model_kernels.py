@@ -3,8 +3,8 @@
 U(x)ᵀ I⁻¹ U(z),   U(x) = ∇_θ log p(x | θ),   I = E[U Uᵀ]
 ∫ p(x)^ρ q(x)^ρ dx                                                                               probability products
 
-The spec's score has the other sign, which no kernel value shows. For exponential families U is the centred sufficient
-statistic. For normal densities, with Δ the difference of the means and C = Σ_p + Σ_q,
+Some texts define the score with the opposite sign; the kernel values are the same. For exponential families U is the
+centred sufficient statistic. For normal densities, with Δ the difference of the means and C = Σ_p + Σ_q,
 
 log ∫ p^ρ q^ρ = ½ d (1 − 2ρ) log 2π − ½ d log ρ + ½ (1 − ρ) log |Σ_p| |Σ_q| − ½ log |C| − ½ ρ Δᵀ C⁻¹ Δ.
 """
@@ -37,10 +37,9 @@ class Fisher(Kernel):
     """Fisher's kernel of a generative model: inner products of scores ∇_θ log p(x | θ).
 
     Two objects are similar if their gradients in the parameters of the model are similar. Normalised by the
-    information matrix I = E[U Uᵀ], estimated by the mean over a sample, the kernel does not depend on how the model
-    is parametrised; without it, it does (`mercer.kernels.models` says what θ is for each model).
-
-    The kernel does not fit the model, and copies of the kernel share it.
+    information matrix I = E[U Uᵀ], estimated by the mean over a sample, the kernel does not depend on how the model is
+    parametrised. Without normalisation it depends on it (`mercer.kernels.models` gives θ for each model). The kernel
+    does not fit the model. Copies of the kernel share the model.
 
     Parameters
     ----------
@@ -49,13 +48,14 @@ class Fisher(Kernel):
         `GaussianModel`, `MultinomialModel`, `GaussianMixtureModel`, `mercer.markov.HiddenMarkovModel` (with
         ``sample``) or one of your own.
     information : {"full", "diagonal", None}, default="full"
-        What the scores are normalised by: the information matrix, its diagonal only (for models with very many
-        parameters), or nothing.
+        Normalisation of the scores: by the information matrix, by its diagonal only (for models with very many
+        parameters), or none.
     ridge : float, default=1e-6
-        Added to the diagonal of the matrix, times the mean of the diagonal: the matrix is singular where parameters are
-        redundant, as those of a softmax are.
+        Added to the diagonal of the matrix, relative to the mean of the diagonal. Without it the matrix is singular if
+        parameters are redundant, as in a softmax.
     sample : collection of objects, optional
-        Those over which the information is averaged; by default those that the model was fitted to (``model.sample_``).
+        Objects over which the information is averaged; by default the training objects of the model
+        (``model.sample_``).
 
     References
     ----------
@@ -200,15 +200,15 @@ class _Normals:
 
 
 class ProbabilityProduct(Kernel):
-    """∫ p(x)^ρ q(x)^ρ dx of densities that are fitted to each object (probability product kernel).
+    """Probability product kernel: ∫ p(x)^ρ q(x)^ρ dx of densities fitted to each object.
 
-    With ρ = 1/2 this is Bhattacharyya's affinity, 1 for equal densities and at most 1; with ρ = 1 the expected
-    likelihood of one under the other, E_p[q(x)].
+    With ρ = 1/2 this is Bhattacharyya's affinity: at most 1, and 1 for equal densities. With ρ = 1 it is the expected
+    likelihood of one density under the other, E_p[q(x)].
 
-    - ``"gaussian"``: an object is a bag of vectors (an array, one row per vector), and p its normal density;
+    - ``"gaussian"``: an object is a bag of vectors (an array, one row per vector), and p is its normal density;
     - ``"mixture"``: p is a mixture of ``n_components`` normal densities; there is a closed form for ρ = 1 only;
     - ``"multinomial"``: an object is a list of symbols or words, a mapping of these to counts, or a row of a sparse
-      matrix of counts, and p its shares: Σ_v p_v^ρ q_v^ρ.
+      matrix of counts, and p holds its shares: Σ_v p_v^ρ q_v^ρ.
 
     An object may also be a fitted `GaussianModel` or `GaussianMixtureModel`.
 
@@ -219,14 +219,14 @@ class ProbabilityProduct(Kernel):
     rho : float, default=0.5
         The exponent, above 0.
     covariance : {"full", "diag"}, default="full"
-        Of normal densities.
+        Covariance of the normal densities.
     reg_covar : float, default=1e-3
-        Added to the variances: a bag with fewer vectors than dimensions has no density otherwise. In the units of the
-        squared data.
+        Added to the variances, in squared units of the data. Without it a bag with fewer vectors than dimensions has no
+        density.
     n_components : int, default=2
-        Densities in a mixture; at most as many as a bag has vectors.
+        Number of densities in a mixture; at most the number of vectors in a bag.
     random_state : int, RandomState or None, default=0
-        Of the start of the fit of a mixture: an object must get the same density whenever it comes.
+        Seed of the start of the mixture fit. An integer gives an object the same density in every call.
 
     References
     ----------
@@ -340,7 +340,7 @@ class ProbabilityProduct(Kernel):
         """Covariances of a given model as matrices or variances, whichever the kernel uses."""
         if self.covariance == "diag":
             if covariances.ndim == 3:
-                raise ValueError("covariance='diag' is asked for, a given model has full covariances")
+                raise ValueError("covariance='diag', but a given model has full covariances")
             return covariances
         return np.array([np.diag(v) for v in covariances]) if covariances.ndim == 2 else covariances
 

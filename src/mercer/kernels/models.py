@@ -5,8 +5,8 @@ MultinomialModel         ∇_v = count_v − length · p_v          p = softmax 
 GaussianMixtureModel     ∇ = (γ_k − w_k, γ_k P_k (x − μ_k), ½ γ_k (Σ_k − (x − μ_k)(x − μ_k)ᵀ))      w = softmax θ; μ; P = Σ⁻¹
 
 γ are responsibilities. `mercer.markov.HiddenMarkovModel` is a model of sequences. Every model has ``fit``, ``log_prob``, ``scores``, its ``parameters`` θ as one vector and ``at(θ)``,
-the model with other parameters, so that ∂ log_prob / ∂θ can be checked. A symmetric matrix enters θ by its diagonal and its
-upper triangle times √2: inner products of such vectors are those of the matrices.
+the model with other parameters, so that tests can check ∂ log_prob / ∂θ. A symmetric matrix enters θ by its diagonal
+and its upper triangle times √2: inner products of such vectors are those of the matrices.
 """  # noqa: E501
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class _Model(Saved, Estimator):
 
 
 def vectors_and_bags(X: Any) -> tuple[np.ndarray, np.ndarray | None]:
-    """Vectors in one array, and where each bag of them begins; None where the objects are the vectors.
+    """Return all vectors in one array, and the offsets of the bags; None if the objects are single vectors.
 
     Examples
     --------
@@ -156,7 +156,7 @@ def _per_object(values: np.ndarray, offsets: np.ndarray | None) -> np.ndarray:
 
 
 def svec(M: np.ndarray) -> np.ndarray:
-    """Symmetric matrices (…, d, d) as vectors with the same inner products.
+    """Return symmetric matrices (…, d, d) as vectors with the same inner products.
 
     Examples
     --------
@@ -170,7 +170,7 @@ def svec(M: np.ndarray) -> np.ndarray:
 
 
 def smat(v: np.ndarray, d: int) -> np.ndarray:
-    """The inverse of `svec`.
+    """Return symmetric matrices from vectors: the inverse of `svec`.
 
     Examples
     --------
@@ -236,10 +236,10 @@ class GaussianModel(_Model):
     Parameters
     ----------
     covariance : {"full", "diag"}, default="full"
-        Of the distribution.
+        Covariance of the distribution.
     free : {"all", "mean"}, default="all"
-        Parameters of the score: mean and covariance, or the mean alone, for a given covariance. With the mean alone the
-        normalised Fisher kernel is Mahalanobis's inner product (x − μ)ᵀ Σ⁻¹ (z − μ).
+        Free parameters in the score: mean and covariance, or only the mean with the covariance fixed. With the mean
+        alone the normalised Fisher kernel is Mahalanobis's inner product (x − μ)ᵀ Σ⁻¹ (z − μ).
     reg_covar : float, default=1e-6
         Added to the variances.
 
@@ -266,7 +266,7 @@ class GaussianModel(_Model):
         self.reg_covar = reg_covar
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> GaussianModel:
-        """Take the mean and covariance of the vectors.
+        """Estimate the mean and covariance of the vectors.
 
         Parameters
         ----------
@@ -370,9 +370,9 @@ def _check_probabilities(*arrays: np.ndarray) -> None:
 def fitted_gaussian(
     rows: np.ndarray, covariance: str, reg_covar: float, weights: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and covariance (divided by n), or variances, with ``reg_covar`` added to the variances.
+    """Return the mean and the covariance (divided by n), or the variances, with ``reg_covar`` added to the variances.
 
-    ``weights`` are those of the rows, whose sum then takes the place of n.
+    ``weights`` are row weights; their sum replaces n.
 
     Examples
     --------
@@ -414,7 +414,7 @@ class Alphabet(Saved):
 
     @classmethod
     def of(cls, X: Sequence[Any]) -> Alphabet:
-        """All symbols of sequences, in order."""
+        """Build the alphabet of all symbols of sequences, in order."""
         symbols = {symbol for x in X for symbol in x}
         return cls(sorted(symbols, key=lambda symbol: (isinstance(symbol, str), type(symbol).__name__, symbol)))
 
@@ -422,7 +422,7 @@ class Alphabet(Saved):
         return len(self.symbols)
 
     def encode(self, X: Sequence[Any]) -> tuple[np.ndarray, np.ndarray]:
-        """Where each sequence begins, and the numbers of all symbols."""
+        """Return the offsets of the sequences, and the numbers of all symbols."""
         offsets = np.concatenate([[0], np.cumsum([len(x) for x in X])]).astype(np.int64)
         number = self.number
         try:
@@ -462,7 +462,7 @@ class MultinomialModel(_Model):
     Parameters
     ----------
     alphabet : sequence of symbols, optional
-        By default those of the objects that the model is fitted to. A symbol that is not known raises an error.
+        By default the symbols of the training objects. An unknown symbol raises an error.
     smoothing : float, default=1.0
         Pseudo-count of every symbol.
 
@@ -487,7 +487,7 @@ class MultinomialModel(_Model):
         self.smoothing = smoothing
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> MultinomialModel:
-        """Take the shares of the symbols.
+        """Estimate the shares of the symbols.
 
         Parameters
         ----------
@@ -576,15 +576,15 @@ class GaussianMixtureModel(_Model):
     Parameters
     ----------
     n_components : int, default=2
-        Normal distributions in the mixture.
+        Number of normal distributions in the mixture.
     covariance : {"full", "diag"}, default="full"
-        Of each of them.
+        Covariance of each distribution.
     reg_covar : float, default=1e-6
         Added to the variances.
     max_iter, n_init : int, default=100 and 1
-        Iterations of expectation maximisation, and starts.
+        Maximum iterations of expectation maximisation, and number of starts.
     random_state : int, RandomState or None, default=None
-        Of the start.
+        Seed of the starts.
 
     Attributes
     ----------
@@ -695,7 +695,7 @@ class GaussianMixtureModel(_Model):
 
     @classmethod
     def from_sklearn(cls, mixture: Any, sample: Any = None) -> GaussianMixtureModel:
-        """Return the model of a fitted ``sklearn.mixture.GaussianMixture``; ``sample`` is what it was fitted to."""
+        """Return the model of a fitted ``sklearn.mixture.GaussianMixture``; ``sample`` is its training data."""
         kind = getattr(mixture, "covariance_type", None)
         if kind not in ("full", "diag"):
             raise ValueError(f"covariance_type of the mixture must be 'full' or 'diag', got {kind!r}")

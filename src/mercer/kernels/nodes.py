@@ -1,6 +1,6 @@
-"""Kernels between the nodes of one graph: how well a walker gets from one to the other.
+"""Kernels between the nodes of one graph, by the paths between them.
 
-diffusion                exp(−β L) = lim (I − β L / n)ⁿ,   L = D − A (L is printed with the wrong sign)
+diffusion                exp(−β L) = lim (I − β L / n)ⁿ,   L = D − A (some texts print the opposite sign)
 regularised Laplacian    (I + β L)⁻¹
 
 With the normalised Laplacian, L = I − D^−½ A D^−½.
@@ -151,25 +151,25 @@ class _NodeKernel(Kernel):
 
 
 class Diffusion(_NodeKernel):
-    """exp(−β L): heat that flows from one node to another (the diffusion kernel).
+    """The diffusion kernel exp(−β L): heat that flows from one node to another.
 
-    Rows of the matrix sum to 1 with the plain Laplacian L = D − A: heat is neither made nor lost. Nodes in different
-    components have the value 0. Up to 2,000 nodes L is decomposed once; on larger graphs only the requested
-    columns are computed, by products with the sparse L.
+    Rows of the matrix sum to 1 with the plain Laplacian L = D − A: heat is conserved. Nodes in different components
+    have the value 0. Up to 2,000 nodes L is decomposed once; on larger graphs only the requested columns are computed,
+    by products with the sparse L.
 
     Parameters
     ----------
     graph : Graph, networkx graph, adjacency matrix, or list of edges
         Edge weights, if there are any, are used; they must not be negative.
     beta : float, default=0.5
-        How long heat flows; above 0.
+        Diffusion time; above 0.
     normalized_laplacian : bool, default=False
         Use L = I − D^−½ A D^−½, which lets heat flow equally fast out of all nodes.
 
     Notes
     -----
-    Objects are numbers of nodes; or names: the nodes of a networkx graph, the node labels of a `Graph` where they are
-    different strings.
+    Objects are node numbers or names. Names are the nodes of a networkx graph, or the node labels of a `Graph` if these
+    are distinct strings.
 
     References
     ----------
@@ -195,7 +195,7 @@ class Diffusion(_NodeKernel):
 
 
 class RegularizedLaplacian(_NodeKernel):
-    """(I + β L)⁻¹: walks of all lengths, discounted by length (the regularised Laplacian kernel).
+    """The regularised Laplacian kernel (I + β L)⁻¹: walks of all lengths, discounted by length.
 
     Rows of the matrix sum to 1 with the plain Laplacian L = D − A. Nodes in different components have the value 0. On
     graphs of more than 2,000 nodes only the requested columns are computed, by conjugate gradients.
@@ -205,7 +205,7 @@ class RegularizedLaplacian(_NodeKernel):
     graph : Graph, networkx graph, adjacency matrix, or list of edges
         Edge weights, if there are any, are used; they must not be negative.
     beta : float, default=0.5
-        How far it reaches; above 0.
+        Range of the kernel; above 0.
     normalized_laplacian : bool, default=False
         Use L = I − D^−½ A D^−½.
 
@@ -318,17 +318,17 @@ def neighbor_graph(
     *,
     n_jobs: int | None = None,
 ) -> Graph:
-    """Return the graph that joins items whose distance is at most a threshold.
+    """Return the graph with an edge between items whose distance is at most a threshold.
 
     Parameters
     ----------
     items : sequence
-        Strings for ``distance="edit"``, anything else for a distance of your own.
+        Strings for ``distance="edit"``; any objects for your own distance.
     distance : "edit" or callable, default="edit"
         ``"edit"`` counts insertions, deletions and substitutions of characters. A callable gets two items; it is
         assumed to be symmetric and called once for every pair.
     threshold : float, default=1
-        The largest distance of neighbours, at least 0.
+        Largest distance of neighbours, at least 0.
     n_jobs : int, optional
         Threads, for ``distance="edit"``.
 

@@ -1,8 +1,8 @@
-"""Kernels of label sets: how alike two outputs are.
+"""Kernels of label sets: the similarity of two outputs.
 
 A label set is a vector y of 0 and 1, and its code v is one of
 
-    "centred"      y − m, m the shares of the labels in training: a rare label counts where it is
+    "centred"      y − m, m the shares of the labels in training: the presence of a rare label counts most
     "signs"        2 y − 1
     "indicator"    y
 
@@ -10,11 +10,11 @@ A label set is a vector y of 0 and 1, and its code v is one of
     polynomial     K(y, y') = (v'v + c)^d − c^d
     log odds       K(y, y') = v'Q v,   Q_rs = log P(r, s) P(r̄, s̄) / (P(r, s̄) P(r̄, s))  [Xiong2015b]
 
-each divided so that K(y, y) = 1, of v of unit length. The constant c^d, which [Xiong2015b] has, is left out: all sets
-share it, and a machine without an offset fits the mean label set by it. For the same reason the centred polynomial
-kernel is centred again in its own space, K(y, y') − E K(y, z) − E K(z, y') + E K(z, z') over label sets z of training.
-Q needs counts that are not 0 and is not positive semi-definite: counts are raised by ``smoothing``, on the diagonal
-too, and negative eigenvalues are cut off (or Q'Q is taken).
+each divided so that K(y, y) = 1, of v of unit length. [Xiong2015b] includes the constant c^d; it is left out here. All
+sets share it, and a model without an offset would use it to fit the mean label set. For the same reason the centred
+polynomial kernel is centred again in its own space, K(y, y') − E K(y, z) − E K(z, y') + E K(z, z') over label sets z of
+training. Q needs nonzero counts and is not positive semi-definite. So ``smoothing`` is added to all counts, on the
+diagonal too, and negative eigenvalues are clipped (or Q'Q is taken).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ CODES = ("centred", "signs", "indicator")
 
 
 class LabelSetKernel(Saved):
-    """A kernel of label sets with everything that it takes from training labels.
+    """A kernel of label sets, with the statistics of the training labels.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ class LabelSetKernel(Saved):
     Attributes
     ----------
     sets_ : sparse matrix of shape (n_sets, n_labels)
-        The different label sets of training, where the kernel is centred on them.
+        The distinct label sets of training, if the kernel is centred on them.
     set_shares_ : array of shape (n_sets,)
         Their shares in training.
     """
@@ -75,7 +75,7 @@ class LabelSetKernel(Saved):
         self._reference: tuple[np.ndarray, np.ndarray, float] | None = None
 
     def centred_on(self, Y: sp.csr_matrix, weights: np.ndarray | None = None) -> LabelSetKernel:
-        """Take the mean of these label sets in the space of the kernel for its origin."""
+        """Take the mean of these label sets as the origin in the space of the kernel."""
         packed = np.packbits(Y.toarray() > 0, axis=1)
         _, first, kind = np.unique(packed, axis=0, return_index=True, return_inverse=True)
         self.sets_ = sp.csr_matrix(Y)[first]
@@ -85,11 +85,11 @@ class LabelSetKernel(Saved):
 
     @property
     def is_linear(self) -> bool:
-        """Whether a score is linear in the labels, so that each label has a score of its own."""
+        """Return whether a score is linear in the labels, so that each label has its own score."""
         return self.degree == 1
 
     def features(self, Y: Any) -> np.ndarray:
-        """Rows of unit length whose inner products are the linear part of the kernel; 0 where the code is 0."""
+        """Return unit rows whose inner products are the linear part of the kernel; 0 where the code is 0."""
         V = self._codes(Y)
         if self.factor is not None:
             V = V @ self.factor
@@ -100,7 +100,7 @@ class LabelSetKernel(Saved):
         return V - self.shares if self.code == "centred" else 2.0 * V - 1.0 if self.code == "signs" else V
 
     def of_features(self, U: np.ndarray, V: np.ndarray) -> np.ndarray:
-        """Kernel values of rows of `features`."""
+        """Return the kernel values of rows of `features`."""
         K = self._powered(U @ V.T)
         return K if getattr(self, "sets_", None) is None else self._centred(K, U, V)
 
@@ -131,7 +131,7 @@ class LabelSetKernel(Saved):
         return K
 
     def gram(self, Y: sp.csr_matrix, dtype: Any = np.float64) -> np.ndarray:
-        """Kernel values of all pairs of rows, by sparse products where codes are sparse up to what labels share."""
+        """Return the kernel values of all pairs of rows; codes that are sparse up to an offset use sparse products."""
         if self.factor is not None or Y.shape[1] <= _FEW:
             V = self.features(Y).astype(dtype, copy=False)
             return self.of_features(V, V)
@@ -155,7 +155,7 @@ class LabelSetKernel(Saved):
         return self._centred(K, V, V)
 
     def expand(self, K: np.ndarray, alpha: np.ndarray, Y: sp.csr_matrix) -> np.ndarray:
-        """K diag(alpha) V, with V the `features` of Y, by sparse products where they are fewer."""
+        """Return K diag(alpha) V, with V the `features` of Y, by sparse products where these are cheaper."""
         if self.factor is not None or Y.shape[1] <= _FEW or Y.nnz * 4 > Y.shape[0] * Y.shape[1]:
             coef = (alpha[:, None] * self.features(Y)).astype(K.dtype, copy=False)
             return (K @ coef).astype(np.float64, copy=False)
@@ -171,12 +171,12 @@ class LabelSetKernel(Saved):
         return out
 
     def __call__(self, Y: Any, Z: Any = None) -> np.ndarray:
-        """The matrix of kernel values of label sets."""
+        """Return the matrix of kernel values of label sets."""
         U = self.features(Y)
         return self.of_features(U, U if Z is None else self.features(Z))
 
     def label_scores(self, F: np.ndarray) -> np.ndarray:
-        """Scores of single labels from rows of the features' space: what a label adds to ⟨F, P'y⟩."""
+        """Return scores of single labels from rows in feature space: the contribution of a label to ⟨F, P'y⟩."""
         return F if self.factor is None else F @ self.factor.T
 
     def _check_state(self) -> None:
@@ -185,7 +185,7 @@ class LabelSetKernel(Saved):
         _check_constant(self.coef0)
         sets, set_shares = getattr(self, "sets_", None), getattr(self, "set_shares_", None)
         if (sets is None) != (set_shares is None) or (sets is None) == (self.code == "centred" and self.degree > 1):
-            raise ValueError("the label sets of training are there for centred polynomial kernels, and for no others")
+            raise ValueError("only centred polynomial kernels hold the label sets of training")
         if sets is not None and not np.isin(sets.data, (0.0, 1.0)).all():
             raise ValueError("sets_ must hold 0 and 1")
         shares, factor = self.shares, self.factor
@@ -216,7 +216,7 @@ class OutputKernel(BaseEstimator):
     """Base class of kernels of label sets."""
 
     def for_labels(self, Y: sp.csr_matrix, weights: np.ndarray | None = None) -> LabelSetKernel:
-        """Return the kernel with what it takes from training labels, of rows that may have weights."""
+        """Return the kernel with the statistics of the training labels; rows may have weights."""
         raise NotImplementedError
 
 
@@ -227,14 +227,14 @@ def _shares(Y: Any, weights: np.ndarray | None) -> np.ndarray:
 
 
 class LinearOutput(OutputKernel):
-    """Compare label sets by the labels that they share.
+    """Compare label sets by their common labels.
 
     Parameters
     ----------
     matrix : array of shape (n_labels, n_labels), optional
         Ω, symmetric and positive semi-definite: the similarity of two labels. None: different labels have similarity 0.
     code : {"centred", "signs", "indicator"}, default="centred"
-        What a label set is compared by: y less the shares of the labels, 2 y − 1, or y.
+        Coding of a label set: y minus the shares of the labels, 2 y − 1, or y.
 
     Examples
     --------
@@ -250,7 +250,7 @@ class LinearOutput(OutputKernel):
         self.code = code
 
     def for_labels(self, Y: sp.csr_matrix, weights: np.ndarray | None = None) -> LabelSetKernel:
-        """Return the kernel with what it takes from training labels, of rows that may have weights."""
+        """Return the kernel with the statistics of the training labels; rows may have weights."""
         check_choice("code", self.code, CODES)
         factor = None
         if self.matrix is not None:
@@ -272,14 +272,13 @@ class LinearOutput(OutputKernel):
 
 
 class PolynomialOutput(OutputKernel):
-    """Compare label sets by the groups of one to ``degree`` labels that they share.
+    """Compare label sets by their common groups of one to ``degree`` labels.
 
     Parameters
     ----------
     degree : int, default=2
     coef0 : float, default=1.0
-        c, at least 0: larger values give small groups more weight. The constant c^d, which all sets share, is left
-        out.
+        c, at least 0: larger values give small groups more weight. The constant c^d is left out.
     code : {"centred", "signs", "indicator"}, default="centred"
 
     Examples
@@ -298,7 +297,7 @@ class PolynomialOutput(OutputKernel):
         self.code = code
 
     def for_labels(self, Y: sp.csr_matrix, weights: np.ndarray | None = None) -> LabelSetKernel:
-        """Return the kernel with what it takes from training labels, of rows that may have weights."""
+        """Return the kernel with the statistics of the training labels; rows may have weights."""
         check_choice("code", self.code, CODES)
         check_count("degree", self.degree)
         _check_constant(self.coef0)
@@ -338,13 +337,13 @@ class LogOddsOutput(OutputKernel):
         self.code = code
 
     def matrix(self, Y: Any, weights: np.ndarray | None = None) -> tuple[np.ndarray, float]:
-        """Return Q as counted, before it is repaired, and its smallest eigenvalue.
+        """Return Q before the repair, and its smallest eigenvalue.
 
         Parameters
         ----------
         Y : array or sparse matrix of shape (n_rows, n_labels)
         weights : array of shape (n_rows,), optional
-            How often each row counts.
+            Weight of each row.
 
         Returns
         -------
@@ -362,7 +361,7 @@ class LogOddsOutput(OutputKernel):
         return Q, float(np.linalg.eigvalsh(Q)[0])
 
     def for_labels(self, Y: sp.csr_matrix, weights: np.ndarray | None = None) -> LabelSetKernel:
-        """Return the kernel with what it takes from training labels, of rows that may have weights."""
+        """Return the kernel with the statistics of the training labels; rows may have weights."""
         check_choice("code", self.code, CODES)
         check_choice("repair", self.repair, ("clip", "square"))
         Q, _ = self.matrix(Y, weights)

@@ -1,8 +1,8 @@
-"""Rational kernels: what two strings have in common according to a transducer.
+"""Rational kernels: the similarity of two strings according to a transducer.
 
     k(x, z) = ψ([[T ∘ T⁻¹]](x, z)) = ψ(Σ_y [[T]](x, y) [[T]](z, y))
 
-Either the outputs y of every string are listed once with their weights, or T ∘ T⁻¹ runs on every pair.
+Either the outputs y of every string are enumerated once with their weights, or T ∘ T⁻¹ runs on every pair.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ class _Strings:
 
 
 class Rational(Kernel):
-    """The kernel of strings that a transducer defines: k(x, z) = ψ(Σ_y [[T]](x, y) [[T]](z, y)).
+    """The kernel of strings defined by a transducer: k(x, z) = ψ(Σ_y [[T]](x, y) [[T]](z, y)).
 
-    With `Transducer.ngram` this is the n-gram kernel, with `Transducer.mismatch` and `Transducer.gappy` the kernels of
-    these names; with your own transducer it compares any features of strings.
+    With `Transducer.ngram` this is the n-gram kernel, with `Transducer.mismatch` and `Transducer.gappy` the mismatch
+    and gappy kernels. Your own transducer can compare any features of strings.
 
     Parameters
     ----------
@@ -65,9 +65,9 @@ class Rational(Kernel):
         T ∘ T⁻¹, which is positive definite for any T. With False the kernel is ψ([[T]](x, z)) itself: [[T]] must be
         symmetric, and the kernel counts as indefinite.
     method : {"auto", "features", "pairs"}, default="auto"
-        ``"features"`` lists the outputs of every string with their weights, where they are finitely many;
-        ``"pairs"`` runs T ∘ T⁻¹ on every pair, in time ``|x| |z|`` times the number of its arcs; ``"auto"`` takes
-        the first where a string has at most 65,536 prefixes of outputs.
+        ``"features"`` enumerates the outputs of every string with their weights, if these are finite in number;
+        ``"pairs"`` runs T ∘ T⁻¹ on every pair, in time ``|x| |z|`` times the number of its arcs; ``"auto"`` uses
+        ``"features"`` if no string has more than 65,536 prefixes of outputs.
 
     References
     ----------
@@ -99,12 +99,12 @@ class Rational(Kernel):
 
     @property
     def definiteness(self) -> str:
-        """Positive definite with T ∘ T⁻¹ and a ψ that keeps it so."""
+        """Return ``"pd"`` for T ∘ T⁻¹ with a ψ that preserves definiteness."""
         return PD if self.make_pd and (self.psi is None or self.psi in KEEP_DEFINITE) else INDEFINITE
 
     @property
     def has_features(self) -> bool:  # type: ignore[override]
-        """Whether outputs can be listed."""
+        """Return whether the outputs can be enumerated."""
         return self.psi is None and self._lists_outputs()
 
     def _lists_outputs(self) -> bool:

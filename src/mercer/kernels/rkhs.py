@@ -5,8 +5,8 @@ d(x, z)² = k(x, x) + k(z, z) − 2 k(x, z)
 f ↦ (⟨g, f⟩ / ‖g‖²) g,   f ↦ f − (⟨g, f⟩ / ‖g‖²) g
 A(K, L) = ⟨K, L⟩_F / (‖K‖_F ‖L‖_F)
 
-Positive definite means cᵀ K c ≥ 0 for all c, as in the rest of the library (others say semi-definite); strictly so
-where only c = 0 gives 0; conditionally so where it holds for all c that sum to 0.
+Positive definite means cᵀ K c ≥ 0 for all c, as in the whole library (often called semi-definite). Strictly positive
+definite: only c = 0 gives 0. Conditionally positive definite: it holds for all c that sum to 0.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ __all__ = [
 
 
 class RKHSFunction:
-    """f = Σ_i coef_i k(·, points_i), an element of the space that the kernel reproduces.
+    """f = Σ_i coef_i k(·, points_i), an element of the reproducing kernel Hilbert space.
 
     Functions of the same kernel can be added, subtracted and scaled; their points need not be the same.
 
@@ -83,7 +83,7 @@ class RKHSFunction:
             )
 
     def __call__(self, X: Any, *, n_jobs: int | None = None) -> np.ndarray:
-        """The values f(x)."""
+        """Return the values f(x)."""
         if len(self.coef) == 0:
             return np.zeros(_length(X))
         return self.kernel(X, self.points, n_jobs=n_jobs) @ self.coef
@@ -97,7 +97,7 @@ class RKHSFunction:
         return float(self.coef @ self.kernel(self.points, None if same else other.points) @ other.coef)
 
     def norm(self) -> float:
-        """Return ‖f‖ = √⟨f, f⟩; no value is above ‖f‖ √k(x, x) in size."""
+        """Return ‖f‖ = √⟨f, f⟩; |f(x)| is at most ‖f‖ √k(x, x)."""
         return float(np.sqrt(max(0.0, self.inner(self))))
 
     def __add__(self, other: Any) -> RKHSFunction:
@@ -125,7 +125,7 @@ class RKHSFunction:
         return self * (1.0 / scale) if isinstance(scale, Real) else NotImplemented
 
     def project(self, onto: RKHSFunction | Sequence[RKHSFunction]) -> RKHSFunction:
-        """Return the nearest multiple of another function, or the nearest combination of several."""
+        """Return the projection onto another function, or onto the span of several."""
         others = [onto] if isinstance(onto, RKHSFunction) else list(onto)
         if not others:
             return RKHSFunction(self.kernel, self.points, np.zeros(len(self.coef)))
@@ -142,7 +142,7 @@ class RKHSFunction:
         return self - self.project(by)
 
     def __len__(self) -> int:
-        """The number of points."""
+        """Return the number of points."""
         return len(self.coef)
 
     def __repr__(self) -> str:
@@ -155,10 +155,9 @@ def gram_schmidt(functions: Sequence[RKHSFunction], tol: float = 1e-7) -> tuple[
     Parameters
     ----------
     functions : sequence of RKHSFunction
-        Of one kernel.
+        Functions of one kernel.
     tol : float, default=1e-7
-        A function is dependent on those before it, and dropped, when what remains of it is at most ``tol`` times its
-        norm.
+        A function is dropped as linearly dependent if its residual is at most ``tol`` times its norm.
 
     Returns
     -------
@@ -274,8 +273,8 @@ def _inner_products(kernel: Kernel, points: Any, coef: np.ndarray) -> np.ndarray
 def distance(kernel: Kernel, X: Any, Z: Any = None, *, n_jobs: int | None = None) -> np.ndarray:
     """Return the distances in feature space, ‖Φ(x) − Φ(z)‖ = √(k(x, x) + k(z, z) − 2 k(x, z)).
 
-    Below zero under the root, where only rounding leads, counts as zero. The kernel may be conditionally positive
-    definite. scikit-learn's nearest neighbours take the matrix with ``metric="precomputed"``.
+    Negative values under the root, which only rounding can cause, count as zero. The kernel may be conditionally
+    positive definite. scikit-learn's nearest neighbours take the matrix with ``metric="precomputed"``.
 
     Parameters
     ----------
@@ -332,7 +331,7 @@ def pivoted_cholesky(
     X : collection of n objects
         What the kernel takes.
     rank : int, optional
-        The most columns; by default as many as ``tol`` asks for.
+        Maximum number of columns; by default as many as ``tol`` requires.
     tol : float, default=1e-10
         Stop when the sum of the remaining diagonal is at most ``tol`` times that of K.
     n_jobs : int, optional
@@ -341,7 +340,7 @@ def pivoted_cholesky(
     Returns
     -------
     L : ndarray of shape (n, r)
-        In the order of X; ``L[pivots]`` is lower triangular.
+        Rows in the order of X; ``L[pivots]`` is lower triangular.
     pivots : ndarray of int of shape (r,)
         The chosen objects, in order.
 
@@ -386,9 +385,8 @@ def alignment(K: Any, target: Any, *, centered: bool = False) -> float:
     K : array of shape (n, n)
         A Gram matrix.
     target : array of shape (n,) or (n, n)
-        Labels or another Gram matrix L. Of two labels one counts as 1 and the other as −1, and L is y yᵀ; of more
-        than two (strings, integers) L_ij says whether the labels are equal; real targets y with more than two
-        values are used unchanged.
+        Labels or another Gram matrix L. Two labels become 1 and −1, and L is y yᵀ. With more than two labels (strings,
+        integers), L_ij is 1 for equal labels. Real targets y with more than two values are used unchanged.
     centered : bool, default=False
         Centre both matrices first, so that a constant added to a kernel does not count.
 
@@ -459,7 +457,7 @@ def is_positive_definite(K: Any, X: Any = None, *, tol: float = 1e-9) -> bool:
     X : collection of objects, optional
         Given with a kernel only.
     tol : float, default=1e-9
-        The smallest eigenvalue may lie as far below 0 as ``tol`` times the sum of the sizes of all.
+        The smallest eigenvalue must be at least −``tol`` times the sum of the absolute eigenvalues.
 
     Examples
     --------
@@ -473,9 +471,9 @@ def is_positive_definite(K: Any, X: Any = None, *, tol: float = 1e-9) -> bool:
 
 
 def is_strictly_positive_definite(K: Any, X: Any = None, *, tol: float = 1e-12) -> bool:
-    """Return whether cᵀ K c > 0 for all c but 0: all eigenvalues lie above rounding.
+    """Return whether cᵀ K c > 0 for all c but 0: all eigenvalues exceed rounding error.
 
-    For a kernel this is asked of distinct objects only: one that appears twice makes every Gram matrix singular.
+    With a kernel, pass distinct objects: a repeated object makes every Gram matrix singular.
 
     Parameters
     ----------
@@ -509,8 +507,8 @@ def is_conditionally_positive_definite(K: Any, X: Any = None, *, tol: float = 1e
     X : collection of objects, optional
         Given with a kernel only.
     tol : float, default=1e-9
-        The smallest eigenvalue of the centred matrix may lie as far below 0 as ``tol`` times the sum of the sizes of
-        the eigenvalues of K.
+        The smallest eigenvalue of the centred matrix must be at least −``tol`` times the sum of the absolute
+        eigenvalues of K.
 
     Examples
     --------

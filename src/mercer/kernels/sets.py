@@ -1,14 +1,14 @@
-"""Kernels of sets: of hashable elements, of objects with a kernel of their own, of vectors that span a subspace.
+"""Kernels of sets of hashable elements, of objects with their own kernel, or of vectors that span a subspace.
 
 |A ∩ B| = Σ_{a ∈ A, b ∈ B} 1[a = b]                      Intersection; with counts Σ_e a_e b_e or Σ_e min(a_e, b_e)
 m(A, B) / (m(A, A) + m(B, B) − m(A, B))                  Jaccard, m any of the three
 (1 / |A||B|) Σ_{a ∈ A, b ∈ B} k(a, b)                    SetMean: the inner product of the means in feature space
 Π_i cos² θ_i,   Σ_i cos² θ_i,   Σ_{S, T} det(A_S B_Tᵀ)²     Subspace, θ the principal angles of the spans
 
-An element has a 64-bit key that depends on its value alone, so that sets made in different processes can be compared:
-Python's ``hash`` of a string changes from one to the next. The double sum of the spec counts a pair for every repeat, which
-is |A ∩ B| for sets only; for multisets ``counts`` says what is meant.
-"""  # noqa: E501
+The 64-bit key of an element depends only on its value, so sets from different processes can be compared. Python's
+``hash`` of a string differs between processes. The double sum counts a pair for every repeat, so it equals |A ∩ B| for
+sets only. For multisets, ``counts`` selects the meaning.
+"""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ TEXT, BYTES, NUMBER, LARGE, NONE, TUPLE, SET = range(1, 8)  # seeds: elements of
 
 
 def element_key(element: Any) -> int:
-    """The 64-bit key of a hashable element: the same in all processes, and for elements that are equal in Python.
+    """Return the 64-bit key of a hashable element, equal in all processes and for elements that are equal in Python.
 
-    Strings go by their UTF-8 bytes, integers (also True and 2.0) by their value, other floats by their shortest
-    decimal form, tuples and frozensets by the keys of their parts.
+    The key is computed from the UTF-8 bytes of strings, the value of integers (also True and 2.0), the shortest decimal
+    form of other floats, and the keys of the parts of tuples and frozensets.
 
     Examples
     --------
@@ -75,7 +75,7 @@ def element_key(element: Any) -> int:
 
 
 def element_keys(elements: list[Any]) -> np.ndarray:
-    """The keys of many elements; those of one type, strings or integers, in one call."""
+    """Return the keys of many elements; strings or integers of one type are hashed in one call."""
     kinds = set(map(type, elements))
     if kinds == {str}:
         try:
@@ -95,7 +95,7 @@ def element_keys(elements: list[Any]) -> np.ndarray:
 
 
 def keyed_sets(X: Any, counts: str) -> KeyedRows:
-    """Sets as rows: elements under their keys, with 1 (``counts="set"``) or their counts as values."""
+    """Return sets as rows of element keys, with values 1 (``counts="set"``) or the counts."""
     if sp.issparse(X):
         X = sp.csr_matrix(check_sparse("X", X))
         lengths, weights = np.diff(X.indptr), np.asarray(X.data, np.float64)
@@ -256,16 +256,15 @@ class Intersection(_Overlap):
 
     A set is a Python set, a list, a 1-D array or any other iterable of elements (a list may repeat an element), or a
     mapping of elements to counts; the collection may also be a sparse matrix of counts, whose columns are the
-    elements. Elements are strings, bytes, numbers, None, or tuples and frozensets of these; elements that are equal
-    in Python are equal here. They are compared by 64-bit keys (`mercer.kernels.sets.element_key`), which are the same
-    in all processes; two different elements share a key with probability 2⁻⁶⁴. The empty set has the value 0 with all
-    sets.
+    elements. Elements are strings, bytes, numbers, None, or tuples and frozensets of these. Elements are equal if they
+    are equal in Python. They are compared by 64-bit keys (`mercer.kernels.sets.element_key`), which are the same in all
+    processes; two different elements share a key with probability 2⁻⁶⁴. The empty set has the value 0 with all sets.
 
     Parameters
     ----------
     counts : {"set", "product", "min"}, default="set"
-        What counts: each element once; products of counts Σ_e a_e b_e, the inner product of bags of words; or the
-        size of the intersection of multisets, Σ_e min(a_e, b_e).
+        How elements count: each element once; by products of counts Σ_e a_e b_e, the inner product of bags of words; or
+        by the size of the multiset intersection, Σ_e min(a_e, b_e).
 
     Examples
     --------
@@ -299,15 +298,15 @@ class Intersection(_Overlap):
 class Jaccard(_Overlap):
     """The share of elements that two sets have in common, ``|A ∩ B| / |A ∪ B|``: the Jaccard or Tanimoto coefficient.
 
-    In general m(A, B) / (m(A, A) + m(B, B) − m(A, B)) with one of the kernels m of `Intersection`; it is positive
-    definite for each of them. Two empty sets have the value 1, an empty and another set 0: an empty set is like a set
-    with one element that no other set has, and the kernel stays positive definite.
+    In general it is m(A, B) / (m(A, A) + m(B, B) − m(A, B)) with a kernel m of `Intersection`, and it is positive
+    definite for each of them. Two empty sets have the value 1, an empty and a nonempty set 0. This keeps the kernel
+    positive definite: an empty set acts like a set with one element of its own.
 
     Parameters
     ----------
     counts : {"set", "product", "min"}, default="set"
-        What counts, as in `Intersection`: ``"product"`` is Tanimoto's coefficient of vectors of counts, ``"min"`` the
-        weighted coefficient Σ_e min(a_e, b_e) / Σ_e max(a_e, b_e).
+        How elements count, as in `Intersection`: ``"product"`` is Tanimoto's coefficient of vectors of counts,
+        ``"min"`` the weighted coefficient Σ_e min(a_e, b_e) / Σ_e max(a_e, b_e).
 
     Examples
     --------
@@ -344,7 +343,7 @@ class Jaccard(_Overlap):
 
 
 def stacked_bags(X: Any) -> tuple[np.ndarray, Any]:
-    """Where each bag begins, and all elements in one collection: an array if all bags are arrays, else a list.
+    """Return the offsets of the bags, and all elements in one collection: an array if all bags are arrays, else a list.
 
     Examples
     --------
@@ -399,13 +398,13 @@ class SetMean(Kernel):
     """The mean of a kernel over all pairs of elements: the inner product of means in feature space.
 
     A set is represented by the mean of its elements' features, ``(1 / |A|) Σ_{a ∈ A} Φ(a)``. With a characteristic
-    kernel such as the Gaussian one this tells all distributions apart, and `mercer.kernels.distance` of two bags is
-    the maximum mean discrepancy between them. Elements that repeat count each time.
+    kernel, such as the Gaussian, this distinguishes all distributions, and `mercer.kernels.distance` of two bags is the
+    maximum mean discrepancy between them. Repeated elements count each time.
 
     Parameters
     ----------
     kernel : Kernel
-        Of the elements. The mean is as definite as this kernel is.
+        Kernel of the elements. The mean is positive definite if this kernel is.
 
     Examples
     --------
@@ -519,11 +518,11 @@ class Subspace(Kernel):
 
     - ``"principal_angles"``: Π_i cos² θ_i = det(UᵀV)²; subspaces of different dimensions have the value 0;
     - ``"projection"``: Σ_i cos² θ_i = ‖UᵀV‖²_F, the inner product of the projections onto the two;
-    - ``"binet_cauchy"``: the sum of det(A_S B_Tᵀ)² over all choices S and T of ``dim`` vectors of each bag, where
-      lengths count; the elementary symmetric polynomial of order ``dim`` in the squared singular values of A Bᵀ.
+    - ``"binet_cauchy"``: the sum of det(A_S B_Tᵀ)² over all choices S and T of ``dim`` vectors of each bag. Lengths of
+      vectors matter; it is the elementary symmetric polynomial of order ``dim`` in the squared singular values of A Bᵀ.
 
-    All are positive definite, and do not depend on the order of the vectors; the first two not on the choice of vectors
-    that span the space.
+    All are positive definite and independent of the order of the vectors. The first two depend only on the spanned
+    subspace.
 
     Parameters
     ----------
@@ -533,7 +532,7 @@ class Subspace(Kernel):
         Dimension of the subspaces; by default all that the vectors span. For ``"binet_cauchy"`` the order of the
         determinants, which must be given.
     kernel : Kernel, optional
-        Spans and angles in the feature space of this kernel; by default those of the vectors themselves.
+        Kernel whose feature space defines spans and angles; by default the vectors themselves.
     tol : float, default=1e-8
         Directions whose singular value is at most ``tol`` times the largest are ignored.
 
@@ -624,7 +623,7 @@ class Subspace(Kernel):
         if rank == 0:
             raise ValueError(f"bag {i} spans no subspace: all its vectors are 0")
         if self.dim is not None and rank < self.dim:
-            raise ValueError(f"bag {i} spans {rank} dimensions, dim={self.dim} is asked for")
+            raise ValueError(f"bag {i} spans {rank} dimensions, dim={self.dim} was requested")
         return rank if self.dim is None else self.dim
 
     # ------------------------------------------------------------------ matrices

@@ -1,4 +1,4 @@
-"""Linear models on strings: what a kernel machine has learnt, evaluated in time linear in the string.
+"""Linear models on strings: evaluate a trained kernel machine in time linear in the string.
 
 f(x) = b + Σ_i α_i k(x_i, x)
 """
@@ -22,7 +22,7 @@ __all__ = ["LinearStringModel"]
 
 
 class LinearStringModel(Saved):
-    """f(x) = intercept + Σ_i coef_i k(support_i, x) in time linear in the length of x, for any number of them.
+    """Evaluate f(x) = intercept + Σ_i coef_i k(support_i, x) in time linear in the length of x.
 
     The support strings are merged once: into one table of weights by substring for kernels that count substrings, into
     one annotated suffix automaton for `AllSubstrings`. It converts a support vector machine trained on

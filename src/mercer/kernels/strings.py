@@ -1,4 +1,4 @@
-"""Kernels of strings: what two strings have in common, counted in several ways.
+"""Kernels of strings: several ways to count common substrings.
 
     k(x, z) = Σ_u w(u) #_u(x) #_u(z)     u: substrings of a length, of all lengths, with mismatches, gaps, positions
 
@@ -198,19 +198,20 @@ def _check_features(name: str, count: int) -> None:
 
 
 class NGram(_Counts):
-    """Substrings of length n that two strings share: Σ_u #_u(x) #_u(z) over all u of n symbols.
+    """Count common substrings of length n: Σ_u #_u(x) #_u(z) over all u of n symbols.
 
-    The time is linear in the lengths of the strings, for any n. A string shorter than n has the value 0 with all.
+    The time is linear in the lengths of the strings, for any n. A string shorter than n has the value 0 with all
+    strings.
 
     Parameters
     ----------
     n : int, default=3
         Length of the substrings.
     unit : {"char", "word"}, default="char"
-        Symbols of a str or bytes: characters, or words between white space. Other sequences have their items.
+        Symbols of a str or bytes: characters, or words between white space. Symbols of other sequences are their items.
     method : {"hash", "suffix"}, default="hash"
-        ``"hash"``: rows of counts under 64-bit keys, one inner product a pair. ``"suffix"``: suffix arrays of the
-        pairs, without any hash; for few and long strings, and to check the other.
+        ``"hash"``: rows of counts with 64-bit keys, one inner product per pair. ``"suffix"``: suffix arrays of the
+        pairs, without hashing; for few long strings, and to check ``"hash"``.
 
     See Also
     --------
@@ -272,19 +273,19 @@ class Spectrum(_Counts):
     Parameters
     ----------
     k : int, default=3
-        Length of the substrings, or the greatest one.
+        Length of the substrings, or the maximum length.
     shortest : int, optional
         Least length; by default k. With 1, the blended (bounded-range) spectrum kernel.
     weights : None, float, sequence of float or callable, default=None
         w by length. None: 1; a float d: d^length; a sequence: w(1), w(2), …; a callable: length → weight. None negative.
     presence : bool, default=False
-        Whether a substring counts once, however often it stands in a string.
+        Whether a substring counts once, however often it occurs in a string.
     alphabet : str, bytes or sequence of letters, optional
-        Letters that strings may have. Given one, k-mers have exact codes up to (number of letters)^k < 2^63. Without
-        one, so have strings of A, C, G, T up to k = 30 and other characters below 256 up to k = 7; the rest have a
-        hash of 62 bits.
+        Letters that strings may have. With an alphabet, k-mers have exact codes up to (number of letters)^k < 2^63.
+        Without one, strings of A, C, G, T have exact codes up to k = 30, and other characters below 256 up to k = 7.
+        All other k-mers get a 62-bit hash.
     unknown : {"error", "skip"}, default="error"
-        What to do about symbols that are not in the alphabet: refuse them, or leave out the substrings that hold them.
+        Symbols outside the alphabet raise an error, or the substrings that contain them are skipped.
     unit : {"char", "word"}, default="char"
         Symbols of a str or bytes: characters, or words between white space.
 
@@ -347,10 +348,10 @@ class Mismatch(_Counts):
     m : int, default=1
         Maximum number of mismatches of u and a substring of the string.
     alphabet : str, bytes or sequence of letters, optional
-        Letters that u may have: u runs over all strings of k of them. None: replaced letters are wildcards: a
-        feature is a k-mer with at most m wildcards (the wildcard kernel), which needs no alphabet.
+        Letters of u: u runs over all strings of k letters. None: replaced letters become wildcards, so a feature is a
+        k-mer with at most m wildcards (the wildcard kernel), which needs no alphabet.
     unknown : {"error", "skip"}, default="error"
-        What to do about symbols that are not in the alphabet: refuse them, or leave out the substrings that hold them.
+        Symbols outside the alphabet raise an error, or the substrings that contain them are skipped.
     unit : {"char", "word"}, default="char"
         Symbols of a str or bytes: characters, or words between white space.
 
@@ -396,15 +397,15 @@ class Gappy(_Counts):
     Parameters
     ----------
     k : int, default=3
-        Symbols taken.
+        Number of symbols in a subsequence.
     gap : int, default=1
-        How many symbols may be skipped between the first and the last of them.
+        Maximum number of symbols skipped between the first and the last one.
     decay : float, default=1.0
-        Above 0. A subsequence counts decay^span; 1: all alike.
+        Above 0. A subsequence counts decay^span; with 1 all count the same.
     alphabet : str, bytes or sequence of letters, optional
         Letters that strings may have; see `Spectrum`.
     unknown : {"error", "skip"}, default="error"
-        What to do about symbols that are not in the alphabet: refuse them, or leave out what holds them.
+        Symbols outside the alphabet raise an error, or the subsequences that contain them are skipped.
     unit : {"char", "word"}, default="char"
         Symbols of a str or bytes: characters, or words between white space.
 
@@ -527,11 +528,11 @@ def _substring_filling(A: Symbols, cumulative: np.ndarray, work: Work) -> tuple[
 
 
 class AllSubstrings(_Pairwise):
-    """Substrings of all lengths that two strings share: ``Σ_u w(|u|) #_u(x) #_u(z)`` over all strings u.
+    """Count common substrings of all lengths: ``Σ_u w(|u|) #_u(x) #_u(z)`` over all strings u.
 
-    The time for two strings is linear in the sum of their lengths: by a suffix array of the
-    pair, or, if a string is compared with many others that are not long, by its suffix automaton, which is built once
-    (Vishwanathan and Smola's kernel).
+    The time for two strings is linear in the sum of their lengths. The method is a suffix array of the pair. If a
+    string is compared with many short ones, its suffix automaton is built once instead (Vishwanathan and Smola's
+    kernel).
 
     Parameters
     ----------
@@ -539,9 +540,9 @@ class AllSubstrings(_Pairwise):
         w by length. None: 1; a float d: d^length, d < 1 for less weight of long ones; a sequence: w(1), w(2), …, 0
         beyond it; a callable: length → weight. None negative.
     shortest : int, default=1
-        Least length that counts.
+        Minimum length that counts.
     longest : int, optional
-        Greatest length that counts.
+        Maximum length that counts.
     unit : {"char", "word"}, default="char"
         Symbols of a str or bytes: characters, or words between white space.
 
@@ -601,13 +602,13 @@ def _cumulative(kernel: AllSubstrings | NGram, longest: int) -> np.ndarray:
 class WeightedDegree(_Pairwise):
     """Matching substrings at the same position: Σ_d β_d #{i : x[i:i+d] = z[i:i+d]} for d up to the degree.
 
-    With a shift S, also at positions i and j that are at most S apart, with the weight ``1 − |i − j| / (S + 1)``. For
-    strings that are aligned, such as windows around a site in DNA (Rätsch and Sonnenburg's kernel).
+    With a shift S, also at positions i and j that are at most S apart, with the weight ``1 − |i − j| / (S + 1)``. Use
+    it for aligned strings, such as windows around a site in DNA (Rätsch and Sonnenburg's kernel).
 
     Parameters
     ----------
     degree : int, default=5
-        Greatest length of the substrings, D.
+        Maximum length of the substrings, D.
     shift : int, default=0
         Maximum distance S of their positions.
     weights : None, float, sequence of float or callable, default=None
@@ -687,11 +688,11 @@ class Subsequence(_Pairwise):
     Parameters
     ----------
     length : int, default=3
-        Symbols of a subsequence, n.
+        Number of symbols in a subsequence, n.
     decay : float, default=0.5
         Above 0, at most 1.
     shortest : int, optional
-        Least length of subsequences; by default ``length``. The kernels of all lengths are added.
+        Minimum length of subsequences; by default ``length``. The kernels of all lengths are summed.
     unit : {"char", "word"}, default="char"
         Symbols of a str or bytes: characters, or words between white space.
 
@@ -741,17 +742,18 @@ class Subsequence(_Pairwise):
 class EditDistance(_Pairwise):
     """−d(x, z), or exp(−γ d(x, z)), d the least cost of insertions, deletions and substitutions that turn x into z.
 
-    Neither is positive definite in general: methods that need it refuse the kernel. ``EditDistance().corrected(X)`` is
-    positive definite: it drops the directions of the training objects X in which the kernel is not.
+    Neither is positive definite in general, so methods that require definiteness raise an error.
+    ``EditDistance().corrected(X)`` is positive definite: it drops the negative eigenvalues of the matrix of the
+    training objects X.
 
     Parameters
     ----------
     gamma : float, optional
         None: −d; otherwise exp(−γ d), γ > 0.
     indel : float, default=1.0
-        Cost of an insertion or a deletion of a symbol; one number, since the kernel is to be symmetric.
+        Cost of inserting or deleting a symbol; one number, because the kernel must be symmetric.
     substitution : float, default=1.0
-        Cost of replacing a symbol. Where both costs are equal, 64 places are compared at a time.
+        Cost of replacing a symbol. If both costs are equal, 64 positions are compared at a time.
     unit : {"char", "word"}, default="char"
         Symbols of a str or bytes: characters, or words between white space.
 

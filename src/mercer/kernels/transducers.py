@@ -1,10 +1,10 @@
-"""Weighted transducers: machines that read one string and write another.
+"""Weighted transducers: automata that read one string and write another.
 
 A transducer reads a string x and writes a string y along paths of arcs, each with a weight:
 
     [[T]](x, y) = ⊕ over the paths that read x and write y of initial ⊗ arcs ⊗ final
 
-with (⊕, ⊗) = (+, ×) in the real semiring and (min, +) in the tropical one. Kernels are made of them by `Rational`. None
+with (⊕, ⊗) = (+, ×) in the real semiring and (min, +) in the tropical one. `Rational` makes kernels from them. None
 stands for epsilon: an arc that reads nothing, or writes nothing.
 """
 
@@ -39,16 +39,16 @@ class Arc(NamedTuple):
 class Transducer:
     """A weighted finite-state transducer over the real or the tropical semiring.
 
-    States and symbols are anything that can be the key of a dict; both are added by using them. Weights may be
-    negative; in the tropical semiring ∞ is "no arc". Parallel arcs are added.
+    States and symbols are any hashable objects. Using one adds it. Weights may be negative; in the tropical semiring ∞
+    is "no arc". Parallel arcs are added.
 
     Parameters
     ----------
     semiring : {"real", "tropical"}, default="real"
         (+, ×), or (min, +) for costs.
     alphabet : iterable of symbols, optional
-        The symbols there are: others raise an error, in arcs and in strings. Without an alphabet a string with a symbol
-        that is on no arc has the weight 0 (tropical: ∞).
+        The allowed symbols: others raise an error, in arcs and in strings. Without an alphabet, a string with a symbol
+        on no arc has the weight 0 (tropical: ∞).
 
     Examples
     --------
@@ -160,7 +160,7 @@ class Transducer:
 
     @property
     def is_acceptor(self) -> bool:
-        """Whether every arc writes what it reads."""
+        """Return whether every arc writes the symbol that it reads."""
         return all(a == b for _, a, b, _, _ in self._arcs)
 
     def __repr__(self) -> str:
@@ -168,7 +168,7 @@ class Transducer:
         return f"<Transducer: {self.semiring}, {self.n_states} states, {len(self._arcs)} arcs{symbols}>"
 
     def to_dot(self) -> str:
-        """Return the machine as a graph in Graphviz's language, arcs labelled ``input:output/weight``.
+        """Return the transducer as a Graphviz graph, with arcs labelled ``input:output/weight``.
 
         Examples
         --------
@@ -208,12 +208,12 @@ class Transducer:
         Returns
         -------
         float
-            0 (tropical: ∞) where no path does so.
+            The weight; 0 (tropical: ∞) if there is no such path.
 
         Raises
         ------
         ValueError
-            For a cycle of arcs that read and write nothing whose weights have no sum.
+            If the weights of a cycle of epsilon arcs have no finite sum.
         """
         self._check_complete()
         left, right = self._encoded([x], "x"), self._encoded([y], "y")
@@ -327,7 +327,7 @@ class Transducer:
         return made
 
     def inverse(self) -> Transducer:
-        """Return the machine with input and output exchanged: [[T⁻¹]](x, y) = [[T]](y, x)."""
+        """Return the transducer with input and output exchanged: [[T⁻¹]](x, y) = [[T]](y, x)."""
         made = self._copy()
         made._arcs = [(p, b, a, w, q) for p, a, b, w, q in self._arcs]
         return made
@@ -340,7 +340,7 @@ class Transducer:
         return made
 
     def trim(self) -> Transducer:
-        """Return the machine without states that no successful path visits."""
+        """Return the transducer without states that no successful path visits."""
         after: list[list[int]] = [[] for _ in self._numbers]
         before: list[list[int]] = [[] for _ in self._numbers]
         for p, _, _, _, q in self._arcs:
@@ -358,8 +358,8 @@ class Transducer:
     def compose(self, other: Transducer) -> Transducer:
         """Compose: U reads the output of T. [[T ∘ U]](x, y) = ⊕_z [[T]](x, z) ⊗ [[U]](z, y).
 
-        Where T writes nothing and U reads nothing, their moves could be interleaved in many ways, and each would be
-        counted. A filter allows one: first the moves of T alone, then those of U alone, then a symbol for both.
+        Moves where T writes nothing and U reads nothing could be interleaved in many ways, and each would be counted. A
+        filter allows only one order: moves of T alone, then moves of U alone, then a symbol for both.
 
         Parameters
         ----------
@@ -479,7 +479,7 @@ class Transducer:
 
     @classmethod
     def ngram(cls, n: int, alphabet: Iterable[Hashable]) -> Transducer:
-        """Return the n-gram transducer: [[T]](x, z) is how often z occurs in x.
+        """Return the n-gram transducer: [[T]](x, z) is the number of times z occurs in x.
 
         Examples
         --------
@@ -496,7 +496,7 @@ class Transducer:
     def gappy(cls, n: int, alphabet: Iterable[Hashable], decay: float) -> Transducer:
         """Return the transducer that writes every subsequence of n symbols, with the weight decay^span.
 
-        The span is the number of symbols from the first to the last one of the subsequence, gaps included.
+        The span is the number of symbols from the first to the last one of the subsequence, including gaps.
 
         Examples
         --------
@@ -552,14 +552,14 @@ class Transducer:
 
     @classmethod
     def edit(cls, costs: float | Mapping[Any, float], alphabet: Iterable[Hashable]) -> Transducer:
-        """Return the tropical machine of an edit distance: [[T]](x, y) is the least cost of turning x into y.
+        """Return the tropical transducer of an edit distance: [[T]](x, y) is the minimum cost of turning x into y.
 
         Parameters
         ----------
         costs : float or mapping
-            One cost for all edits (1.0: Levenshtein's distance), or costs under the names ``"insert"``, ``"delete"``
-            and ``"substitute"`` (1 where left out) and of single edits under pairs of symbols: ``("a", "b")``,
-            ``("a", None)`` to delete, ``(None, "b")`` to insert, ``("a", "a")`` to keep, which is free where left out.
+            One cost for all edits (1.0: Levenshtein's distance), or a mapping. The keys ``"insert"``, ``"delete"`` and
+            ``"substitute"`` (default 1) give general costs. Pairs of symbols give costs of single edits: ``("a", "b")``
+            to substitute, ``("a", None)`` to delete, ``(None, "b")`` to insert, ``("a", "a")`` to keep (default 0).
         alphabet : iterable of symbols
 
         Examples

@@ -1,7 +1,7 @@
-"""Kernels of labelled ordered trees, by the fragments that two trees share.
+"""Kernels of labelled ordered trees, by their common fragments.
 
 SubsetTree    Σ_f λ^{size f} n_f(x) n_f(z)      f: fragments that keep or drop the children of a node as a whole
-SubTree       Σ_t λ^{size t} n_t(x) n_t(z)      t: complete subtrees, a node with everything beneath it
+SubTree       Σ_t λ^{size t} n_t(x) n_t(z)      t: complete subtrees: a node with all its descendants
 PartialTree   Σ over fragments that keep any of the children of a node, in their order, weighted by depth and by spans
 
 n_f(x) is how often f occurs in x. All three run in compiled code without recursion.
@@ -53,14 +53,14 @@ class _TreeKernel(Kernel):
 
 
 class SubsetTree(_TreeKernel):
-    """Common fragments of two trees, where a node is kept with all of its children or with none (Collins and Duffy).
+    """Count common tree fragments that keep all children of a node or none (Collins and Duffy).
 
     k(x, z) = Σ_{nodes a of x, b of z} C(a, b), where C is 0 for nodes with different productions (label and labels or
     words of the children), and else
 
         C(a, b) = λ Π_j (1 + C(a_j, b_j))   over the children that are not words.
 
-    The work goes with the number of pairs of nodes with the same production, not with all pairs.
+    The time is proportional to the number of pairs of nodes with the same production, not to all pairs.
 
     Parameters
     ----------
@@ -68,12 +68,12 @@ class SubsetTree(_TreeKernel):
         λ in (0, 1]: a fragment with s productions counts λˢ. With 1 large fragments dominate, and values grow
         exponentially with the size of trees.
     leaves : bool, default=True
-        Whether words count. With False trees are taken without their words.
+        Whether words count. With False, words are removed from the trees.
 
     Notes
     -----
-    A tree is a string in bracket notation, nested tuples or a `mercer.parsing.Tree`. Long trees have large values with
-    everything: use ``SubsetTree().normalized()``.
+    A tree is a string in bracket notation, nested tuples or a `mercer.parsing.Tree`. Large trees have large values with
+    all trees: use ``SubsetTree().normalized()``.
 
     References
     ----------
@@ -111,15 +111,15 @@ class SubsetTree(_TreeKernel):
 
 
 class PartialTree(_TreeKernel):
-    """Common fragments of two trees, where a node is kept with any of its children, in their order (Moschitti).
+    """Count common tree fragments that keep any ordered subset of the children of a node (Moschitti).
 
     k(x, z) = Σ_{nodes a of x, b of z} Δ(a, b), where Δ is 0 for nodes with different labels, and else
 
         Δ(a, b) = μ (λ² + Σ_{I, J} λ^{span I + span J} Π_k Δ(a_{I_k}, b_{J_k}))
 
-    over equally long subsequences I and J of the children of a and of b; the span of a subsequence is its last place
-    less its first one, plus 1. Words are nodes like all others. Flexible, as needed for dependency trees, and slower
-    than `SubsetTree`.
+    over equally long subsequences I and J of the children of a and of b; the span of a subsequence is its last index
+    minus its first, plus 1. Words are ordinary nodes. The kernel is more flexible than `SubsetTree`, as dependency
+    trees need, and slower.
 
     Parameters
     ----------
@@ -128,7 +128,7 @@ class PartialTree(_TreeKernel):
     decay_depth : float, default=0.4
         μ in (0, 1]: for the nodes of a fragment.
     leaves : bool, default=True
-        Whether words count. With False trees are taken without their words.
+        Whether words count. With False, words are removed from the trees.
 
     References
     ----------
@@ -170,17 +170,17 @@ class PartialTree(_TreeKernel):
 
 
 class SubTree(_TreeKernel):
-    """Common complete subtrees of two trees: a node with everything beneath it.
+    """Count common complete subtrees: a node with all its descendants.
 
-    k(x, z) = Σ_t λ^{size t} n_t(x) n_t(z). Every subtree has a 64-bit hash, made from those of its children, so that
-    reading a tree takes linear time and features are explicit: ``SubTree().features(trees)``.
+    k(x, z) = Σ_t λ^{size t} n_t(x) n_t(z). Every subtree has a 64-bit hash, computed from the hashes of its children.
+    So reading a tree takes linear time, and features are explicit: ``SubTree().features(trees)``.
 
     Parameters
     ----------
     decay : float, default=1.0
         λ in (0, 1]: a subtree with s labels counts λˢ.
     leaves : bool, default=True
-        Whether words count. With False trees are taken without their words.
+        Whether words count. With False, words are removed from the trees.
 
     Examples
     --------

@@ -5,8 +5,8 @@ exp(−γ‖x − z‖²),  exp(−γ‖x − z‖₁),  Matérn,  Π_k B_{2p+1}
 Σ_k min(x_k, z_k),  Σ_k 2 x_k z_k / (x_k + z_k),  exp(−γ Σ_k (x_k − z_k)² / (x_k + z_k))        histograms
 (Σ_g ω_g (Σ_{k ∈ g} v_k x_k z_k)^{p₁})^{p₂}
 
-Sums over coordinates are compiled, and with them what is made of the sum (cpp/kernels/pairwise.hpp). float32 vectors
-with ``dtype=np.float32`` are worked on as float32 throughout.
+Sums over coordinates and functions of the sum are compiled (cpp/kernels/pairwise.hpp). float32 vectors with
+``dtype=np.float32`` stay float32 throughout.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class _Store:
 
 
 class VectorRows:
-    """A stretch of a collection of vectors: what the kernels of vectors make of their objects.
+    """A slice of a collection of vectors, in the prepared form of the vector kernels.
 
     Examples
     --------
@@ -125,7 +125,7 @@ class VectorRows:
         return VectorRows(None, self.store, self.start + start, self.start + max(start, stop))
 
     def chosen(self, places: np.ndarray) -> VectorRows:
-        """Some of the vectors, with the origin of all."""
+        """Return some of the vectors, with the common origin."""
         some = VectorRows(self.matrix()[places])
         some.store._origin = self.store.origin if not self.sparse else None
         return some
@@ -141,16 +141,16 @@ class VectorRows:
         return self.store.sparse
 
     def matrix(self, dtype: Any = None) -> Any:
-        """The vectors, as a matrix of float32 or float64 (default: the type they came in)."""
+        """Return the vectors as a float32 or float64 matrix (default: their own type)."""
         return (self.store.X if dtype is None else self.store.cast(dtype))[self.start : self.stop]
 
     def moved(self, origin: np.ndarray, dtype: Any) -> tuple[np.ndarray, np.ndarray]:
-        """The vectors minus an origin, and their squared lengths."""
+        """Return the vectors minus an origin, and their squared lengths."""
         X, norms = self.store.moved(origin, dtype)
         return X[self.start : self.stop], norms[self.start : self.stop]
 
     def largest_norm(self, origin: np.ndarray, dtype: Any) -> float:
-        """The largest squared distance from an origin in the whole collection, however it is cut."""
+        """Return the largest squared distance from an origin in the whole collection, for any slice."""
         return float(self.store.moved(origin, dtype)[1].max(initial=0.0))
 
     def norms(self, dtype: Any) -> np.ndarray:
@@ -522,8 +522,8 @@ class _Stationary(_VectorKernel):
 class Gaussian(_Stationary):
     """exp(−γ‖x − z‖²).
 
-    Dense or sparse vectors. γ is a number and never taken from the data of a call, since the matrices of two calls
-    would then be of two kernels: `median_heuristic` gives one.
+    Dense or sparse vectors. γ is a number and never estimated from the data of a call, because two calls would then use
+    two different kernels. `median_heuristic` computes a γ from data.
 
     Parameters
     ----------
@@ -619,11 +619,11 @@ class Laplacian(_Stationary):
 
 
 class Matern(_Stationary):
-    """2^{1−ν} / Γ(ν) · r^ν K_ν(r) with r = √(2ν) ‖x − z‖ / ℓ: Matérn's kernels, smoother with larger ν.
+    """2^{1−ν} / Γ(ν) · r^ν K_ν(r) with r = √(2ν) ‖x − z‖ / ℓ: Matérn kernels, smoother with larger ν.
 
-    ν = 1/2 is exp(−‖x − z‖ / ℓ), ν = 3/2 is (1 + r) e^{−r}, ν = 5/2 is (1 + r + r²/3) e^{−r} (these are compiled);
-    ν = ∞ is the Gaussian kernel of width ℓ. Dense or sparse vectors; distances are sums of squared differences, exact
-    for vectors that are close, except for sparse ones.
+    ν = 1/2 is exp(−‖x − z‖ / ℓ), ν = 3/2 is (1 + r) e^{−r}, ν = 5/2 is (1 + r + r²/3) e^{−r} (these are compiled); ν =
+    ∞ is the Gaussian kernel of width ℓ. Dense or sparse vectors. For dense vectors, distances are sums of squared
+    differences, which are accurate for close vectors.
 
     Parameters
     ----------
@@ -703,8 +703,8 @@ def _log_bessel(r: np.ndarray, nu: float) -> np.ndarray:
 class NegativeDistance(_VectorKernel):
     """−‖x − z‖^q with 0 < q ≤ 2: the conditionally positive definite kernel of a distance.
 
-    It is positive definite only for coefficients that sum to 0: SVMs and centred methods take it, others refuse it.
-    ``NegativeDistance().centered(X)`` is positive definite. Dense or sparse vectors.
+    It is positive definite only for coefficients that sum to 0. SVMs and centred methods accept it; others raise an
+    error. ``NegativeDistance().centered(X)`` is positive definite. Dense or sparse vectors.
 
     Parameters
     ----------
@@ -767,16 +767,16 @@ class BSpline(_VectorKernel):
     """Π_k B_{2p+1}((x_k − z_k) / w): B-splines of odd order, with compact support.
 
     B_0 is the indicator of [−1/2, 1/2] and B_{i+1} the convolution of B_i and B_0. Only odd orders are positive
-    definite, which is why p and not the order is the parameter: B_1 is a triangle, B_3 the cubic spline. In several
-    dimensions the product over the coordinates is taken (B_0 the indicator of a cube); k(x, z) = 0 once two coordinates
-    are (p + 1) w apart. Dense vectors only.
+    definite, so the parameter is p and not the order: B_1 is a triangle, B_3 the cubic spline. In several dimensions
+    the product over the coordinates is taken (B_0 the indicator of a cube); k(x, z) = 0 once two coordinates are (p +
+    1) w apart. Dense vectors only.
 
     Parameters
     ----------
     p : int, default=1
         Half the order, rounded down: 0 to 20.
     width : float, default=1.0
-        w, the distance of the knots.
+        w, the spacing of the knots.
 
     Examples
     --------
@@ -815,8 +815,8 @@ class BSpline(_VectorKernel):
 class ANOVA(_VectorKernel):
     """Σ over the subsets of ``degree`` coordinates of Π_k κ(x_k, z_k): interactions of different coordinates.
 
-    κ(a, b) is a b, or exp(−γ (a − b)²) with ``gamma``. Computed by dynamic programming in O(d · degree) for a pair.
-    Dense vectors only.
+    κ(a, b) is a b, or exp(−γ (a − b)²) with ``gamma``. Dynamic programming computes it in O(d · degree) per pair. Dense
+    vectors only.
 
     Parameters
     ----------
@@ -901,12 +901,12 @@ class HistogramIntersection(_VectorKernel):
 class ChiSquared(_VectorKernel):
     """exp(−γ Σ_k (x_k − z_k)² / (x_k + z_k)), or the additive Σ_k 2 x_k z_k / (x_k + z_k), for histograms.
 
-    Coordinates where both are 0 count 0. Dense or sparse vectors without negative entries.
+    Coordinates where both vectors are 0 contribute 0. Dense or sparse vectors without negative entries.
 
     Parameters
     ----------
     gamma : float or None, default=1.0
-        γ, above 0; None takes the additive kernel, which `AdditiveMap` approximates by vectors.
+        γ, above 0; None selects the additive kernel, which `AdditiveMap` approximates by vectors.
 
     Examples
     --------
@@ -955,14 +955,14 @@ class ChiSquared(_VectorKernel):
 
 
 def position_weights(length: int, center: float, width: float) -> np.ndarray:
-    """Return weights exp(−(i − center)² / (2 width²)) of positions, largest near the classified one.
+    """Return position weights exp(−(i − center)² / (2 width²)), largest at the centre.
 
     Parameters
     ----------
     length : int
         Number of positions, numbered from 0.
     center : float
-        Where the weight is 1.
+        Position with weight 1.
     width : float
         At this distance from the centre the weight is e^{−1/2}.
 
@@ -1041,20 +1041,21 @@ def _weights(name: str, values: Any, length: int | None = None) -> np.ndarray:
 class LocalityImproved(_Groups):
     """``(Σ_p ω_p (Σ_{|j| ≤ l} v_j ⟨x_{p+j}, z_{p+j}⟩)^{p1})^{p2}``: positions agree more if their neighbours do.
 
-    With ``window=1`` and both degrees 1 it is the weighted dot product xᵀΩz with the diagonal Ω, which
-    the algebra puts into polynomials: ``(LocalityImproved(weights) + 1.0) ** 2``. For a Gaussian kernel under these
-    weights, multiply the vectors by √ω. Windows are cut off at the ends. Dense vectors only.
+    With ``window=1`` and both degrees 1 it is the weighted dot product xᵀΩz with the diagonal Ω, from which the algebra
+    builds polynomials: ``(LocalityImproved(weights) + 1.0) ** 2``. For a Gaussian kernel with these weights, multiply
+    the vectors by √ω. Windows are cut off at the ends. Dense vectors only.
 
     Parameters
     ----------
     weights : array of float, optional
         ω, one for each position, at least 0: such as `position_weights`. Default: 1.
     window : int or array of float, default=1
-        v: an odd number of weights, at least 0, the middle one for the position itself; or their number, all 1.
+        v: an odd number of nonnegative weights, the middle one for the position itself; or an odd number, for weights
+        1.
     p1, p2 : int, default=1
-        Degrees inside the windows, and of the whole.
+        Degrees inside the windows, and of the whole sum.
     channels : int, default=1
-        Entries of the vector for each position, side by side: 4 for nucleotides as indicators.
+        Adjacent entries of the vector for each position: 4 for one-hot nucleotides.
 
     References
     ----------
@@ -1118,9 +1119,9 @@ class LocalityImproved(_Groups):
 class Pyramid(_Groups):
     """(Σ over patches ⟨x_patch, z_patch⟩^{p1})^{p2}: images whose neighbouring pixels agree.
 
-    A fixed permutation of the pixels changes nothing for a Gaussian or polynomial kernel, but it does here. All patches
-    inside the image have the same weight. Images are arrays (n, rows, columns) or (n, rows, columns, channels), or
-    flattened; dense only.
+    Unlike a Gaussian or polynomial kernel, this kernel depends on the order of the pixels. All patches inside the image
+    have the same weight. Images are arrays (n, rows, columns) or (n, rows, columns, channels), or flattened; dense
+    only.
 
     Parameters
     ----------
@@ -1129,9 +1130,9 @@ class Pyramid(_Groups):
     patch : int or tuple of int, default=3
         Rows and columns of a patch.
     p1, p2 : int, default=2 and 1
-        Degrees of a patch and of the whole.
+        Degrees of a patch and of the whole sum.
     stride : int, default=1
-        From one patch to the next.
+        Step from one patch to the next.
 
     Examples
     --------
@@ -1195,7 +1196,7 @@ class Pyramid(_Groups):
 
 
 def median_heuristic(X: Any, n_samples: int = 1000, random_state: Any = None) -> float:
-    """Return γ = 1 / (2 m²) with m the median distance of two different objects: a first guess for `Gaussian`.
+    """Return γ = 1 / (2 m²), with m the median distance of two different objects, as a first guess for `Gaussian`.
 
     Parameters
     ----------
@@ -1204,7 +1205,7 @@ def median_heuristic(X: Any, n_samples: int = 1000, random_state: Any = None) ->
     n_samples : int, default=1000
         Maximum number of objects used.
     random_state : int, RandomState or None, default=None
-        Of their choice.
+        Seed of their choice.
 
     Returns
     -------

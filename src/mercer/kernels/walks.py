@@ -28,7 +28,7 @@ STEPS_A_CALL = 1 << 26  # products of the sizes of two graphs that one compiled 
 
 
 class Walks:
-    """Graphs prepared for walks: symmetric S, start and stop weights of every node, nodes sorted by label.
+    """Graphs prepared for walks: symmetric S, start and stop weights of each node, nodes sorted by label.
 
     The sum over walks of all lengths is sᵀ (I − S)⁻¹ r on one graph; on a pair it is the same on the product graph.
     """
@@ -60,19 +60,19 @@ class Walks:
         return made
 
     def compiled(self, numbered: np.ndarray) -> _core.kernels.WalkGraphs:
-        """For the compiled loops, with edge codes that number the given keys."""
+        """Return the input of the compiled loops, with edge codes that number the given keys."""
         g = dict(self.graphs)
         if len(g["edge_codes"]):
             g["edge_codes"] = np.searchsorted(numbered, self.edge_keys)[g["edge_codes"]].astype(np.int32)
         return _core.kernels.WalkGraphs(**g, n_edge_codes=max(1, len(numbered)))
 
     def sizes(self) -> np.ndarray:
-        """Nodes and edges of every graph: the work on a pair goes with the product of theirs."""
+        """Return the number of nodes and edges of each graph; the work on a pair is proportional to their product."""
         offsets = self.graphs["offsets"]
         return np.diff(offsets + self.graphs["indptr"][offsets]).astype(np.float64)
 
     def matrix(self, i: int) -> np.ndarray:
-        """S of one graph, dense."""
+        """Return S of one graph, dense."""
         g = self.graphs
         first, last = g["offsets"][i], g["offsets"][i + 1]
         entries = slice(g["indptr"][first], g["indptr"][last])
@@ -82,7 +82,7 @@ class Walks:
         return S
 
     def ends(self, i: int) -> tuple[np.ndarray, np.ndarray]:
-        """Start and stop weights of one graph."""
+        """Return start and stop weights of one graph."""
         nodes = slice(self.graphs["offsets"][i], self.graphs["offsets"][i + 1])
         return self.graphs["start"][nodes], self.graphs["stop"][nodes]
 
@@ -102,7 +102,7 @@ class Walks:
         return self._spectra
 
     def scale(self, factor: np.ndarray) -> None:
-        """Multiplies S of each graph, and its eigenvalues."""
+        """Multiply S of each graph, and its eigenvalues."""
         nodes = np.repeat(factor, np.diff(self.graphs["offsets"]))
         self.graphs["weights"] = self.graphs["weights"] * np.repeat(nodes, np.diff(self.graphs["indptr"]))
         if self._spectra is not None:
@@ -124,16 +124,16 @@ class Walks:
 
 
 class RandomWalk(Kernel):
-    """Walks with the same labels in two graphs, of all lengths: the geometric and the marginalised walk kernel.
+    """Count walks with the same labels in two graphs: the geometric and the marginalised random-walk kernel.
 
     ``k(G, G') = Σ_l λ^l #{pairs of walks of l edges with equal labels}`` (``kind="geometric"``)
 
     ``k(G, G') = Σ_{h, h'} p(h|G) p(h'|G') [h and h' have equal labels]`` (``kind="marginalized"``)
 
-    where p is a random walk that begins anywhere, stops in each node with the stop probability (certainly where there
-    is no neighbour), and else goes to a neighbour, in proportion to the edge weights. Both are linear systems on the
-    product graph, whose nodes are the pairs of nodes with equal labels. Graphs without nodes have the value 0, and
-    isolated nodes are walks of length 0.
+    where p is the distribution of a random walk. The walk begins in a uniformly drawn node and stops in each node with
+    the stop probability (always if the node has no neighbour). Otherwise it moves to a neighbour with probability
+    proportional to the edge weight. Both are linear systems on the product graph, whose nodes are the pairs of nodes
+    with equal labels. Graphs without nodes have the value 0. Isolated nodes are walks of length 0.
 
     Parameters
     ----------
@@ -141,10 +141,10 @@ class RandomWalk(Kernel):
         See above.
     decay : float, default=0.01
         λ of the geometric kernel, one number for all pairs. The sum is finite for λ ρ ρ' < 1, with the largest
-        eigenvalues ρ, ρ' of the adjacency matrices; a larger λ is an error that names the largest possible value.
+        eigenvalues ρ, ρ' of the adjacency matrices; a larger λ raises an error that states the largest possible value.
     scaled : bool, default=False
         For the geometric kernel: divide each adjacency matrix by its own largest eigenvalue, so that every decay
-        below 1 is valid. The kernel stays positive definite, since the factor belongs to a single graph.
+        below 1 is valid. The kernel stays positive definite, because the factor depends on a single graph.
     stop_probability : float, default=0.1
         Of the marginalised kernel, above 0 and at most 1.
     max_length : int, optional
@@ -154,11 +154,12 @@ class RandomWalk(Kernel):
     edge_labels : bool, default=False
         Compare the labels of edges.
     weighted : bool, default=False
-        A walk counts with the product of its edge weights (geometric), or follows them (marginalised).
+        Whether edge weights count: a walk has the product of its edge weights (geometric), or moves in proportion to
+        them (marginalised).
     solver : {"auto", "spectral", "cg", "fixed_point", "direct"}, default="auto"
         ``"spectral"`` decomposes each graph once and needs no labels: Σ_ij a_i b_j / (1 − λ μ_i ν_j). ``"cg"``
-        (conjugate gradients) and ``"fixed_point"`` solve the system of each pair without making its matrix.
-        ``"direct"`` makes it, for small graphs. ``"auto"`` takes ``"spectral"`` where it can be had, else ``"cg"``.
+        (conjugate gradients) and ``"fixed_point"`` solve the system of each pair without building its matrix.
+        ``"direct"`` builds it, for small graphs. ``"auto"`` uses ``"spectral"`` where it applies, else ``"cg"``.
     tol : float, default=1e-10
         Relative error allowed in ``"cg"`` and ``"fixed_point"``.
 

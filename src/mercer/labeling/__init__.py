@@ -1,4 +1,4 @@
-"""Labels for the nodes of graphs and the blocks of images, where neighbours depend on each other."""
+"""Labels for the nodes of graphs and the blocks of images, with dependent neighbours."""
 
 from typing import TYPE_CHECKING
 

@@ -1,9 +1,9 @@
-"""Training without inference: losses that only look at nodes given their neighbours, or at pieces by themselves.
+"""Training without inference: losses of nodes given their neighbours, or of independent pieces.
 
     pseudo-likelihood   −Σ_v log p(y_v | y of the neighbours of v)
     piecewise           −Σ_v log p_v(y_v) − Σ_e log p_e(y_e), each piece normalised by itself
 
-Both are smooth and convex, cost a pass over nodes and edges, and are baselines for the joint likelihood.
+Both are smooth and convex, take one pass over nodes and edges, and are baselines for the joint likelihood.
 """
 
 from __future__ import annotations

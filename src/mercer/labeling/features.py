@@ -1,4 +1,4 @@
-"""Features of blocks of images: what their pixels look like, where they lie, how they differ from neighbours.
+"""Features of image blocks: appearance, position, and contrast with neighbours.
 
 A picture of H × W pixels has ⌈H / b⌉ × ⌈W / b⌉ blocks of b × b pixels; those at the right and lower
 edge may be smaller.
@@ -18,7 +18,7 @@ N_ORIENTATIONS = 8
 
 
 def as_image(image: Any, name: str = "image") -> np.ndarray:
-    """(H, W, channels) as floats; integers are divided by 255."""
+    """Return (H, W, channels) as floats; integers are divided by 255."""
     pixels = np.asarray(image)
     if pixels.ndim == 2:
         pixels = pixels[:, :, None]
@@ -33,7 +33,7 @@ def as_image(image: Any, name: str = "image") -> np.ndarray:
 
 
 def block_sums(values: np.ndarray, block: int) -> np.ndarray:
-    """Sums over blocks of the first two axes."""
+    """Return sums over blocks of the first two axes."""
     rows = np.add.reduceat(values, np.arange(0, values.shape[0], block), axis=0)
     return np.add.reduceat(rows, np.arange(0, values.shape[1], block), axis=1)
 
@@ -50,7 +50,7 @@ def block_features(image: Any, block: int = 8) -> np.ndarray:
     image : array of shape (H, W) or (H, W, channels)
         Integers have the range 0 to 255.
     block : int, default=8
-        Pixels of a side of a block.
+        Side length of a block in pixels.
 
     Returns
     -------
@@ -146,12 +146,12 @@ def block_contrasts(image: Any, edges: Any, block: int = 8) -> np.ndarray:
 
 
 def block_labels(labels: Any, n_labels: int, block: int = 8) -> np.ndarray:
-    """Return the most frequent label of each block, −1 where no pixel has one.
+    """Return the most frequent label of each block, −1 if no pixel has one.
 
     Parameters
     ----------
     labels : array of int of shape (H, W)
-        Numbers from 0; −1 where a label is not known.
+        Numbers from 0; −1 for unknown labels.
     n_labels : int
     block : int, default=8
 

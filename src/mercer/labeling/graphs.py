@@ -2,7 +2,7 @@
 
     minimise  penalty(w) + C Σ_i loss(x_i, y_i; w),   score(x, y) = Σ_v ⟨w_{y_v}, x_v⟩ + Σ_uv ⟨w_{y_u y_v}, x_uv⟩
 
-Where inference is not exact the loss is that of the approximation, and the model says so.
+If inference is not exact, the loss is that of the approximation, and the model raises a warning.
 """
 
 from __future__ import annotations
@@ -61,12 +61,12 @@ default="auto"
     C : float or "auto", default="auto"
         Weight of the summed loss against the penalty; smaller values regularise more. ``"auto"``: 1 for losses with a
         likelihood (log, softmax-margin, hybrid); for margin losses 2 / mean ‖x‖² over the nodes, times the mean cost of
-        a wrong label (see :mod:`mercer.learning.strength`). The number is kept as ``C_``.
+        a wrong label (see :mod:`mercer.learning.strength`). The number is stored in ``C_``.
     edge_weights : {"symmetric", "directed", "potts", "attractive", "none"}, default="symmetric"
         Weights of pairs of neighbouring labels; see :class:`mercer.structures.GraphLabels`. ``"none"``: a classifier of
         single nodes.
     training : {"joint", "pseudo-likelihood", "piecewise"}, default="joint"
-        The others are baselines that need no inference to learn; they go with ``loss="log"``.
+        "pseudo-likelihood" and "piecewise" are baselines that train without inference; they need ``loss="log"``.
     cost : {"hamming", "zero-one"}, mapping, array, callable or Cost, default="hamming"
         Δ(y, z) of the margin losses.
     bias : bool, default=True
@@ -80,7 +80,7 @@ default="auto"
     patience : int, default=10
         With ``fit(…, dev=…)``: iterations without a better held-out score before training stops.
     warm_start : bool, default=False
-        Begin from the weights of the last fit; labels and types of edges may be new, features not.
+        Start from the weights of the last fit; new labels and edge types are allowed, new features are not.
     n_jobs : int or None
         Threads; -1 for all cores. The result does not depend on it.
     random_state : int, Generator or None
@@ -103,7 +103,7 @@ default="auto"
 
     Examples
     --------
-    Regions of pictures, which say more together than alone:
+    Image regions that are more informative together than alone:
 
     >>> from mercer.datasets import make_regions
     >>> from mercer.labeling import GraphLabeler
@@ -194,14 +194,14 @@ default="auto"
             Each graph (node features, edges), (…, edge features) or (…, edge features, edge types); edges are pairs of
             node numbers of the graph, features matrices with a row for each node or edge.
         y : list of lists of labels
-            ``None`` where a label is not known, a set where it is one of several.
+            ``None`` for an unknown label, a set if it is one of several.
         sample_weight : array of a number for each graph, optional
             Factors of C, not negative.
         dev : (X, y), optional
             Held-out data: the weights with the best accuracy on it are kept, and training stops when it no longer
             rises.
         checkpoint : path or Checkpoint, optional
-            Training is saved there every few seconds; a fit that was killed goes on from there when it is called again.
+            Training saves its state there every few seconds. A killed fit resumes from it when it is called again.
 
         Returns
         -------
@@ -210,7 +210,7 @@ default="auto"
         return self._fit(X, y, sample_weight=sample_weight, dev=dev, checkpoint=checkpoint)
 
     def partial_fit(self, X: Any, y: Sequence[Any]) -> GraphLabeler:
-        """Make one pass of an online solver over more graphs; labels and types of edges may be new.
+        """Make one pass of an online solver over more graphs; new labels and edge types are allowed.
 
         Parameters
         ----------
@@ -415,7 +415,7 @@ default="auto"
     # ------------------------------------------------------------------ prediction
 
     def predict(self, X: Any) -> list[list[Any]]:
-        """Return the best labelling of each graph that inference finds.
+        """Return the best labelling of each graph found by inference.
 
         Parameters
         ----------
@@ -439,7 +439,7 @@ default="auto"
     def k_best(self, X: Any, k: int) -> list[list[tuple[list[Any], float]]]:
         """Return the k best labellings that inference finds for each graph, with their log-probabilities, best first.
 
-        They are exact where best labellings and sums are (see ``inference_``).
+        They are exact if best labellings and sums are (see ``inference_``).
         """
         outputs = super().k_best(X, k)
         self._warn_unconverged("k_best")
@@ -456,7 +456,7 @@ default="auto"
         return values
 
     def entropy(self, X: Any) -> np.ndarray:
-        """Return the entropy of p(y | x) of each graph, in nats, as inference finds it: how unsure the model is."""
+        """Return the entropy of p(y | x) of each graph in nats, computed by inference."""
         entropies = super().entropy(X)
         self._warn_unconverged("entropy")
         return entropies

@@ -1,8 +1,8 @@
-"""Learning to label images: blocks of pixels as a grid whose neighbours depend on each other.
+"""Learning to label images: blocks of pixels as a grid with dependent neighbours.
 
     p(y | x) ∝ exp( Σ_v ⟨w_{y_v}, x_v⟩ + Σ_{u∼v} ⟨w_e, x_uv⟩ 1[y_u = y_v] )
 
-with features x_v of blocks and x_uv of pairs of neighbours (a constant, and how alike they look).
+with features x_v of blocks and x_uv of pairs of neighbours (a constant, and their similarity).
 """
 
 from __future__ import annotations
@@ -36,22 +36,22 @@ _LARGEST_BLOCK, _ENOUGH_BLOCKS = 8, 400
 
 
 class GridLabeler(GraphLabeler):
-    """Label the pixels of images, block by block, where neighbouring blocks depend on each other.
+    """Label the pixels of images in blocks, with dependent neighbouring blocks.
 
     Parameters
     ----------
     loss, inference, solver, C, training, cost, penalty, l1_ratio, max_iter, tol, patience, warm_start, n_jobs, \
 random_state, verbose
-        As of :class:`GraphLabeler`. With ``warm_start`` features stay standardised as in the first fit.
+        As in :class:`GraphLabeler`. With ``warm_start`` features stay standardised as in the first fit.
     block : int or "auto", default="auto"
-        Pixels of a side of a block; all pixels of a block get one label. ``"auto"``: the largest up to 8 that leaves at
-        least 400 blocks in half of the training images. Neighbours help where an object covers many blocks; on a
-        coarse grid they mostly smooth away its thin parts.
+        Side length of a block in pixels; all pixels of a block get one label. ``"auto"``: the largest up to 8 that
+        leaves at least 400 blocks in half of the training images. Neighbours help if an object covers many blocks; on a
+        coarse grid they mostly smooth away thin parts.
     connectivity : {4, 8}, default=4
         Neighbours of a block: 8 includes diagonal ones.
     features : "auto" or callable, default="auto"
-        Features of blocks: :func:`block_features`, or a function of an image and the block size that gives an array
-        (rows of blocks, columns of blocks, features). They are standardised.
+        Features of blocks: :func:`block_features`, or a function of an image and the block size that returns an array
+        (rows of blocks, columns of blocks, features). Features are standardised.
     edge_weights : {"attractive", "potts", "symmetric", "directed", "none"}, default="attractive"
         With ``"attractive"`` neighbours tend to agree, less so across borders, and minimum cuts are exact for two
         labels; ``"none"`` is a classifier of single blocks.
@@ -66,7 +66,7 @@ random_state, verbose
     block_ : int, pixels of a side of a block
     grid_score_, alone_score_ : float
         Accuracy on blocks of this model, and of a logistic regression on single blocks; on
-        the training images, or on ``dev``. A warning tells if the grid is not better.
+        the training images, or on ``dev``. A warning is raised if the grid is not better.
 
     Examples
     --------
@@ -129,15 +129,15 @@ random_state, verbose
         Parameters
         ----------
         X : list of arrays of shape (H, W) or (H, W, channels)
-            Sizes may differ, channels not.
+            Sizes may differ, but not the number of channels.
         y : list of arrays of shape (H, W)
-            A label for each pixel; None where it is not known.
+            A label for each pixel; None if unknown.
         sample_weight : array of a number for each image, optional
             Factors of C, not negative.
         dev : (X, y), optional
             Held-out data: the weights with the best accuracy of blocks on it are kept.
         checkpoint : path or Checkpoint, optional
-            As of :meth:`GraphLabeler.fit`.
+            As in :meth:`GraphLabeler.fit`.
 
         Returns
         -------
@@ -169,8 +169,8 @@ random_state, verbose
         Parameters
         ----------
         X : list of arrays of shape (H, W) or (H, W, channels), or one such array
-            An array of three dimensions is one image if the model was trained on images with as many channels, and
-            otherwise a stack of images of one channel.
+            An array of three dimensions is one image if its number of channels is that of training, and otherwise a
+            stack of one-channel images.
 
         Returns
         -------

@@ -1,14 +1,15 @@
-"""Parts on the workers of a Dask cluster; the one module that imports Dask.
+"""Partitions on the workers of a Dask cluster. This is the only module that imports Dask.
 
-A part is a task that loads and encodes its examples; the client holds the future, so that Dask rebuilds the part where
-a worker is lost. The client owns the weights. An evaluation is one task a worker: it reads the weights, asks the risks
-of its parts, and adds up neighbours in the tree of :class:`~mercer.learning.partitioned.TreeSum`. On one machine,
-weights and sums go through files in shared memory, with the number of the evaluation in the task; otherwise weights are
-scattered and sums gathered, of those with few entries the entries. A task that is lost runs again on another worker and
-gives the same bits.
+A partition is a task that loads and encodes its examples. The client holds the future, so that Dask rebuilds the
+partition if a worker is lost. The client owns the weights. An evaluation is one task per worker. The task reads the
+weights, evaluates the risks of its partitions, and adds neighbours in the tree of
+:class:`~mercer.learning.partitioned.TreeSum`. On one machine, weights and sums go through files in shared memory, and
+the task holds the number of the evaluation. Otherwise weights are scattered and sums gathered; sparse sums are sent as
+their nonzero entries. A lost task runs again on another worker and gives the same bits.
 
-Settings, by ``dask.config.set``: ``mercer.traffic`` is ``"float64"``, ``"float32"`` or ``"bfloat16"`` for gradients on
-their way (equal bits for any number of workers are promised for float64 alone); ``mercer.shared-memory`` may be False.
+Settings, by ``dask.config.set``: ``mercer.traffic`` is the format of transferred gradients: ``"float64"``,
+``"float32"`` or ``"bfloat16"``. Only float64 guarantees equal bits for any number of workers. ``mercer.shared-memory``
+may be False.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ _LOCK = threading.Lock()  # one evaluation at a time in a worker: structures use
 
 
 def connect(address: str, timeout: float = 5.0) -> Client:
-    """Connect to a scheduler, or say within seconds that there is none."""
+    """Connect to a scheduler; raise an error within seconds if there is none."""
     try:
         return Client(address, timeout=timeout)
     except (OSError, TimeoutError, ValueError) as error:
@@ -71,7 +72,7 @@ def connect(address: str, timeout: float = 5.0) -> Client:
 
 
 def current_client() -> Client:
-    """The client in use, with workers of the same versions."""
+    """Return the current client, after a check that all workers have the same versions."""
     try:
         return distributed.get_client()
     except ValueError:
@@ -85,7 +86,7 @@ def current_client() -> Client:
 
 
 def delayed_parts(X: Any, y: Any, sample_weight: Any) -> list[Any]:
-    """Dask collections as one delayed :class:`Partition` for each of their partitions."""
+    """Return Dask collections as one delayed :class:`Partition` for each of their partitions."""
     if isinstance(X, StoreOnWorkers):
         check_alone(X, y, sample_weight)
         read = delayed(_read_stored, pure=True)
@@ -175,7 +176,7 @@ _TRAFFIC = {"float64": np.float64, "float32": np.float32, "bfloat16": np.uint16}
 
 
 def packed(vector: np.ndarray, traffic: str) -> np.ndarray:
-    """A vector as it travels. float32 keeps 24 bits (relative error 6e-8), bfloat16 8 (4e-3)."""
+    """Return a vector in transfer format. float32 keeps 24 bits (relative error 6e-8), bfloat16 8 (4e-3)."""
     if traffic == "float64":
         return vector
     single = vector.astype(np.float32)
@@ -186,14 +187,14 @@ def packed(vector: np.ndarray, traffic: str) -> np.ndarray:
 
 
 def unpacked(vector: np.ndarray, traffic: str) -> np.ndarray:
-    """The inverse of :func:`packed`, in float64 and in memory of its own."""
+    """Return the inverse of :func:`packed`, as a new float64 array."""
     if traffic == "bfloat16":
         return (vector.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
     return np.array(vector, dtype=np.float64)  # astype would keep numpy.memmap
 
 
 class Thin:
-    """A vector with few entries, as it travels: −0 is an entry, since sums must keep their bits."""
+    """A sparse vector in transfer format: −0 is an entry, because sums must keep their bits."""
 
     def __init__(self, n: int, places: np.ndarray, values: np.ndarray) -> None:
         self.n, self.places, self.values = n, places, values
@@ -207,7 +208,7 @@ class Thin:
 
 
 def thinned(vector: np.ndarray) -> np.ndarray | Thin:
-    """The vector, or its entries and their places where that is less by a quarter."""
+    """Return the vector, or its entries and indices if these are smaller by a quarter."""
     places = np.flatnonzero(vector.view(f"u{vector.itemsize}"))
     kind: Any = np.int32 if len(vector) < 2**31 else np.int64
     if len(places) * (np.dtype(kind).itemsize + vector.itemsize) > 0.75 * vector.nbytes:
@@ -318,12 +319,12 @@ class _Lost(Exception):
 
 
 class OnWorkers(Place):
-    """Parts on the workers of the current client.
+    """Partitions on the workers of the current client.
 
     Parameters
     ----------
     X, y, sample_weight
-        Dask bags, dataframes, series, arrays, lists of delayed parts; or a store by its path.
+        Dask bags, dataframes, series, arrays, lists of delayed parts, or the path of a store.
     """
 
     _checked = 0.0
@@ -484,9 +485,9 @@ class OnWorkers(Place):
             numbers = numbers or [i for i, part in enumerate(self._parts) if task in map(str, part.__dask_graph__())]
             named = ", ".join(map(str, numbers)) or "unknown"
         return MemoryError(
-            f"partition {named} ended the worker processes that tried it, most likely for want of memory: cut the data "
-            "into more partitions, give workers more memory, or write the data to a store (mercer.data.Store) and fit "
-            "that, which reads piece by piece"
+            f"partition {named} ended the worker processes that tried it, most likely because memory ran out: cut "
+            "the data into more partitions, give workers more memory, or write the data to a store "
+            "(mercer.data.Store) and fit that, which reads piece by piece"
         )
 
     # ------------------------------------------------------------------ evaluations
@@ -581,7 +582,7 @@ class OnWorkers(Place):
         return out
 
     def close(self) -> None:
-        """Forget the parts on the workers and the files in shared memory."""
+        """Release the partitions on the workers and the files in shared memory."""
         with contextlib.suppress(Exception):
             self.client.cancel(self._futures)
         self._futures, self._scattered = [], None
@@ -625,7 +626,7 @@ def _as_series(part: Any, model: Any, method: str, args: tuple[Any, ...], kwargs
 def lazily(
     model: Any, method: str, X: Any, args: tuple[Any, ...], kwargs: dict[str, Any], takes_y: bool = False
 ) -> Any:
-    """What a model answers to a Dask collection, as a collection of the same kind; nothing is computed yet."""
+    """Return the lazy result of a method on a Dask collection, as a collection of the same kind."""
     more = {"model": model, "method": method, "args": args, "kwargs": kwargs}
     if isinstance(X, (StoreOnWorkers, list)):
         once = delayed(model)
@@ -648,7 +649,7 @@ def lazily(
 
 
 def gram_matrix(kernel: Any, X: Any, Z: Any, dtype: Any) -> Any:
-    """Return a Dask array with a block for each pair of partitions; sizes of partitions are asked for, nothing else."""
+    """Return a Dask array with a block for each pair of partitions; only the partition sizes are computed."""
     import dask.array as da
 
     for name, given in (("X", X), ("Z", Z)):
@@ -688,7 +689,7 @@ def computed(function: Callable[..., Any], items: Iterable[Any], *arguments: Any
 
 
 def scores(model: Any, X: Any, y: Any) -> list[tuple[float, float]]:
-    """Right answers and things to answer, part by part."""
+    """Return the number of correct predictions and of all predictions for each partition."""
     once = delayed(model)
     part_scores = dask.compute(*[delayed(part_score)(once, part) for part in delayed_parts(X, y, None)])
     return list(part_scores)

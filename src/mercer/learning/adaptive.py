@@ -1,11 +1,11 @@
-"""From a risk with the adaptive hybrid loss to one with a share α_i for each example.
+"""Estimate the share α_i of each example for the adaptive hybrid loss.
 
-    1. cut the data into folds; fit the log loss on all but one of them
+    1. split the data into folds; fit the log loss on all but one of them
     2. estimate the two largest probabilities p_1, p_2 of each example of that fold
     3. α_i = rule(p_1, p_2)
 
-A model would be too sure of the examples that it was fitted to, hence the folds. They are interleaved blocks of
-examples, so that sorted data are spread over them and batches stay long.
+Folds are needed because a model is overconfident on its training examples. They are interleaved blocks of examples, so
+that sorted data are spread over the folds and batches stay long.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _CHOICES = (0.0, 0.5, 1.0)
 
 @dataclass(frozen=True)
 class Dominance:
-    """The two largest probabilities of each example, estimated by a model that has not seen it."""
+    """The two largest probabilities of each example, estimated by a model not trained on it."""
 
     first: np.ndarray
     second: np.ndarray
@@ -44,14 +44,15 @@ def adapted(risk: Risk, penalty: Penalty, C: float, random_state: Any = None) ->
     risk : Risk
         With the loss :class:`AdaptiveHybrid`.
     penalty, C
-        Of the models with the log loss; constants have no penalty there, whatever the solver of the risk itself does.
+        Settings of the models with the log loss. Their constants have no penalty, even if the solver of the risk
+        penalises them.
     random_state : int, Generator or None
-        Of their solver.
+        Seed of their solver.
 
     Raises
     ------
     ValueError
-        Where there is one example only.
+        If there is only one example.
     """
     loss = risk.loss
     assert isinstance(loss, AdaptiveHybrid)
@@ -69,15 +70,15 @@ def adapted(risk: Risk, penalty: Penalty, C: float, random_state: Any = None) ->
 
 
 def log_start(risk: Risk, penalty: Penalty, C: float, random_state: Any = None) -> np.ndarray:
-    """Return the weights that minimise the log loss on the data of a risk: a start for losses that are not convex.
+    """Return the weights that minimise the log loss on the data of a risk, as a start for nonconvex losses.
 
-    At weights of 0 the slope of the circle loss is of the order 1/|Y|, almost none for sequences.
+    At weights of 0 the gradient of the circle loss is of order 1/|Y|, almost 0 for sequences.
     """
     return _trained(WeightedRisk(risk.structure, Log(), risk.X, risk.y, _weights(risk)), penalty, C, random_state)
 
 
 def fold_numbers(n: int, folds: int) -> np.ndarray:
-    """The fold of each of n examples: interleaved blocks."""
+    """Return the fold of each of n examples: interleaved blocks."""
     blocks = min(n, _BLOCKS * folds)
     return (np.arange(n) * blocks // max(1, n)) % folds
 

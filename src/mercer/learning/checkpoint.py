@@ -1,4 +1,4 @@
-"""Saving a training run every few seconds, and taking it up again after the process was killed."""
+"""Checkpoints: save a training run every few seconds, and resume it after the process was killed."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _MOST = 10.0  # times as long as a write takes is the least time between two
 
 
 def fingerprint(settings: Any, arrays: Iterable[np.ndarray | None]) -> str:
-    """Same data and settings, same fingerprint: what may go on from a checkpoint.
+    """Return a hash of data and settings; only a run with the same hash may resume from a checkpoint.
 
-    ``settings`` must have a ``repr`` that says all about it; None among the arrays is passed over.
+    ``settings`` must have a complete ``repr``; None among the arrays is skipped.
     """
     digest = hashlib.blake2b(repr(settings).encode(), digest_size=16)
     for array in arrays:
@@ -35,7 +35,7 @@ def fingerprint(settings: Any, arrays: Iterable[np.ndarray | None]) -> str:
 
 
 def digest_of(values: Iterable[Any]) -> str:
-    """A digest of strings, bytes and other plain values in their order."""
+    """Return a digest of strings, bytes and other plain values, in order."""
     digest = hashlib.blake2b(digest_size=16)
     for value in values:
         if isinstance(value, str):
@@ -49,12 +49,12 @@ def digest_of(values: Iterable[Any]) -> str:
 
 
 def arrays_of(X: Any) -> list[np.ndarray]:
-    """The arrays that make up a matrix, sparse (CSR) or not, for :func:`fingerprint`."""
+    """Return the arrays of a dense or sparse (CSR) matrix, for :func:`fingerprint`."""
     return [X.data, X.indices, X.indptr, np.array(X.shape)] if issparse(X) else [X, np.array(X.shape)]
 
 
 def array_of(arrays: dict[str, np.ndarray], name: str, shape: tuple[int, ...]) -> np.ndarray:
-    """A copy of one array of a state: finite numbers of this shape."""
+    """Return a copy of one array of a state: finite numbers of this shape."""
     array = np.array(arrays[name], dtype=float)
     if array.shape != shape or not np.isfinite(array).all():
         raise ValueError(f"{name} must be finite numbers of shape {shape}, found shape {array.shape}")
@@ -62,19 +62,19 @@ def array_of(arrays: dict[str, np.ndarray], name: str, shape: tuple[int, ...]) -
 
 
 def count_of(state: dict[str, Any], name: str) -> int:
-    """One number of a state that counts something."""
+    """Return one count of a state."""
     return check_count(name, state[name], 0)
 
 
 def number_of(state: dict[str, Any], name: str) -> float:
-    """One finite number of a state."""
+    """Return one finite number of a state."""
     if not np.isfinite(number := float(state[name])):
         raise ValueError(f"{name} must be a finite number, found {number}")
     return number
 
 
 def array_like(arrays: dict[str, np.ndarray], name: str, like: np.ndarray) -> np.ndarray:
-    """A copy of one array of a state: finite numbers of the shape and type of another."""
+    """Return a copy of one array of a state: finite numbers of the shape and type of another array."""
     array = np.array(arrays[name])
     if array.shape != like.shape or array.dtype != like.dtype or not np.isfinite(array).all():
         raise ValueError(f"{name} must be finite, {like.dtype} and of shape {like.shape}")
@@ -82,13 +82,13 @@ def array_like(arrays: dict[str, np.ndarray], name: str, like: np.ndarray) -> np
 
 
 def generator_to_state(random: np.random.Generator) -> list[Any]:
-    """Where a generator (PCG64) is, as plain data."""
+    """Return the state of a generator (PCG64) as plain data."""
     inner: Any = random.bit_generator.state
     return [str(inner["state"][name]) for name in ("state", "inc")] + [inner["has_uint32"], inner["uinteger"]]
 
 
 def generator_from_state(random: np.random.Generator, state: list[Any]) -> None:
-    """The inverse of :func:`generator_to_state`."""
+    """Return the generator of a state: the inverse of :func:`generator_to_state`."""
     inner: Any = dict(random.bit_generator.state)
     number, step, inner["has_uint32"], inner["uinteger"] = map(int, state)
     inner["state"] = {"state": number, "inc": step}
@@ -98,16 +98,16 @@ def generator_from_state(random: np.random.Generator, state: list[Any]) -> None:
 class Checkpoint:
     """A file with the state of a training run.
 
-    A running fit holds the lock ``PATH.lock``; a second run on the same path raises an error. A checkpoint that
-    cannot be written, such as on a full disk, is a warning: training continues, and the last written one stays.
+    A running fit holds the lock ``PATH.lock``; a second run on the same path raises an error. If a checkpoint cannot be
+    written, for example on a full disk, a warning is raised. Training continues, and the last checkpoint stays.
 
     Parameters
     ----------
     path : str or path
         Written atomically; removed when training ends.
     every : float, default=5.0
-        Seconds between two writes; more where a write takes long, so that training does most of the work. 0: after
-        every iteration.
+        Seconds between two writes; longer if writes are slow, so that training takes most of the time. 0: after every
+        iteration.
     """
 
     def __init__(self, path: str | os.PathLike[str], every: float = 5.0) -> None:
@@ -123,10 +123,10 @@ class Checkpoint:
         self._warned = False
 
     def open(self, fingerprint: str) -> tuple[dict[str, Any], dict[str, np.ndarray]] | None:
-        """Return the state of an unfinished run with the same data and settings; None if there is none.
+        """Return the state of an unfinished run with the same data and settings, or None.
 
-        A checkpoint of another run is an error: it is neither used nor overwritten. So is one that another run is
-        writing. Whoever opens it calls :meth:`close` or :meth:`release` in the end.
+        A checkpoint of another run raises an error: it is neither used nor overwritten. So does a checkpoint that
+        another run is writing. The caller must call :meth:`close` or :meth:`release` at the end.
         """
         self._fingerprint = fingerprint
         self._written = time.monotonic()
@@ -155,7 +155,7 @@ class Checkpoint:
         return time.monotonic() - self._written >= self._pause
 
     def write(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-        """Write the state now; if that fails, warn once and keep the last checkpoint."""
+        """Write the state now; on failure, warn once and keep the last checkpoint."""
         begin = time.monotonic()
         try:
             write_file(self.path, KIND, {"fingerprint": self._fingerprint, "state": state}, arrays)
@@ -163,7 +163,7 @@ class Checkpoint:
             if not self._warned:
                 self._warned = True
                 warnings.warn(
-                    f"training goes on without a new checkpoint: {error.filename or self.path}: {error.strerror}",
+                    f"training continues without a new checkpoint: {error.filename or self.path}: {error.strerror}",
                     RuntimeWarning,
                     stacklevel=2,
                 )

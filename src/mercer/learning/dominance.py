@@ -1,13 +1,14 @@
-"""Dominance: which share α of the log loss the hybrid loss needs where no label has half of the probability.
+"""Dominance: the share α of the log loss that the hybrid loss needs if no label has probability 1/2.
 
-Where y has the distribution D, D_1 the largest, the conditional risk of the hybrid loss with share α has the minimiser
-f = log p, and α p + (1 − α) r = D for a distribution r (the dual of the hinge). Scores tie at the top unless
+Let y have the distribution D with largest probability D_1. The conditional risk of the hybrid loss with share α has the
+minimiser f = log p, with α p + (1 − α) r = D for a distribution r (the dual of the hinge). The highest scores tie
+unless
 
     2 D_1 − 1 + (1 − D_1) S(a) > a,   S(a) = Σ_y min(a, D_y),   S(a) = α
 
-The left side less a is piecewise linear in a, so that the smallest such α, the threshold, is exact. It is 0 where a
-label dominates. The published condition D_1 − D_2 > (1 − α)(1 − 2 D_1) is necessary and not sufficient: it looks at two
-tied labels only, and S(a) counts all of them.
+The left side minus a is piecewise linear in a, so the smallest such α, the threshold, is exact. It is 0 if a label
+dominates. The published condition D_1 − D_2 > (1 − α)(1 − 2 D_1) is necessary but not sufficient: it considers only two
+tied labels, whereas S(a) counts all of them.
 """
 
 from __future__ import annotations
@@ -27,12 +28,12 @@ class DominanceReport:
     Attributes
     ----------
     probabilities : array of shape (n_examples,)
-        Of the most probable output of each example.
+        Probability of the most probable output of each example.
     n_examples : int
     n_dominated : int
-        Examples whose most probable output has a probability below 1/2: none of their outputs dominates.
+        Number of examples without a dominant output: the most probable output has probability below 1/2.
     share : float
-        Their share; NaN where there is no example.
+        Share of these examples; NaN without examples.
     """
 
     probabilities: np.ndarray
@@ -44,12 +45,12 @@ class DominanceReport:
 
     @property
     def n_dominated(self) -> int:
-        """Number of examples without a dominant output."""
+        """Return the number of examples without a dominant output."""
         return int((self.probabilities < 0.5).sum())
 
     @property
     def share(self) -> float:
-        """Share of the examples without a dominant output."""
+        """Return the share of the examples without a dominant output."""
         return self.n_dominated / self.n_examples if self.n_examples else float("nan")
 
     def __str__(self) -> str:
@@ -57,16 +58,16 @@ class DominanceReport:
 
 
 def dominance_report(model: Any, X: Any) -> DominanceReport:
-    """Return the probabilities of the best outputs, and how often none has half of the probability.
+    """Return the probabilities of the best outputs, and how often the best one is below 1/2.
 
-    Where an output dominates, the hinge loss is consistent; where none does, it ties, and losses with a likelihood are
+    If an output dominates, the hinge loss is consistent. If none does, its scores tie, and losses with a likelihood are
     the better choice.
 
     Parameters
     ----------
     model : fitted estimator
         With ``k_best`` (``Tagger``, ``Segmenter``, ``Parser``, …) or ``predict_proba``; trained with the log loss or
-        another one whose scores are log-probabilities.
+        another loss whose scores are log-probabilities.
     X : inputs
 
     Returns
@@ -91,7 +92,7 @@ def dominance_report(model: Any, X: Any) -> DominanceReport:
 
 
 def check_distribution(name: str, D: Any) -> np.ndarray:
-    """Probabilities of at least two labels, as an array that sums to 1; raises ValueError that names the argument."""
+    """Return the probabilities of at least two labels as an array; raise ValueError unless they sum to 1."""
     try:
         values = np.asarray(D, dtype=float)
     except (TypeError, ValueError):
@@ -109,7 +110,7 @@ def check_distribution(name: str, D: Any) -> np.ndarray:
 
 
 def threshold(D: np.ndarray) -> float:
-    """The largest α at which the hybrid loss is not aligned with D; 0 where a label dominates.
+    """Return the largest α at which the hybrid loss is not aligned with D; 0 if a label dominates.
 
     Parameters
     ----------
@@ -136,9 +137,9 @@ def threshold(D: np.ndarray) -> float:
 
 
 def threshold_of_two(first: Any, second: Any) -> np.ndarray:
-    """The threshold from the two largest probabilities alone: that of the least favourable rest.
+    """Return the threshold from the two largest probabilities, for the least favourable other probabilities.
 
-    The rest has labels of probability D_2 at most; S is smallest, and the threshold largest, if all of them have D_2.
+    All other labels have probability at most D_2. S is smallest, and the threshold largest, if all of them have D_2.
 
     Parameters
     ----------

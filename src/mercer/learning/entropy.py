@@ -1,12 +1,12 @@
-"""How sure a model becomes as its penalty gets weaker: the entropy of p̄(y | x) along a path of C.
+"""The entropy of p̄(y | x) along a path of C: the confidence of a model as its penalty gets weaker.
 
 With the softmax-margin loss p̄(z) ∝ exp(score(z) + Δ(y, z)); with the log loss Δ = 0. Where ½‖w‖² + C Σ loss is least,
 w = C Σ_i (Φ(x_i, y_i) − E_p̄ Φ(x_i, ·)), and with H the entropy of p̄
 
     Σ_i [log p̄(y_i) + H(p̄_i) + E_p̄ Δ(y_i, ·)] = ‖w‖² / C.
 
-A strong penalty makes the left side small: the most probable model for its entropy, which is the sense in which
-regularisation maximises entropy. (Printed sources leave E_p̄ Δ out, which is right for the log loss alone.)
+A strong penalty makes the left side small: in this sense regularisation maximises entropy. (Publications omit E_p̄ Δ,
+which is correct only for the log loss.)
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = ["EntropyPath", "entropy_path"]
 
 @dataclass(frozen=True)
 class EntropyPath:
-    """The result of :func:`entropy_path`: a number for each C.
+    """The result of :func:`entropy_path`: one value for each C.
 
     Attributes
     ----------
@@ -40,7 +40,7 @@ class EntropyPath:
     norm : array of shape (n,)
         ‖w‖².
     largest : array of shape (n,)
-        log of the number of outputs, averaged over the examples: the entropy at C → 0 of the log loss; NaN where the
+        log of the number of outputs, averaged over the examples: the entropy at C → 0 of the log loss; NaN if the
         structure does not count its outputs.
     n_examples : int
     """
@@ -55,7 +55,7 @@ class EntropyPath:
 
     @property
     def residual(self) -> np.ndarray:
-        """Σ_i [log p̄(y_i) + H(p̄_i) + E_p̄ Δ] − ‖w‖² / C, which is 0 at the optimum, over the number of examples."""
+        """Return Σ_i [log p̄(y_i) + H(p̄_i) + E_p̄ Δ] − ‖w‖² / C, divided by n_examples; 0 at the optimum."""
         return self.log_likelihood + self.entropy + self.expected_cost - self.norm / (self.C * self.n_examples)
 
 

@@ -1,9 +1,9 @@
-"""The way from parameters and data to weights, once for all estimators that minimise a regularised risk.
+"""The base classes of all estimators that minimise a regularised risk.
 
     minimise  penalty(w) + C · risk(w),   risk(w) = Σ_i weight_i loss(x_i, y_i; w)
 
-:class:`RiskEstimator` checks, resolves the loss and the solver, trains and keeps what training left; a subclass says
-how data become a risk. :class:`StructuredEstimator` adds the questions that a structure answers about p(y | x).
+:class:`RiskEstimator` checks parameters, resolves the loss and the solver, trains, and stores the result; a subclass
+converts data to a risk. :class:`StructuredEstimator` adds methods for p(y | x).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _PLAIN = (str, int, float, bool, type(None))
 
 @dataclass
 class Run:
-    """One training: what it minimised, with which solver, and what came out."""
+    """One training run: its objective, its solver and its result."""
 
     risk: Any
     penalty: Penalty
@@ -56,7 +56,7 @@ class Run:
 class RiskEstimator(Saved, Estimator):
     """Weights that minimise ``penalty(w) + C · risk(w)``.
 
-    A subclass writes ``__init__``, the signature of ``fit``, and the hooks that raise NotImplementedError here.
+    A subclass implements ``__init__``, the signature of ``fit``, and the hooks that raise NotImplementedError here.
     """
 
     loss: Any
@@ -194,7 +194,7 @@ class RiskEstimator(Saved, Estimator):
         """Return a vector in the layout of the last fit in the layout of this one."""
         if len(w) != risk.n_weights:
             raise ValueError(
-                f"the model to go on from has {len(w)} weights, this data needs {risk.n_weights}: it has other "
+                f"the model to continue from has {len(w)} weights, this data needs {risk.n_weights}: it has other "
                 "features or labels"
             )
         return w
@@ -363,7 +363,7 @@ class RiskEstimator(Saved, Estimator):
     # ------------------------------------------------------------------ fitted models
 
     def __getattr__(self, name: str) -> Any:
-        """Give the reason why there is no such method, where there is one."""
+        """Raise an AttributeError with the reason why the method is missing, if one is known."""
         reason = type(self).lacks.get(name, type(self).elsewhere.get(name))
         why = f"{type(self).__name__!r} object has no attribute {name!r}"
         raise AttributeError(why if reason is None else f"{type(self).__name__} has no {name}: {reason}")
@@ -399,7 +399,7 @@ class RiskEstimator(Saved, Estimator):
 
 
 def where_structure_has(verb: str) -> Callable[[Callable[..., Any]], Any]:
-    """Offer a method only where the class does not lack it; asking for it elsewhere gives the reason."""
+    """Provide a method only if the class does not lack it; otherwise access raises the reason."""
 
     def has(model: RiskEstimator) -> bool:
         if verb in model.lacks:
@@ -410,9 +410,9 @@ def where_structure_has(verb: str) -> Callable[[Callable[..., Any]], Any]:
 
 
 class StructuredEstimator(RiskEstimator):
-    """A :class:`RiskEstimator` over a structure, with the questions that the structure answers.
+    """A :class:`RiskEstimator` over a structure, with the inference methods of the structure.
 
-    A subclass also writes the hooks ``_inputs`` and ``_decode``.
+    A subclass also implements the hooks ``_inputs`` and ``_decode``.
     """
 
     structure_: Any
@@ -458,7 +458,7 @@ class StructuredEstimator(RiskEstimator):
 
     @where_structure_has("k_best")
     def k_best(self, X: Any, k: int) -> list[list[tuple[Any, float]]]:
-        """The k best outputs of each example (or all, if fewer) with their log-probabilities, best first."""
+        """Return the k best outputs of each example (or all, if fewer) with log-probabilities, best first."""
         check_count("k", k)
         self._check_is_fitted()
         inputs = self._inputs(X)
@@ -478,7 +478,7 @@ class StructuredEstimator(RiskEstimator):
 
     @where_structure_has("sample")
     def sample(self, X: Any, n_samples: int = 1) -> list[list[Any]]:
-        """Outputs drawn from p(y | x): ``n_samples`` for each example."""
+        """Return ``n_samples`` outputs for each example, drawn from p(y | x)."""
         check_count("n_samples", n_samples)
         self._check_is_fitted()
         inputs = self._inputs(X)
@@ -497,7 +497,7 @@ class StructuredEstimator(RiskEstimator):
 
     @where_structure_has("log_likelihood")
     def log_likelihood(self, X: Any, y: Any) -> np.ndarray:
-        """log p(y | x) of each example; where y is partly known, of all outputs that agree with the rest."""
+        """Return log p(y | x) of each example; if y is partly known, of all outputs that agree with the known part."""
         self._check_is_fitted()
         inputs, truth = self._read(X, y)
         structure, out = self._structure(), np.empty(len(inputs))
@@ -513,7 +513,7 @@ class StructuredEstimator(RiskEstimator):
 
     @where_structure_has("entropy")
     def entropy(self, X: Any) -> np.ndarray:
-        """The entropy of p(y | x) of each example, in nats: how unsure the model is."""
+        """Return the entropy of p(y | x) of each example in nats, a measure of uncertainty."""
         self._check_is_fitted()
         inputs, structure, out = self._inputs(X), self._structure(), [np.zeros(0)]
         for _, theta in self._scores(inputs):
@@ -551,7 +551,7 @@ class StructuredEstimator(RiskEstimator):
         self._check_is_fitted()
         ranked = [] if output is not None and against is not None else self._ranked(x)
         if output is None and not ranked:
-            raise ValueError("there is no output of this input to explain")
+            raise ValueError("this input has no output to explain")
         outputs = [ranked[0] if output is None else output, *(ranked if against is None else [against])]
         inputs, encoded = self._encoded_outputs(x, outputs)
         structure, w = self._structure(), self._flat(self)
@@ -603,7 +603,7 @@ def _plain(value: Any) -> Any:
 
 
 class NeighbouringLabels:
-    """Weights of labels that follow each other, of estimators whose structure has them."""
+    """Transition weights, for estimators whose structure has them."""
 
     structure_: Any
     coef_: Any
@@ -611,18 +611,18 @@ class NeighbouringLabels:
 
     @property
     def transitions_(self) -> np.ndarray:
-        """Weights of neighbouring labels, rows from, columns to; −inf where forbidden."""
+        """Return the transition weights, from row to column; −inf if forbidden."""
         self._check_is_fitted()
         return np.asarray(self.structure_.shared_scores(self.coef_)[0])
 
     @property
     def start_(self) -> np.ndarray:
-        """Weights of the first label."""
+        """Return the weights of the first label."""
         self._check_is_fitted()
         return np.asarray(self.structure_.shared_scores(self.coef_)[1])
 
     @property
     def end_(self) -> np.ndarray:
-        """Weights of the last label."""
+        """Return the weights of the last label."""
         self._check_is_fitted()
         return np.asarray(self.structure_.shared_scores(self.coef_)[2])

@@ -3,8 +3,8 @@
     p(x; θ) = exp(θ·φ(x)) / Z(θ),    ∂ log-likelihood / ∂θ = E_data[φ] − E_θ[φ]
 
 An `EnergyModel` gives statistics φ, log densities along a path of parameters, and Gibbs sweeps at an inverse
-temperature. A `Learner` estimates E_θ[φ] with particles that it carries from step to step, independently of the
-model [Robbins1951]_:
+temperature. A `Learner` estimates E_θ[φ] with particles that persist between steps, independently of the model
+[Robbins1951]_:
 
 ========================  ========================================================================================
 `CD`                      sweeps that start at the data [Hinton2002]_
@@ -19,12 +19,12 @@ model [Robbins1951]_:
 `PseudoLikelihood`        no partition function: each variable given the others [Besag1975]_
 ========================  ========================================================================================
 
-Variables may form groups (the graphs of a conditional field): fields of their own with parameters in common. Weights,
-resampling and acceptance are then those of each group: arrays (particles × groups).
+Variables may form groups (the graphs of a conditional field): separate fields with shared parameters. Each group then
+has its own weights, resampling and acceptance: arrays (particles × groups).
 
-PSMC as printed in [Xiong2014]_ starts its temperatures at the end and weights fresh particles as if they were draws of
-the last θ. Here carried particles go along p(·; (1 − β) θ_t + β θ_{t+1}), fresh ones along p(·; θ_{t+1})^β from the
-uniform distribution, and each kind is resampled by itself.
+PSMC in [Xiong2014]_ starts its temperatures at the end, and weights fresh particles as if they were drawn from the last
+θ. Here carried particles follow p(·; (1 − β) θ_t + β θ_{t+1}), and fresh ones follow p(·; θ_{t+1})^β from the uniform
+distribution. Each kind is resampled separately.
 
 .. [Asuncion2010] A. Asuncion, Q. Liu, A. Ihler and P. Smyth. Particle filtered MCMC-MLE with connections to contrastive
    divergence. ICML, 2010.
@@ -93,7 +93,7 @@ class Keys:
     ----------
     seed : int
     used : int, default=0
-        Keys that were taken before.
+        Number of keys already used.
     """
 
     def __init__(self, seed: int, used: int = 0) -> None:
@@ -105,19 +105,19 @@ class Keys:
         return self.key(self.used)
 
     def key(self, number: int) -> int:
-        """Return the key of a number."""
+        """Return the key of a given index."""
         z = (self.seed + 0x9E3779B97F4A7C15 * (number + 1)) & _MASK
         z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
         z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & _MASK
         return z ^ (z >> 31)
 
     def uniforms(self, *shape: int) -> np.ndarray:
-        """Return uniform numbers of one key."""
+        """Return uniform random numbers of one key."""
         return np.random.Generator(np.random.Philox(key=self.next())).random(shape)
 
 
 class Path:
-    """States, and the fields on a straight line from one parameter to another: β → log densities, and moves.
+    """States with the fields on a straight line between two parameters: β → log densities, and Gibbs sweeps.
 
     Parameters
     ----------
@@ -175,7 +175,7 @@ class EnergyModel(ABC):
         return states
 
     def excursion(self, states: Any, theta: Any, betas: list[float], keys: Keys) -> tuple[Any, Any]:
-        """Return the states after a way along inverse temperatures and back, and the logarithm of what accepts them."""
+        """Return the states after an excursion along inverse temperatures and back, and the log acceptance ratio."""
         log_ratio: Any = 0.0
         path = self.path(states, None, theta)
         for before, after in pairwise(betas):
@@ -189,12 +189,12 @@ class EnergyModel(ABC):
         return states, log_ratio
 
     def anneal(self, states: Any, theta: Any, ess: float, keys: Keys) -> tuple[Any, list[float]] | None:
-        """What `anneal` does from uniform states with one sweep a temperature, where a model has a faster way."""
+        """Do what `anneal` does from uniform states with one sweep per temperature, if a model has a faster method."""
         return None
 
     @abstractmethod
     def statistics(self, states: Any, theta: Any, weights: Any = None) -> Any:
-        """Return the mean of φ over particles, like θ; ``weights`` (particles × groups) add up to 1 in each group."""
+        """Return the mean of φ over particles, like θ; ``weights`` (particles × groups) sum to 1 per group."""
 
     def exact(self, theta: Any) -> tuple[float, Any]:
         """Return log Z and E[φ] by a sum over all states."""
@@ -215,7 +215,7 @@ class EnergyModel(ABC):
         return self.path(states, None, theta)(1.0)
 
     def spread(self, values: Any) -> Any:
-        """Return values of groups (particles × groups) for all variables; one group is left to broadcasting."""
+        """Return values of groups (particles × groups) for all variables; a single group is broadcast."""
         return values
 
     def take(self, states: Any, index: np.ndarray) -> Any:
@@ -251,7 +251,7 @@ def _joined(parts: list[Any]) -> Any:
 
 
 class Chains:
-    """Particles: the state that a learner carries from step to step.
+    """Particles: the state that a learner keeps between steps.
 
     Parameters
     ----------
@@ -269,7 +269,7 @@ class Chains:
         self.figures: dict[str, float] = {}
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """Return everything that the next step depends on, for a checkpoint."""
+        """Return all arrays that the next step depends on, for a checkpoint."""
         arrays = {f"particles{i}": to_numpy(part) for i, part in enumerate(self.particles)}
         arrays["age"] = np.array([self.age, self.keys.used], np.int64)
         if self.theta is not None:
@@ -279,7 +279,7 @@ class Chains:
         return arrays
 
     def restore(self, arrays: dict[str, np.ndarray], theta: Any) -> None:
-        """Take up what `arrays` gave; the particles that there are now and the parameters say what fits."""
+        """Restore the result of `arrays`, checked against the current particles and parameters."""
         count = sum(name.startswith("particles") for name in arrays)
         likes = [to_numpy(part) for part in self.particles]
         hidden: Any = getattr(self.model, "hidden_dtype", None)
@@ -309,7 +309,7 @@ def _normalised(log_weights: np.ndarray) -> np.ndarray:
 
 
 def effective_size(log_weights: Any) -> float:
-    """Return (Σ w)² / (S Σ w²), a share between 1/S and 1; with groups, the mean of theirs.
+    """Return (Σ w)² / (S Σ w²), between 1/S and 1; with groups, the mean over groups.
 
     Examples
     --------
@@ -332,11 +332,11 @@ def next_beta(log_density: Callable[[float], Any], beta: float, ess: float, gues
     log_density : callable
         β → log densities (particles × groups).
     beta : float
-        Where the particles are.
+        Current inverse temperature of the particles.
     ess : float
-        Least share, in (0, 1).
+        Minimum share, in (0, 1).
     guess : float, default=0.1
-        Length that is tried first after the whole rest.
+        Step length to try first, after the whole remaining range.
 
     Returns
     -------
@@ -399,7 +399,7 @@ def _next_of_many(sizes: Callable[[float, list[float]], list[float]], beta: floa
 
 
 def resample(log_weights: np.ndarray, uniforms: np.ndarray) -> np.ndarray:
-    """Return which particles take each place: systematic resampling, for each group.
+    """Return the resampled particle indices of each group, by systematic resampling.
 
     Parameters
     ----------
@@ -425,16 +425,16 @@ def resample(log_weights: np.ndarray, uniforms: np.ndarray) -> np.ndarray:
 def anneal(
     model: EnergyModel, states: Any, start: Any, end: Any, ess: float, steps: int, keys: Keys
 ) -> tuple[Any, list[float]]:
-    """Bring particles from one parameter to another through temperatures that the effective sample size chooses.
+    """Anneal particles from one parameter to another, at temperatures chosen by the effective sample size.
 
     Parameters
     ----------
     model : EnergyModel
     states : array (particles, variables)
-        Draws of the field with the parameter ``start`` (None: uniform ones).
+        Draws from the field with the parameter ``start`` (None: uniform).
     start, end : arrays of parameters
     ess : float
-        Least effective sample size of a step, as a share.
+        Minimum effective sample size of a step, as a share.
     steps : int
         Gibbs sweeps at each temperature.
     keys : Keys
@@ -470,7 +470,7 @@ def anneal(
 
 
 class Learner(ABC):
-    """An estimate of the gradient of the log-likelihood; settings only; see `Chains` for the state."""
+    """An estimator of the log-likelihood gradient. It holds only settings; `Chains` holds the state."""
 
     name: ClassVar[str]
     exact: ClassVar[bool] = False
@@ -528,7 +528,7 @@ class CD(Learner):
         self.steps = check_count("steps", steps)
 
     def start(self, chains: Chains, theta: Any) -> None:
-        """Nothing is carried."""
+        """Return no particles: nothing persists between steps."""
 
     def gradient(self, chains: Chains, theta: Any, data: Any) -> Any:
         """Return E_data[φ] − E[φ] after a few sweeps."""
@@ -542,7 +542,7 @@ class CD(Learner):
 
 
 class PCD(Learner):
-    """Estimate by persistent particles, which continue from the last step.
+    """Estimate by particles that persist between steps.
 
     Parameters
     ----------
@@ -576,7 +576,7 @@ class TemperedTransitions(Learner):
     Parameters
     ----------
     n_temperatures : int, default=10
-        Steps up the ladder, and as many down.
+        Number of steps up the ladder, and down again.
     lowest : float, default=0.9
         Inverse temperature at the top.
 
@@ -607,14 +607,14 @@ class TemperedTransitions(Learner):
 
 
 class ParallelTempering(Learner):
-    """Estimate by the coldest particles of ladders of temperatures, whose neighbours may be swapped.
+    """Estimate by the coldest particles of temperature ladders, with swaps between neighbours.
 
     Parameters
     ----------
     n_temperatures : int, default=10
         Temperatures of a ladder; every particle has one.
     lowest : float, default=0.0
-        Inverse temperature of the hottest.
+        Inverse temperature of the hottest particles.
 
     Examples
     --------
@@ -711,11 +711,11 @@ class PSMC(Learner):
     Parameters
     ----------
     ess : float, default=0.9
-        Effective sample size of a step between temperatures, as a share of the particles. It chooses how many
-        temperatures there are.
+        Effective sample size of a step between temperatures, as a share of the particles. It determines the number of
+        temperatures.
     refresh : float, default=0.5
-        Share of the particles that start from the uniform distribution at each step. 0 carries all of them, which is
-        much faster and leaves modes that none has reached out.
+        Share of the particles that start from the uniform distribution at each step. 0 keeps all particles, which is
+        much faster but never finds modes that no particle has reached.
     steps : int, default=1
         Gibbs sweeps at each temperature.
 
@@ -757,9 +757,9 @@ class MCMCML(Learner):
     Parameters
     ----------
     reset : int, default=10
-        Steps after which particles are drawn for the present θ.
+        Number of steps after which particles are drawn for the current θ.
     steps : int, default=20
-        Gibbs sweeps of such a draw.
+        Gibbs sweeps for such a draw.
 
     Examples
     --------
@@ -774,7 +774,7 @@ class MCMCML(Learner):
         self.reset, self.steps = check_count("reset", reset), check_count("steps", steps)
 
     def negative(self, chains: Chains, theta: Any, data: Any) -> Any:
-        """Return the weighted mean of φ; draw again when it is time."""
+        """Return the weighted mean of φ; redraw the particles every ``reset`` steps."""
         model = chains.model
         if chains.age % self.reset == 0:
             chains.particles[0] = model.sweeps(chains.particles[0], theta, chains.keys, self.steps)
@@ -787,7 +787,7 @@ class MCMCML(Learner):
 
 
 class ParticleFilter(Learner):
-    """Estimate by particles whose weights follow θ; they are resampled and moved when too few have weight.
+    """Estimate by particles reweighted as θ changes; they are resampled and moved if the effective size is low.
 
     Parameters
     ----------
@@ -838,7 +838,7 @@ class Exact(Learner):
     exact = True
 
     def start(self, chains: Chains, theta: Any) -> None:
-        """Nothing is carried."""
+        """Return no particles: nothing persists between steps."""
 
     def negative(self, chains: Chains, theta: Any, data: Any) -> Any:
         """Return E_θ[φ]."""
@@ -859,7 +859,7 @@ class PseudoLikelihood(Learner):
     exact = True
 
     def start(self, chains: Chains, theta: Any) -> None:
-        """Nothing is carried."""
+        """Return no particles: nothing persists between steps."""
 
     def gradient(self, chains: Chains, theta: Any, data: Any) -> Any:
         """Return the gradient of the mean log pseudo-likelihood."""
@@ -868,7 +868,7 @@ class PseudoLikelihood(Learner):
         return gradient
 
     def negative(self, chains: Chains, theta: Any, data: Any) -> Any:
-        """There is no second term."""
+        """Raise an error: there is no second term."""
         raise NotImplementedError
 
 
@@ -890,7 +890,7 @@ LEARNERS: dict[str, type[Learner]] = {
 
 
 def resolve_learner(learner: str | Learner, **settings: Any) -> Learner:
-    """Return a learner by its name, with the settings that it has; or the object itself.
+    """Return a learner by its name with default settings, or the object itself.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Losses: from part scores θ and the true output y to a value and its gradient in θ. Nothing else.
+"""Losses: map part scores θ and the true output y to a value and its gradient in θ.
 
 | loss | value | gradient in θ |
 |---|---|---|
@@ -9,11 +9,11 @@
 | softmax-margin | log_partition(θ + Δ) − score(θ, y) | marginals(θ + Δ) − 1_y |
 | tempered(β) | log_partition(β (θ + Δ)) / β − score(θ, y) | marginals(β (θ + Δ)) − 1_y |
 | hybrid(α) | α · log + (1 − α) · [1 + max_{z≠y} score(θ, z) − score(θ, y)]₊ | the same blend |
-| adaptive-hybrid | hybrid(α_i), α_i from an estimate of how dominant the best output of example i is | the same blend |
+| adaptive-hybrid | hybrid(α_i), α_i from the estimated dominance of the best output of example i | the same blend |
 | relative-margin(B) | hinge, subject to score(θ, y) − score(θ, z) ≤ B for all z | as hinge |
 | circle | d = √(1 − 2 p_y + s), s = Σ_z p_z² = exp(log Z(2θ) − 2 log Z(θ)) | ((p_y − s) μ(θ) + s μ(2θ) − p_y 1_y) / d |
 
-A loss uses only the verbs of a structure, so it works on every structure that has them.
+A loss calls only methods of a structure, so it works on every structure that implements them.
 """
 
 from __future__ import annotations
@@ -47,23 +47,23 @@ class Loss(ABC):
         """Return the loss of each example and the gradient of their sum, in the form of the structure's marginals."""
 
     def bind(self, cost: Cost | None) -> Loss:
-        """Return the loss with this cost, unless it was made with one or knows none."""
+        """Return the loss with this cost, unless it already has one or takes none."""
         return self
 
     def for_labels(self, classes: Sequence[Any]) -> Loss:
-        """Return the loss with its cost for these labels; raises ValueError where it does not fit them."""
+        """Return the loss with its cost for these labels; raise ValueError if the cost does not fit them."""
         return self
 
     def to_json(self) -> dict[str, Any]:
-        """Name and parameters as plain data."""
+        """Return name and parameters as plain data."""
         return {"name": self.name}
 
 
 class Log(Loss):
     """Negative log-likelihood: log Z(θ) − score(θ, y).
 
-    Where y is only partly known it is the likelihood of everything that agrees with what is known:
-    log Z(θ) − log Z(θ restricted to y), with gradient marginals(θ) − marginals(θ restricted).
+    If y is only partly known, it is the likelihood of all outputs that agree with the known part: log Z(θ) − log Z(θ
+    restricted to y), with gradient marginals(θ) − marginals(θ restricted).
 
     References
     ----------
@@ -94,14 +94,15 @@ class CostLoss(Loss):
     Parameters
     ----------
     cost : str, mapping, array, callable or Cost, optional
-        None: that of the estimator, else the structure's own (Hamming for tag sequences, 0/1 for single labels).
+        None: the cost of the estimator, else the default of the structure (Hamming for tag sequences, 0/1 for single
+        labels).
     """
 
     def __init__(self, cost: Any = None) -> None:
         self.cost: Cost | None = None if cost is None else resolve_cost(cost)
 
     def bind(self, cost: Cost | None) -> Loss:
-        """Return a copy with this cost, unless it was made with one."""
+        """Return a copy with this cost, unless the loss already has one."""
         if self.cost is not None or cost is None:
             return self
         return self._with(cost)
@@ -111,7 +112,7 @@ class CostLoss(Loss):
         return self if self.cost is None else self._with(self.cost.bind(list(classes)))
 
     def to_json(self) -> dict[str, Any]:
-        """Name, parameters and cost as plain data."""
+        """Return name, parameters and cost as plain data."""
         node: dict[str, Any] = {"name": self.name}
         for name, value in vars(self).items():
             node[name] = value.to_json() if isinstance(value, Cost) else value
@@ -124,7 +125,7 @@ class CostLoss(Loss):
 
 
 class PlaneLoss(CostLoss):
-    """A loss that is a maximum of planes in w, one an output: max_z offset(z) − ⟨w, slope(z)⟩.
+    """A loss that is a maximum of planes in w, one per output: max_z offset(z) − ⟨w, slope(z)⟩.
 
     Cutting-plane and block-coordinate solvers work on these planes.
     """
@@ -183,17 +184,17 @@ class SquaredHinge(Hinge):
 class Slack(PlaneLoss):
     """Slack rescaling: max_z Δ(y, z) (1 + score(z) − score(y)).
 
-    For single labels and enumerated outputs all products are compared, for chains under costs in whole units
-    (Hamming, integer weights or matrices) the best score at each level of cost: both exact. Otherwise the maximum is
-    found by a search over λ of margin-rescaled answers argmax_z λ Δ(y, z) + score(z), which visits the corners of the
-    convex hull of all points (Δ, 1 + score(z) − score(y)); an output inside the hull can be missed. The value is then a
-    lower bound, and what a solver reports as its gap is an estimate.
+    The maximum is exact for single labels and enumerated outputs (all products are compared), and for chains with
+    integer costs (Hamming, integer weights or matrices; the best score at each cost level). Otherwise it is found by a
+    search over λ of margin-rescaled outputs argmax_z λ Δ(y, z) + score(z). The search visits the corners of the convex
+    hull of all points (Δ, 1 + score(z) − score(y)), so it can miss an output inside the hull. The value is then a lower
+    bound, and the gap of a solver is an estimate.
 
     Parameters
     ----------
     cost : see :class:`CostLoss`
     search : int, default=12
-        Most rounds of the search.
+        Maximum number of search steps.
 
     References
     ----------
@@ -282,8 +283,7 @@ class Slack(PlaneLoss):
 class SoftmaxMargin(CostLoss):
     """log Z(θ + Δ) − score(θ, y): the log loss with the costs added to the scores.
 
-    It lies above the hinge by −log max_z p̄(z), which is at most the logarithm of the number of outputs.
-    The cost must decompose.
+    It exceeds the hinge by −log max_z p̄(z), at most the logarithm of the number of outputs. The cost must decompose.
 
     References
     ----------
@@ -307,8 +307,8 @@ class Tempered(CostLoss):
     """(1/β) log Σ_z exp β (score(z) + Δ(y, z)) − score(y): the family between the log loss and the hinge.
 
     β = 1 is :class:`SoftmaxMargin`, and the log loss without a cost; β → ∞ is :class:`Hinge` (without a cost the
-    structured perceptron's loss). The loss falls with β, and lies above the hinge by at most
-    log(number of outputs) / β, so that large β give a smooth loss near the hinge. The cost must decompose.
+    structured perceptron's loss). The loss decreases with β and exceeds the hinge by at most log(number of outputs) /
+    β. So a large β gives a smooth loss close to the hinge. The cost must decompose.
 
     Parameters
     ----------
@@ -378,11 +378,11 @@ class Hybrid(CostLoss):
         self.alpha, self.margin = float(alpha), check_choice("margin", margin, ("unit", "cost"))
 
     def value_and_gradient(self, structure: Structure, theta: Any, y: Any) -> tuple[np.ndarray, Any]:
-        """Return the blend of both values and both gradients."""
+        """Return the weighted sum of both values and both gradients."""
         return self.blend(structure, theta, y, self.alpha)
 
     def blend(self, structure: Structure, theta: Any, y: Any, alpha: Any) -> tuple[np.ndarray, Any]:
-        """Return the loss with this α: one number, or one for each example where the structure weighs examples."""
+        """Return the loss with this α: one number, or one for each example if the structure weighs examples."""
         check_known(structure, y, self.name)
         truth = structure.score(theta, y)
         if self.margin == "unit":
@@ -409,30 +409,31 @@ class Hybrid(CostLoss):
 class AdaptiveHybrid(Hybrid):
     """The hybrid loss with a separate share α for each example.
 
-    Where one output is more probable than all others together it *dominates*, and the hinge loss is consistent. Where
-    none does, the hinge loss ties, and the hybrid loss needs an α above a threshold to find the most probable output.
-    Estimators first fit models with the log loss on parts of the training data, estimate the two largest probabilities
-    p_1 ≥ p_2 of the examples of the other parts with them, and minimise the hybrid loss with α_i from these. The α_i
-    are fixed then, so that the objective is convex. Without these models, the loss is the log loss.
+    An output *dominates* if it is more probable than all others together. Then the hinge loss is consistent. If no
+    output dominates, the scores of the hinge loss tie, and the hybrid loss needs an α above a threshold to find the
+    most probable output. Estimators first fit models with the log loss on folds of the training data. These models
+    estimate the two largest probabilities p_1 ≥ p_2 of held-out examples. Estimators then minimise the hybrid loss with
+    the resulting α_i, which are fixed, so the objective is convex. Without these models, the loss is the log loss.
 
     Parameters
     ----------
     rule : {"threshold", "held-out", "function"} or callable, default="threshold"
-        "threshold": ``floor`` where p_1 > 1/2, else the α above which the hybrid loss is consistent whatever the
-        other outputs are, plus ``slack``. "held-out": of 0, 1/2 and 1 the two values, for dominant outputs and for
-        others, with the lowest cost on a part of the training data that was held out. Or a function of arrays
-        (p_1, p_2) → α. "function" stands for such a function in model files; it cannot be fitted.
+        "threshold": ``floor`` if p_1 > 1/2, else the α above which the hybrid loss is consistent for any other
+        probabilities, plus ``slack``. "held-out": two values out of 0, 1/2 and 1, one for dominant outputs and one for
+        others, with the lowest cost on held-out training data. Or a function of arrays (p_1, p_2) → α. "function"
+        stands for such a function in model files; it cannot be fitted.
     floor : float, default=0.5
-        α where an output seems to dominate, and the least α anywhere. With 0 these examples have the hinge loss alone,
-        which costs most where the estimate is wrong.
+        α if an output seems to dominate, and the minimum α. With 0 these examples have only the hinge loss, which is
+        most harmful if the estimate is wrong.
     slack : float, default=0.1
-        Added to the threshold, as p_1 and p_2 are estimates.
+        Added to the threshold, because p_1 and p_2 are estimates.
     ceiling : float, default=1.0
-        The largest α of the thresholds. Where training examples are few, estimates of p_1 and p_2 ask for more of the
-        log loss than helps: choose it by validation, with ``floor``. Equal to ``floor`` it gives one α for all.
+        The maximum α. With few training examples, the estimates of p_1 and p_2 lead to a larger share of the log loss
+        than is useful: choose ``ceiling`` by validation, together with ``floor``. If both are equal, all examples have
+        the same α.
     folds : int, default=5
-        Parts of the training data. Each has its probabilities from a model of the others, so training fits this number
-        of additional models with the log loss.
+        Number of folds of the training data. The probabilities of a fold come from a model of the other folds, so
+        training fits this number of additional models with the log loss.
     margin : {"unit", "cost"}, default="unit"
         See :class:`Hybrid`. The thresholds are those of a margin of 1.
     cost : see :class:`CostLoss`
@@ -476,7 +477,7 @@ class AdaptiveHybrid(Hybrid):
         self.folds = check_count("folds", folds, 2)
 
     def alphas(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
-        """Return α of examples whose two largest probabilities are estimated as ``first`` and ``second``."""
+        """Return α of examples with the estimated two largest probabilities ``first`` and ``second``."""
         if self.rule == "function":
             raise ValueError("the rule of this loss was a function, which model files do not hold: give it again")
         if callable(self.rule):
@@ -492,7 +493,7 @@ class AdaptiveHybrid(Hybrid):
         return Hybrid(alpha, self.margin, self.cost)
 
     def to_json(self) -> dict[str, Any]:
-        """Name and parameters; a rule of the user's own as "function"."""
+        """Return name and parameters; a user's rule becomes "function"."""
         plain = {name: value for name, value in super().to_json().items() if name != "alpha"}
         return {**plain, "rule": "function" if callable(self.rule) else self.rule}
 
@@ -500,12 +501,12 @@ class AdaptiveHybrid(Hybrid):
 class Circle(Loss):
     """‖p − 1_y‖: the distance of p(y) ∝ exp score(y) from the distribution that is certain of the true output.
 
-    It is at most √2, so that an outlier costs little more than an error. It is **not convex** in the weights: solvers
-    find a local minimum, and no optimality gap is reported. Its slope is of the order of p_y, almost nothing for
-    sequences before anything was learned; estimators therefore start from the weights that minimise the log loss.
+    It is at most √2, so an outlier costs little more than an error. It is **not convex** in the weights: solvers find a
+    local minimum, and no optimality gap is reported. Its gradient is of order p_y, almost 0 for sequences before
+    training. Estimators therefore start from the weights that minimise the log loss.
 
     The norm is over all outputs. Its square is 1 − 2 p_y + Σ_z p_z², and Σ_z p_z² = Z(2θ) / Z(θ)², two sums of the
-    structure. Marginals are weighted example by example, so that sequences and graphs are walked one at a time.
+    structure. Marginals are weighted for each example, so sequences and graphs are processed one at a time.
 
     Examples
     --------
@@ -551,8 +552,8 @@ class RelativeMargin(Hinge):
     Parameters
     ----------
     B : float or None, default=10.0
-        Largest lead of the true output over any other one. Less than the largest cost forces slack. None or np.inf: no
-        bound.
+        Maximum margin of the true output over any other output. A value below the largest cost forces slack. None or
+        np.inf: no bound.
     cost : see :class:`CostLoss`
 
     References
@@ -574,11 +575,11 @@ class RelativeMargin(Hinge):
                 raise ValueError(f"B must be positive (np.inf: no bound), got {B!r}") from None
 
     def to_json(self) -> dict[str, Any]:
-        """B is None where there is no bound: JSON has no infinity."""
+        """Return plain data; B is None without a bound, because JSON has no infinity."""
         return {**super().to_json(), "B": self.B if np.isfinite(self.B) else None}
 
     def lowest(self, structure: Structure, theta: Any, y: Any) -> tuple[Any, np.ndarray]:
-        """Return the output that the true one beats by most, and by how much."""
+        """Return the output with the largest margin to the true one, and this margin."""
         z, score = structure.argmin(theta)
         if hasattr(y, "offsets"):
             z = type(y)(z, y.offsets, partial=False)
@@ -592,7 +593,7 @@ def _where(
 
 
 def check_known(structure: Structure, y: Any, name: str) -> None:
-    """Raises ValueError where an output is only partly known."""
+    """Raise ValueError if an output is only partly known."""
     if structure.is_partial(y):
         raise ValueError(f"the loss {name!r} needs fully known outputs; use the log loss where labels are missing")
 
@@ -645,7 +646,7 @@ LOSSES: dict[str, type[Loss]] = {
 
 
 def loss_from_json(data: str | dict[str, Any]) -> str | Loss:
-    """The inverse of :meth:`Loss.to_json`; a bare name stays one."""
+    """Return a loss from :meth:`Loss.to_json`; a bare name stays a name."""
     name = data if isinstance(data, str) else data["name"]
     if name not in LOSSES:
         raise ValueError(f"not a loss that this version knows: {name!r}")

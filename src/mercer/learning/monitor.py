@@ -1,4 +1,4 @@
-"""What happens between two iterations of any solver: history, progress, checkpoints, early stopping, Ctrl-C."""
+"""Monitoring of solvers between iterations: history, progress, checkpoints, early stopping, Ctrl-C."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mercer.learning.checkpoint import Checkpoint, array_of, count_of, number_of
 
 
 class Monitor:
-    """Watches a solver.
+    """Monitor a solver.
 
     Parameters
     ----------
@@ -25,8 +25,8 @@ class Monitor:
     max_iter : int
         For the progress line.
     evaluate : callable w → float, optional
-        Score on held-out data after each iteration, higher is better; the best weights are kept and training stops when
-        ``patience`` iterations in a row bring no better one.
+        Score on held-out data after each iteration, higher is better. The best weights are kept, and training stops
+        after ``patience`` iterations in a row without improvement.
     patience : int
     checkpoint : Checkpoint, optional
     """
@@ -74,16 +74,16 @@ class Monitor:
 
     @property
     def seconds(self) -> float:
-        """Seconds of training so far, earlier runs of a resumed training included."""
+        """Return the seconds of training so far, including earlier runs of a resumed training."""
         return self._before + time.perf_counter() - self._begin
 
     @property
     def iterations(self) -> int:
-        """Number of recorded iterations."""
+        """Return the number of recorded iterations."""
         return len(self.history.get("seconds", ()))
 
     def record(self, weights: Callable[[], np.ndarray], **figures: float) -> bool:
-        """Takes an iteration's figures; True if training should stop (early stopping)."""
+        """Record the values of an iteration; return True if training should stop (early stopping)."""
         row = {**figures, "seconds": self.seconds}
         stop = False
         if self.evaluate is not None:
@@ -100,7 +100,7 @@ class Monitor:
         return stop
 
     def save(self, state: dict[str, Any], arrays: Callable[[], dict[str, np.ndarray]]) -> None:
-        """Writes a checkpoint when one is due."""
+        """Write a checkpoint when one is due."""
         if self.checkpoint is None or not self.checkpoint.due():
             return
         everything = {
@@ -116,7 +116,7 @@ class Monitor:
         self.checkpoint.write(everything, data)
 
     def resume(self, fingerprint: str, n_weights: int) -> tuple[dict[str, Any], dict[str, np.ndarray]] | None:
-        """The solver's state of an unfinished run, if there is one."""
+        """Return the solver's state of an unfinished run, if there is one."""
         if self.checkpoint is None:
             return None
         resumed = self.checkpoint.open(fingerprint)
@@ -135,7 +135,7 @@ class Monitor:
 
     @contextlib.contextmanager
     def restoring(self) -> Iterator[None]:
-        """What goes wrong while a state is taken up is the file's fault, and the error names the file."""
+        """Turn errors while a state is restored into errors that name the checkpoint file."""
         try:
             yield
         except (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError) as error:
@@ -144,7 +144,7 @@ class Monitor:
 
     @property
     def source(self) -> str:
-        """The checkpoint's name, for messages."""
+        """Return the name of the checkpoint, for messages."""
         return "checkpoint" if self.checkpoint is None else str(self.checkpoint.path)
 
     def _show(self, row: dict[str, float]) -> None:

@@ -1,11 +1,10 @@
-"""Newton's method for convex functions, once.
+"""Newton's method for convex functions.
 
     u ← u + t d        H(u) d = −∇(u),        t from a search along d
 
 Users: ``proportions.MeanMap`` (directions by conjugate gradients, lengths by halving) and
-``kernel_methods.RepresenterEstimator`` (directions by Cholesky, lengths where the slope is 0, since losses may have
-kinks).
-Many machines over the same rows step together in ``learning.weighted_machines``.
+``kernel_methods.RepresenterEstimator`` (directions by Cholesky, lengths where the slope is 0, because losses may have
+kinks). ``learning.weighted_machines`` trains many classifiers over the same rows together.
 """
 
 from __future__ import annotations
@@ -18,21 +17,21 @@ __all__ = ["NewtonProblem", "NewtonResult", "minimize_by_newton"]
 
 
 class NewtonProblem(Protocol):
-    """A convex function, as Newton's method sees it."""
+    """A convex function with the methods that Newton's method needs."""
 
     def gradient(self, u: np.ndarray) -> np.ndarray: ...
 
     def direction(self, u: np.ndarray, gradient: np.ndarray) -> np.ndarray:
-        """A direction of descent, −H⁻¹ ∇ or near it."""
+        """Return a descent direction, −H⁻¹ ∇ or an approximation."""
         ...
 
     def length(self, u: np.ndarray, gradient: np.ndarray, direction: np.ndarray) -> float:
-        """How far to go; 0 where nothing is to be gained. The next gradient is asked for there."""
+        """Return the step length, 0 if no step decreases the function. The next gradient is computed there."""
         ...
 
 
 class NewtonResult(NamedTuple):
-    """Where Newton's method ended."""
+    """The result of Newton's method."""
 
     u: np.ndarray
     steps: int
@@ -41,7 +40,7 @@ class NewtonResult(NamedTuple):
 
 
 def minimize_by_newton(problem: NewtonProblem, u: np.ndarray, enough: float, max_iter: int) -> NewtonResult:
-    """Step until the gradient is at most ``enough``, steps no longer move ``u``, or there were ``max_iter``."""
+    """Step until the gradient is at most ``enough``, steps no longer move ``u``, or after ``max_iter`` steps."""
     for step in range(max_iter + 1):
         gradient = problem.gradient(u)
         norm = float(np.linalg.norm(gradient))

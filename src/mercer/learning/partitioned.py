@@ -1,11 +1,11 @@
-"""A risk whose examples are in parts: in memory, in a store, or on the workers of a cluster.
+"""A risk over partitioned examples: in memory, in a store, or on the workers of a cluster.
 
     value(w) = Σ_p value_p(w),   gradient(w) = Σ_p gradient_p(w)
 
-Each part has a risk of its own in the layout of the whole model. Sums go up a binary tree over the numbers of the
-parts, (0 + 1) + (2 + 3), …, whoever computes them and in whatever order they come: the weights are those of the way the
-examples are cut, to the last bit, for any number of workers and after any failure. Solvers that ask for values,
-gradients and planes do not notice. Those that visit examples one by one run on each part, and weights are averaged
+Each partition has its own risk in the layout of the whole model. Sums follow a binary tree over the partition numbers,
+(0 + 1) + (2 + 3), …, for any worker and any order of arrival. So the weights depend only on the partitioning of the
+examples, to the last bit, for any number of workers and after any failure. Solvers that need values, gradients and
+planes work unchanged. Solvers that visit single examples run on each partition, and their weights are averaged
 (:class:`Rounds`).
 """
 
@@ -72,7 +72,7 @@ Node = tuple[int, int, Any]  # level, number: the sum over parts number · 2**le
 
 
 class TreeSum:
-    """Sums of parts that come in any order, with one result.
+    """Sum partitions in any order of arrival, with a unique result.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ class TreeSum:
         self.nodes: dict[tuple[int, int], Any] = {}
 
     def put(self, level: int, number: int, value: Any) -> None:
-        """Take the sum over a block; blocks that are now complete are added up."""
+        """Add the sum of a block, and merge blocks that are now complete."""
         while 1 << level < self.n:
             sibling = number ^ 1
             if sibling << level < self.n:
@@ -107,11 +107,11 @@ class TreeSum:
         self.nodes[level, number] = value
 
     def pending(self) -> list[Node]:
-        """The sums over the blocks that are complete, for another tree to go on with."""
+        """Return the sums over the complete blocks, for another tree to continue."""
         return [(level, number, value) for (level, number), value in sorted(self.nodes.items(), key=_first)]
 
     def result(self) -> Any:
-        """The sum over all parts."""
+        """Return the sum over all partitions."""
         ((_, value),) = self.nodes.items()
         return value
 
@@ -122,7 +122,7 @@ def _first(item: tuple[tuple[int, int], Any]) -> int:
 
 
 def add_arrays(left: Any, right: Any) -> Any:
-    """Sums of numbers, of arrays (in place), or of tuples of these."""
+    """Return the sum of numbers, of arrays (in place), or of tuples of these."""
     if isinstance(left, tuple):
         return tuple(add_arrays(a, b) for a, b in zip(left, right, strict=True))
     if isinstance(left, np.ndarray):
@@ -207,7 +207,7 @@ NUMBERED = frozenset({"warm_up", "round"})
 
 
 def ask(risk: Any, number: int, verb: str, arguments: tuple[Any, ...]) -> Any:
-    """What one part answers; an error names it."""
+    """Return the result of a call on one partition; errors name the partition."""
     more = {"number": number} if verb in NUMBERED else {}
     try:
         return (SUMS.get(verb) or LISTS[verb])(risk, *arguments, **more)  # type: ignore[operator]
@@ -218,7 +218,7 @@ def ask(risk: Any, number: int, verb: str, arguments: tuple[Any, ...]) -> Any:
 
 
 def out_of_memory(number: int) -> MemoryError:
-    """An error that names the partition and the ways out."""
+    """Return an error that names the partition and suggests remedies."""
     return MemoryError(
         f"partition {number} does not fit into memory: cut the data into more partitions, or write them to a store "
         "(mercer.data.Store), which is read piece by piece"
@@ -229,7 +229,7 @@ def out_of_memory(number: int) -> MemoryError:
 
 
 def surveyed(model: Any, part: Partition, number: int) -> Any:
-    """What one part says about labels, features and columns; None where it has no examples."""
+    """Return labels, features and columns of one partition; None if it has no examples."""
     if n_examples(part.X) == 0:
         return None
     try:
@@ -243,14 +243,14 @@ def surveyed(model: Any, part: Partition, number: int) -> Any:
 
 
 def joined(model: Any, left: Any, right: Any) -> Any:
-    """Two surveys as one."""
+    """Merge two surveys."""
     if left is None or right is None:
         return right if left is None else left
     return model._join(left, right)
 
 
 def grown(model: Any, part: Partition, number: int, loss: Any, last: Any) -> Any:
-    """A model after one more part: labels and features of the last one, and new ones."""
+    """Return a model after one more partition, with its new labels and features added."""
     if n_examples(part.X) == 0:
         return model
     model = copy.copy(model)
@@ -264,7 +264,7 @@ def grown(model: Any, part: Partition, number: int, loss: Any, last: Any) -> Any
 
 
 def local_risk(shell: Any, part: Partition, number: int, loss: Any) -> Any:
-    """The risk of one part in the layout of the whole."""
+    """Return the risk of one partition in the layout of the whole model."""
     if n_examples(part.X) == 0:
         return EmptyRisk(shell)
     try:
@@ -279,7 +279,7 @@ def local_risk(shell: Any, part: Partition, number: int, loss: Any) -> Any:
 
 
 class EmptyRisk:
-    """A part without examples: nothing is summed."""
+    """The risk of a partition without examples."""
 
     n_examples = 0
 
@@ -289,7 +289,7 @@ class EmptyRisk:
         self.y = None
 
     def value_and_gradient(self, w: np.ndarray) -> tuple[float, np.ndarray]:
-        """0 and 0."""
+        """Return 0 and 0."""
         return 0.0, np.zeros(len(w))
 
     def value(self, w: np.ndarray) -> float:
@@ -306,14 +306,14 @@ class EmptyRisk:
 
 
 def own_rows(X: Any) -> Any:
-    """X, where it is sequences of a longer matrix with rows of their own: sums over rows must not meet the others."""
+    """Return X with only its own rows if its sequences are part of a longer matrix, so that row sums are right."""
     if isinstance(X, Sequences) and (X.offsets[0] != 0 or X.offsets[-1] != X.rows.shape[0]):
         return X[np.arange(len(X))]
     return X
 
 
 def n_examples(X: Any) -> int:
-    """Number of inputs in whatever they are."""
+    """Return the number of inputs of any kind."""
     return int(X.shape[0]) if hasattr(X, "shape") else len(X)
 
 
@@ -321,7 +321,7 @@ def n_examples(X: Any) -> int:
 
 
 class Place(ABC):
-    """Where the parts are, and what is computed there."""
+    """The location of the partitions, and the computations there."""
 
     n_parts: int
     bytes_moved: int = 0
@@ -329,42 +329,42 @@ class Place(ABC):
 
     @abstractmethod
     def survey(self, model: Any) -> Any:
-        """The joined surveys of all parts."""
+        """Return the merged surveys of all partitions."""
 
     @abstractmethod
     def grow(self, model: Any, loss: Any) -> Any:
-        """The model after all parts, one after the other."""
+        """Return the model after all partitions in turn."""
 
     @abstractmethod
     def part(self, i: int) -> Partition:
-        """The examples of a part, brought to this process."""
+        """Return the examples of a partition, in this process."""
 
     @abstractmethod
     def each(self, function: Callable[..., _T], *arguments: Any) -> list[_T]:
-        """What a function of a part and its number gives for every part, computed where the part is."""
+        """Return a function of the partition and its number for every partition, computed where the partition is."""
 
     @abstractmethod
     def settle(self, shell: Any, loss: Any) -> None:
-        """Make the risks of the parts for a model with its layout."""
+        """Make the risks of the partitions for a model with its layout."""
 
     @abstractmethod
     def sums(self, verb: str, w: np.ndarray | None, *arguments: Any) -> Any:
-        """The sum of what the parts answer."""
+        """Return the sum of the results of the partitions."""
 
     @abstractmethod
     def lists(self, verb: str, w: np.ndarray | None, *arguments: Any, only: int | None = None) -> list[Any]:
-        """What the parts answer, in their order; of one part alone where ``only`` names it."""
+        """Return the results of the partitions in order, or of the one partition ``only``."""
 
     def close(self) -> None:  # noqa: B027
-        """Let go of what training needed."""
+        """Release the resources of the training."""
 
     def describe(self) -> str:
-        """What it is, for progress."""
+        """Return a description for progress lines."""
         return f"{self.n_parts} partitions"
 
 
 class Here(Place):
-    """Parts of this process, in memory or in a store, one after the other."""
+    """Partitions in this process, in memory or in a store, processed in turn."""
 
     def __init__(self, parts: Sequence[Partition] | Store) -> None:
         self.parts, self.n_parts = parts, len(parts)
@@ -429,7 +429,7 @@ class Here(Place):
         )
 
     def use(self, i: int, function: Callable[[Partition, int], _T]) -> _T:
-        """What a function of a part and its number gives; its memory is given back afterwards."""
+        """Return a function of a partition and its number, then release its memory."""
         return self._with(i, function)
 
     def _with(self, i: int, use: Callable[[Partition, int], _T]) -> _T:
@@ -454,11 +454,11 @@ class Here(Place):
 
 
 def place_of(X: Any, y: Any, sample_weight: Any) -> Place:
-    """The place of examples in parts, whatever they are."""
+    """Return the place of partitioned examples of any kind."""
     check_alone(X, y, sample_weight)
     if isinstance(X, (Store, Partitions)):
         if not len(X):
-            where = f"{X.path}: there is no store here, or nothing is written yet" if isinstance(X, Store) else ""
+            where = f"{X.path}: there is no store here, or it is still empty" if isinstance(X, Store) else ""
             raise StoreError(where) if isinstance(X, Store) else ValueError("nothing to learn from: no partitions")
         return Here(X)
     if isinstance(X, StoreOnWorkers) or is_dask(X):
@@ -472,12 +472,12 @@ def place_of(X: Any, y: Any, sample_weight: Any) -> Place:
 
 
 class PartitionedRisk(Risk):
-    """The sum of the risks of parts, with the interface that solvers know.
+    """The sum of the risks of partitions, with the interface of `Risk`.
 
     Parameters
     ----------
     place : Place
-        Where the parts are, settled.
+        The location of the partitions, after ``settle``.
     shell : RiskEstimator
         The model with its layout and without weights.
     loss : Loss
@@ -509,21 +509,21 @@ class PartitionedRisk(Risk):
 
     @property
     def n_examples(self) -> int:
-        """Number of examples in all parts."""
+        """Return the number of examples in all partitions."""
         return int(self._starts[-1])
 
     @property
     def n_weights(self) -> int:
-        """Length of the weight vector."""
+        """Return the length of the weight vector."""
         return self._n_weights
 
     def check_known(self) -> None:
-        """Raise ValueError where an output is only partly known."""
+        """Raise ValueError if an output is only partly known."""
         if self.partial:
             super().check_known()
 
     def value_and_gradient(self, w: np.ndarray, out: np.ndarray | None = None) -> tuple[float, np.ndarray]:
-        """The summed loss and its gradient."""
+        """Return the summed loss and its gradient."""
         value, gradient = self.place.sums("value_and_gradient", w)
         if out is None:
             return value, gradient
@@ -531,7 +531,7 @@ class PartitionedRisk(Risk):
         return value, out
 
     def curvature(self, w: np.ndarray, out: np.ndarray) -> bool:
-        """The estimate of the diagonal of the Hessian."""
+        """Return the estimate of the diagonal of the Hessian."""
         unknown, sums = self.place.sums("curvature", w)
         out[:] = sums
         return not unknown
@@ -541,13 +541,13 @@ class PartitionedRisk(Risk):
         return self.place.sums("value", w)[0]
 
     def oracle(self, w: np.ndarray, examples: slice | None = None) -> tuple[np.ndarray, csr_array, np.ndarray]:
-        """The highest plane of each example at w, part by part."""
+        """Return the highest plane of each example at w, one partition after the other."""
         parts = self._of("planes", w, examples)
         values, slopes, offsets = zip(*parts, strict=True)
         return np.concatenate(values), csr_array(vstack(slopes, format="csr")), np.concatenate(offsets)
 
     def lowest(self, w: np.ndarray, examples: slice | None = None) -> tuple[np.ndarray, csr_array]:
-        """The largest lead of each true output, part by part."""
+        """Return the largest margin of each true output, one partition after the other."""
         leads, slopes = zip(*self._of("lowest", w, examples), strict=True)
         return np.concatenate(leads), csr_array(vstack(slopes, format="csr"))
 
@@ -566,7 +566,7 @@ class PartitionedRisk(Risk):
         return parts
 
     def warm_up(self, penalty: Penalty, C: float, epochs: int, random_state: Any) -> np.ndarray:
-        """Weights after a few epochs on each part, averaged after each of them."""
+        """Return the weights after a few epochs on each partition, averaged after each epoch."""
         w = np.zeros(self.n_weights)
         if not getattr(self.structure, "quick_online", False):
             return w
@@ -578,12 +578,12 @@ class PartitionedRisk(Risk):
     # What the rule for C asks of inputs and outputs; see mercer.learning.strength.
 
     def mean_square(self) -> float:
-        """The mean of ‖x‖² over all rows."""
+        """Return the mean of ‖x‖² over all rows."""
         square, rows, _ = self._strength_sums()
         return square / rows if rows else 0.0
 
     def label_counts(self) -> np.ndarray:
-        """How often each label occurs."""
+        """Return the count of each label."""
         return self._strength_sums()[2]
 
     def _strength_sums(self) -> tuple[float, float, np.ndarray]:
@@ -593,7 +593,7 @@ class PartitionedRisk(Risk):
         return self._sums
 
     def digest(self) -> list[str]:
-        """What tells these examples from others."""
+        """Return a digest that identifies these examples."""
         return self.place.lists("digest", None)
 
 
@@ -607,12 +607,12 @@ def _seed(random_state: Any) -> int:
 
 
 class Rounds(Solver):
-    """A solver of single examples on every part, with averages between the rounds; then one that knows sums alone.
+    """Run an online solver on every partition, averaging between rounds, then a batch solver.
 
-    What is guaranteed: with ``then`` the answer is that of the second solver, which minimises the objective over all
-    examples; the rounds only bring it nearer. Rules without an objective (the perceptron, passive-aggressive) have no
-    second solver: for separable data the averaged perceptron still ends without mistakes [McDonald2010], otherwise
-    nothing is promised, and the weights depend on the partitions.
+    With ``then``, the result is that of the second solver, which minimises the objective over all examples; the rounds
+    only provide its start. Rules without an objective (the perceptron, passive-aggressive) have no second solver. For
+    separable data the averaged perceptron still ends without mistakes [McDonald2010]. Otherwise there is no guarantee,
+    and the weights depend on the partitions.
     """
 
     default_tol = 1e-4
@@ -625,7 +625,7 @@ class Rounds(Solver):
         self.frees_constants = last.frees_constants
 
     def check(self, risk: Risk, penalty: Penalty) -> None:
-        """What the second solver takes, else anything."""
+        """Apply the check of the second solver, if there is one."""
         if self.then is not None:
             self.then.check(risk, penalty)
         if getattr(risk, "weighted", False) and self.then is None:
@@ -680,12 +680,12 @@ class Rounds(Solver):
 
 
 def solver_for_parts(solver: Solver, loss: Any, penalty: Penalty) -> Solver:
-    """The solver that does on parts what this one does on examples at hand.
+    """Return the solver that does on partitions what this one does on examples in memory.
 
     Raises
     ------
     ValueError
-        Where there is none, with the reason.
+        If there is none, with the reason.
     """
     if isinstance(solver, _MistakeDriven):
         return Rounds(solver, None, 0)
@@ -708,7 +708,7 @@ def solver_for_parts(solver: Solver, loss: Any, penalty: Penalty) -> Solver:
 
 
 def fitted(model: Any, method: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Fit a model to examples in parts in the way that it knows; called by what wraps every ``fit``."""
+    """Fit a model to partitioned examples; the wrapper of every ``fit`` calls this."""
     names = ("X", "y", "sample_weight")
     given = {**dict(zip(names, args, strict=False)), **kwargs}
     name = type(model).__name__
@@ -731,7 +731,7 @@ def fitted(model: Any, method: Callable[..., Any], args: tuple[Any, ...], kwargs
 
 
 def first_part(X: Any, y: Any) -> Partition:
-    """The first part that has examples, in memory."""
+    """Return the first nonempty partition, in memory."""
     place = place_of(X, y, None)
     try:
         for i in range(place.n_parts):
@@ -745,7 +745,7 @@ def first_part(X: Any, y: Any) -> Partition:
 
 @contextlib.contextmanager
 def prepare(model: Any, X: Any, y: Any, sample_weight: Any, loss: Any, last: Any) -> Iterator[PartitionedRisk]:
-    """Learn labels, features and structure from all parts; the risk over them, while the block lasts."""
+    """Learn labels, features and structure from all partitions; yield the risk over them."""
     check_loss(loss)
     reason = model._reason_against_parts()
     if reason is not None:
@@ -761,7 +761,7 @@ def prepare(model: Any, X: Any, y: Any, sample_weight: Any, loss: Any, last: Any
                 raise ValueError("nothing to learn from: all partitions are empty")
             model._settle(survey, last)
         elif last is not None:
-            raise ValueError(f"{type(model).__name__} cannot go on from an earlier fit (warm_start) on partitions")
+            raise ValueError(f"{type(model).__name__} cannot continue from an earlier fit (warm_start) on partitions")
         else:
             model.__dict__.update(vars(place.grow(asker, loss)))
         shell = copy.copy(model)
@@ -773,7 +773,7 @@ def prepare(model: Any, X: Any, y: Any, sample_weight: Any, loss: Any, last: Any
 
 
 def asked(model: Any, method: str, X: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """What a fitted model answers to examples in parts: part by part, lazily on a cluster."""
+    """Return the result of a fitted model on partitioned examples, lazily on a cluster."""
     if method == "score":
         return _score(model, X, *args, **kwargs)
     takes_y = method == "log_likelihood" and "y" in inspect.signature(getattr(model, method)).parameters
@@ -789,33 +789,33 @@ def asked(model: Any, method: str, X: Any, args: tuple[Any, ...], kwargs: dict[s
 def answers(
     model: Any, method: str, part: Partition, args: tuple[Any, ...], kwargs: dict[str, Any], takes_y: bool = False
 ) -> Any:
-    """What a fitted model answers to the examples of one part."""
+    """Return the result of a fitted model on the examples of one partition."""
     given = (part.y, *args) if takes_y else args
     return getattr(model, method)(part.X, *given, **kwargs)
 
 
 def check_alone(X: Any, y: Any = None, sample_weight: Any = None) -> None:
-    """Refuse outputs beside examples that hold their own."""
+    """Raise an error for outputs passed with examples that contain theirs."""
     if isinstance(X, (Store, StoreOnWorkers, Partitions)) and (y is not None or sample_weight is not None):
-        raise TypeError(f"a {type(X).__name__} holds y and sample_weight itself: give it alone")
+        raise TypeError(f"a {type(X).__name__} holds y and sample_weight itself: pass it alone")
 
 
 # ------------------------------------------------------------------------------------------------ matrices of parts
 
 
 class RowsInParts:
-    """A matrix whose rows are in parts, for algorithms that do nothing but multiply by it.
+    """A matrix with partitioned rows, for algorithms that only multiply by it.
 
-    ``X @ w`` has the products of the parts one below the other; ``X.T @ v`` is the sum of theirs, and ``A @ X`` with a
-    sparse matrix A as well, always in the order of :class:`TreeSum`.
+    ``X @ w`` stacks the products of the partitions. ``X.T @ v`` sums them, and so does ``A @ X`` with a sparse matrix
+    A, in the order of :class:`TreeSum`.
 
     Parameters
     ----------
     place : Place
     rows : callable (part, number) → matrix
-        What the rows of a part are, computed where the part is; pickled for a cluster.
+        Computes the rows of a partition where the partition is; pickled for a cluster.
     sizes : list of int
-        Rows of each part.
+        Number of rows of each partition.
     width : int
         Columns.
 
@@ -845,7 +845,7 @@ class RowsInParts:
 
     @property
     def T(self) -> _Transposed:
-        """The transposed matrix, which multiplies a vector with a number for each row."""
+        """Return the transposed matrix, which multiplies a vector with one number per row."""
         return _Transposed(self)
 
     def _summed(self, left: Any) -> np.ndarray:
@@ -876,16 +876,16 @@ def _from_left(part: Partition, number: int, rows: Callable[..., Any], left: Any
 
 
 def gram_matrix(kernel: Any, X: Any, Z: Any, dtype: Any, n_jobs: int | None = None) -> Any:
-    """The matrix of a kernel over objects in parts, block by block: a Dask array for Dask collections.
+    """Return the Gram matrix over partitioned objects, computed in blocks; a Dask array for Dask collections.
 
     Parameters
     ----------
     kernel : Kernel
     X, Z : Store, Partitions or Dask collection of objects
-        Without Z the matrix of X with itself, whose blocks below the diagonal are those above it.
+        Without Z, the matrix of X with itself; blocks below the diagonal are copied from above.
     dtype : np.float64 or np.float32
     n_jobs : int or None
-        Threads of a block; on workers one, since each computes blocks of its own.
+        Threads per block; workers use one, because each computes its own blocks.
     """
     for name, given in (("X", X), ("Z", Z)):
         if given is not None and not is_partitioned(given):
@@ -912,7 +912,7 @@ def computed_on_workers(function: Callable[..., _T], items: Iterable[Any], *argu
 
 
 def gram_block(kernel: Any, a: Partition, b: Partition, dtype: Any, n_jobs: int | None = None) -> np.ndarray:
-    """The kernel of the objects of one part with those of another."""
+    """Return the kernel matrix of the objects of one partition with those of another."""
     n, m = n_examples(a.X), n_examples(b.X)
     if not n or not m:
         return np.zeros((n, m), dtype)
@@ -934,7 +934,7 @@ def _concatenated(parts: list[Any]) -> Any:
 
 
 def part_score(model: Any, part: Partition) -> tuple[float, float]:
-    """How many of the things to predict are right in a part, and how many there are."""
+    """Return the number of correct predictions in a partition, and of all predictions."""
     if not n_examples(part.X):
         return 0.0, 0.0
     units = float(model._score_units(part.y))
@@ -947,11 +947,11 @@ def _score(model: Any, X: Any, y: Any = None, sample_weight: Any = None) -> floa
     """Shares of what is right as sums of counts over parts."""
     if not hasattr(model, "_score_units"):
         raise TypeError(
-            f"the score of {type(model).__name__} is no share of examples, so that it is not a sum over partitions: "
-            "predict, and use a function of mercer.metrics"
+            f"the score of {type(model).__name__} is not a share of examples, so it is no sum over partitions: "
+            f"predict, and use a function of mercer.metrics"
         )
     if sample_weight is not None:
-        raise TypeError("score on partitions counts examples alike: leave sample_weight out")
+        raise TypeError("score on partitions counts all examples equally: leave sample_weight out")
     check_alone(X, y)
     if isinstance(X, StoreOnWorkers) or is_dask(X):
         import mercer.learning._dask as _dask
@@ -966,13 +966,13 @@ def _score(model: Any, X: Any, y: Any = None, sample_weight: Any = None) -> floa
 
 
 def check_loss(loss: Any) -> None:
-    """Losses whose risk is a sum over parts."""
+    """Raise an error for losses whose risk is not a sum over partitions."""
     if isinstance(loss, AdaptiveHybrid):
         raise ValueError("the adaptive hybrid loss looks at single examples to weigh them: it needs them in memory")
 
 
 def environment() -> dict[str, str]:
-    """What must be the same wherever parts are computed, for sums that are equal to the last bit."""
+    """Return the settings that must agree on all workers for sums that are equal to the last bit."""
     return {
         "python": ".".join(map(str, sys.version_info[:2])),
         "mercer": importlib.metadata.version("mercer"),
@@ -983,5 +983,5 @@ def environment() -> dict[str, str]:
 
 
 def different(mine: dict[str, str], theirs: dict[str, str]) -> Iterable[str]:
-    """Names of what differs between two environments, with both values."""
+    """Return the settings that differ between two environments, with both values."""
     return [f"{name} {theirs.get(name)} (here {value})" for name, value in mine.items() if theirs.get(name) != value]

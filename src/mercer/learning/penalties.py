@@ -9,7 +9,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Penalty:
-    """``l1 · ‖w‖₁ + ½ · l2 · ‖w‖²``, without the last ``free`` weights.
+    """``l1 · ‖w‖₁ + ½ · l2 · ‖w‖²``, excluding the last ``free`` weights.
 
     Examples
     --------
@@ -44,5 +44,5 @@ class Penalty:
         return total + (self.l1 * float(np.abs(w).sum()) if self.l1 else 0.0)
 
     def charged(self, w: np.ndarray) -> np.ndarray:
-        """Return the weights that have a penalty, as a view."""
+        """Return the penalised weights, as a view."""
         return w[: len(w) - self.free]

@@ -2,8 +2,8 @@
 
     value(w) = Σ_i loss(θ_i(w), y_i),   gradient(w) = Σ_i backward(x_i, ∂loss/∂θ_i)
 
-Batches are walked in a fixed order and each of the compiled steps gives the same result for any number of threads, so
-the sums repeat to the last bit.
+Batches are processed in a fixed order, and each compiled step gives the same result for any number of threads. So the
+sums are reproducible to the last bit.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ class Risk:
         -------
         values : array
             max_z of offset − ⟨w, slope⟩, before any square.
-        slopes : sparse matrix, one row an example
+        slopes : sparse matrix, one row per example
         offsets : array
         """
         assert isinstance(self.loss, PlaneLoss)
@@ -134,7 +134,7 @@ class Risk:
         return np.concatenate(values), stacked, np.concatenate(offsets)
 
     def lowest(self, w: np.ndarray, examples: slice | None = None) -> tuple[np.ndarray, csr_array]:
-        """Return the largest lead of each true output, for a relative margin, and its slope Φ(x, y) − Φ(x, z)."""
+        """Return the largest margin of each true output, for a relative margin, and its slope Φ(x, y) − Φ(x, z)."""
         leads, slopes = [], []
         for batch in self._batches if examples is None else [examples]:
             X, y = self.X[batch], self.y[batch]
@@ -146,10 +146,10 @@ class Risk:
 
 
 class WeightedRisk(Risk):
-    """A risk whose examples count differently: Σ_i weight_i loss_i.
+    """A risk with example weights: Σ_i weight_i loss_i.
 
-    Where the loss is a maximum of planes, the planes of an example are scaled, which scales its loss. Marginals of a
-    batch are sums in part, so that a batch holds examples of one weight only: runs of equal weights are faster.
+    If the loss is a maximum of planes, the planes of an example are scaled, which scales its loss. Marginals are summed
+    within a batch, so a batch holds examples of one weight only. Runs of equal weights are faster.
 
     Parameters
     ----------
@@ -170,7 +170,7 @@ class WeightedRisk(Risk):
         return self.loss.value_and_gradient(self.structure, theta, self.y[batch])
 
     def value_and_gradient(self, w: np.ndarray, out: np.ndarray | None = None) -> tuple[float, np.ndarray]:
-        """The weighted sum of losses and its gradient."""
+        """Return the weighted sum of losses and its gradient."""
         gradient = np.zeros(self.n_weights) if out is None else out
         gradient[:] = 0.0
         total = 0.0
@@ -186,7 +186,7 @@ class WeightedRisk(Risk):
         return total, gradient
 
     def value(self, w: np.ndarray) -> float:
-        """The weighted sum of losses."""
+        """Return the weighted sum of losses."""
         total = 0.0
         for batch in self._batches:
             if not self.weights[batch].any():
@@ -197,14 +197,14 @@ class WeightedRisk(Risk):
         return total
 
     def curvature(self, w: np.ndarray, out: np.ndarray) -> bool:
-        """The estimate of the diagonal, as if all examples had the mean weight."""
+        """Estimate the diagonal, as if all examples had the mean weight."""
         known = super().curvature(w, out)
         if known:
             out *= self.weights.mean()
         return known
 
     def oracle(self, w: np.ndarray, examples: slice | None = None) -> tuple[np.ndarray, csr_array, np.ndarray]:
-        """The highest plane of each example, scaled."""
+        """Return the highest plane of each example, scaled."""
         assert isinstance(self.loss, PlaneLoss)
         values, slopes, offsets = super().oracle(w, examples)
         scale = self.weights[slice(None) if examples is None else examples] ** (1.0 / self.loss.power)

@@ -1,10 +1,10 @@
-"""Scores to probabilities: the slope and the offset of a sigmoid, for many labels at once.
+"""Map scores to probabilities by a sigmoid with slope and offset, for many labels at once.
 
     P(label t | s) = 1 / (1 + exp(−(a_t s_t + b_t)))
 
-They maximise the likelihood of labels whose 0 and 1 are softened by one example each [Platt1999], with a faint penalty
-on slopes. Two unknowns a label: the Newton steps of all labels together are a few sums over the rows, each label has a
-rate of its own, and so they are not those of `mercer.learning.newton`.
+They maximise the likelihood of smoothed labels (one extra example each of 0 and 1 [Platt1999]), with a weak penalty on
+slopes. There are two unknowns per label. The Newton steps of all labels together take a few sums over the rows. Each
+label has its own step size, so `mercer.learning.newton` does not apply.
 
 Users: decisions of ``multilabel``, attributes of ``attributes.ZeroShotClassifier``.
 """
@@ -21,10 +21,10 @@ _PENALTY = 1e-3  # on squared slopes, of scores relative to their spread
 def fit_sigmoids(
     scores: np.ndarray, on: np.ndarray, weights: np.ndarray | None = None, *, rising: bool = False
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Slopes and offsets of all columns of ``scores``, whose labels are the columns of ``on``.
+    """Return slopes and offsets for all columns of ``scores``, with the labels in the columns of ``on``.
 
-    Of many rows, those whose scores fall into one of a few hundred cells count as one. A column with one score or one
-    label alone has no slope, and with ``rising`` neither has one whose slope would be negative.
+    With many rows, the scores are binned into a few hundred cells. A column with a single score or a single label gets
+    the slope 0; with ``rising``, so does a column whose slope would be negative.
     """
     n = len(scores) if weights is None else float(weights.sum())
     count = np.asarray(on.sum(axis=0) if weights is None else weights @ on, np.float64)

@@ -5,9 +5,9 @@
     l1                min ‖a‖₁ subject to ‖x − Φa‖ ≤ tol ‖x‖ (basis pursuit denoising)
     lasso             min ½‖x − Φa‖² + alpha ‖x‖ ‖a‖₁
 
-Atoms and signals are scaled to unit length first: units change neither which atoms are chosen nor what ``tol`` and
-``alpha`` mean. Codes are those of the atoms and signals as they were given. The ℓ1 problems are solved by homotopy
-along λ and come with a duality gap.
+Atoms and signals are first scaled to unit length, so units affect neither the choice of atoms nor the meaning of
+``tol`` and ``alpha``. Codes refer to the unscaled atoms and signals. The ℓ1 problems are solved by homotopy along λ and
+come with a duality gap.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ class SparseCodes:
     residuals : ndarray of shape (n_signals,)
         ‖x − Φa‖ / ‖x‖; 0 for signals that are 0.
     penalties : ndarray of shape (n_signals,)
-        Of "l1" and "lasso": the λ, of signals and atoms of unit length, at which the path ended.
+        For "l1" and "lasso": the λ at the end of the path, for signals and atoms of unit length.
     gaps : ndarray of shape (n_signals,)
-        Of "l1" and "lasso": the duality gap, relative to ‖a‖₁ or to the objective at 0.
+        For "l1" and "lasso": the duality gap, relative to ‖a‖₁ or to the objective at 0.
     n_iter : ndarray of shape (n_signals,)
-        Atoms chosen, or changes of the support along the path.
+        Number of atoms chosen, or of support changes along the path.
     reached : ndarray of bool of shape (n_signals,)
         Whether ‖x − Φa‖ ≤ tol ‖x‖; True if no ``tol`` was given.
     finished : ndarray of bool of shape (n_signals,)
@@ -61,14 +61,14 @@ class SparseCodes:
 
 
 class Dictionary:
-    """Atoms of unit length with, if they are few enough, their inner products.
+    """Atoms of unit length and, if there are few enough, their inner products.
 
     Parameters
     ----------
     atoms : ndarray of shape (n_atoms, n_features)
         Rows are atoms. Atoms that are 0 are never used.
     gram : bool, optional
-        Whether to compute all inner products, which pays for many signals; by default if they fit 256 MiB.
+        Whether to compute all inner products, which pays off for many signals; by default if they fit into 256 MiB.
     """
 
     def __init__(self, atoms: np.ndarray, gram: bool | None = None) -> None:
@@ -112,7 +112,7 @@ def sparse_codes(
     solver : {"omp", "order-recursive", "l1", "lasso"}, default="omp"
         The problem or rule, as above.
     n_nonzero : int, optional
-        Most atoms of a code, for "omp" and "order-recursive".
+        Maximum number of atoms in a code, for "omp" and "order-recursive".
     tol : float, optional
         Residual to stop at, as a share of ‖x‖, for all but "lasso". At 1 or more all codes are 0.
     alpha : float, optional
@@ -120,9 +120,9 @@ def sparse_codes(
     positive : bool, default=False
         Codes without negative entries; not for "order-recursive".
     barred : ndarray of int of shape (n_signals,), optional
-        For each signal an atom that its code must not use, or −1.
+        For each signal, an atom that its code must not use, or −1.
     max_iter : int, optional
-        Most steps along the path of "l1" and "lasso"; by default 20 for each of min(n_atoms, n_features), and 100.
+        Maximum number of steps along the path of "l1" and "lasso"; by default 20 · min(n_atoms, n_features) + 100.
     n_jobs : int, optional
         Threads; results do not depend on them.
 
@@ -184,7 +184,7 @@ def sparse_codes(
 def check_settings(
     solver: str, n_nonzero: int | None, tol: float | None, alpha: float | None, positive: bool
 ) -> dict[str, Any]:
-    """Raise unless the settings fit the solver; returns the residual or λ that ends the search."""
+    """Check that the settings fit the solver; return the residual or λ that ends the search."""
     check_choice("solver", solver, SOLVERS)
     check_flag("positive", positive)
     greedy = solver in ("omp", "order-recursive")

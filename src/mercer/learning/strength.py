@@ -1,4 +1,4 @@
-"""The weight C of the summed loss against ½‖w‖², where none is given.
+"""The default weight C of the summed loss against ½‖w‖².
 
     C = 2 cost / mean ‖x‖²   for the hinge and the relative margin
     C = 2 / mean ‖x‖²        for the squared hinge
@@ -7,10 +7,10 @@
 
 with x the features of one position (a token, a node) and ``cost`` the mean cost of a wrong label there, 1 for Hamming.
 
-A margin asks for scores that differ by the cost, so a solution scales with cost / ‖x‖, and ½‖w‖² with its square: under
-this rule multiplying all features or all costs by a constant leaves every prediction as it was. (Weights of pairs of
-neighbouring labels, whose feature is the constant 1, are left out of the mean.) It is the scale of SVMlight's default,
-1 / mean ‖x‖² [Joachims1999]_; the factor 2 was chosen among 0.5, 1, 2 and 4 on four tagging tasks.
+A margin requires scores that differ by the cost, so a solution scales with cost / ‖x‖, and ½‖w‖² with its square. With
+this rule, multiplying all features or all costs by a constant changes no prediction. (The mean ignores transition
+weights, whose feature is the constant 1.) It is the scale of SVMlight's default, 1 / mean ‖x‖² [Joachims1999]_; the
+factor 2 was chosen among 0.5, 1, 2 and 4 on four tagging tasks.
 
 References
 ----------
@@ -52,7 +52,7 @@ def resolve_strength(C: Any, loss: Loss, rows: Any, y: Any = None, n_labels: int
     ----------
     C : float or "auto"
     loss : Loss
-        With its cost for the labels at hand.
+        The loss, with its cost for the labels of the data.
     rows : Rows, array or sparse matrix
         Features of all positions.
     y : TagSequences, optional
@@ -76,7 +76,7 @@ def resolve_strength(C: Any, loss: Loss, rows: Any, y: Any = None, n_labels: int
 
 
 def mean_square(rows: Any) -> float:
-    """Return the mean of ‖x‖² over rows; 0 where there are none."""
+    """Return the mean of ‖x‖² over rows, or 0 without rows."""
     if hasattr(rows, "mean_square"):  # of parts, which know their sums
         return rows.mean_square()
     if not rows.shape[0]:
@@ -96,7 +96,7 @@ def mean_square(rows: Any) -> float:
 
 
 def strength_from_state(meta: dict[str, Any], params: dict[str, Any]) -> float:
-    """Return the C of a model file; files from before it was recorded have the parameter itself."""
+    """Return the C of a model file; older files have only the parameter."""
     return check_positive("C", meta.get("C", params["C"]))
 
 

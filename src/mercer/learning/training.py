@@ -1,4 +1,4 @@
-"""Running a solver for an estimator: defaults, progress, history."""
+"""Run a solver for an estimator: defaults, progress, history."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ def train(
     fingerprint: Callable[[], str] | None = None,
     stacklevel: int = 4,
 ) -> tuple[Result, dict[str, list[float]]]:
-    """Minimises ``penalty(w) + C · risk(w)``; returns the result and the history.
+    """Minimise ``penalty(w) + C · risk(w)``; return the result and the history.
 
-    A run that ended too early gives a :class:`ConvergenceWarning`. An error on the way keeps the history: it is in the
-    attribute ``history`` of the exception. With ``evaluate`` the weights with the best score are kept (see
-    :class:`Monitor`); with ``checkpoint`` a killed run goes on, if its ``fingerprint`` of data and settings, its
-    ``random_state`` and its ``w0`` are the same.
+    A run that ends too early raises a :class:`ConvergenceWarning`. An exception during training has the history in its
+    attribute ``history``. With ``evaluate`` the weights with the best score are kept (see :class:`Monitor`). With
+    ``checkpoint`` a killed run resumes, if its ``fingerprint`` of data and settings, its ``random_state`` and its
+    ``w0`` are the same.
     """
     penalty = penalty or Penalty()
     method = resolve_solver(solver, getattr(risk, "loss", None), penalty)
@@ -82,7 +82,7 @@ def train(
                 resumed=resumed,
             )
         if resumed is not None and not np.isfinite(result.w).all():
-            raise ModelFileError(f"{monitor.source}: going on from this checkpoint gave weights that are not finite")
+            raise ModelFileError(f"{monitor.source}: resuming from this checkpoint gave weights that are not finite")
     except Exception as error:
         error.history = monitor.history  # type: ignore[attr-defined]
         raise
@@ -106,7 +106,7 @@ def one_pass(
     random_state: Any,
     state: dict[str, Any],
 ) -> tuple[Result, dict[str, list[float]]]:
-    """One pass of an online solver, from the weights and the ``state`` of the last one; the result and the history."""
+    """Make one pass of an online solver from the last weights and ``state``; return the result and the history."""
     solver.check(risk, penalty)
     monitor = Monitor(verbose=0, max_iter=1)
     with monitor:
@@ -117,7 +117,7 @@ def one_pass(
 
 
 def seed_state(random_state: Any) -> Any:
-    """What a generator would give next, as plain data: two runs with the same draw the same numbers."""
+    """Return the state of a generator as plain data: two runs with the same state draw the same numbers."""
     if isinstance(random_state, (int, np.integer)):
         return int(random_state)
     if isinstance(random_state, np.random.Generator):
@@ -128,9 +128,9 @@ def seed_state(random_state: Any) -> Any:
 
 
 def history_to_json(history: dict[str, list[float]]) -> dict[str, list[float | None]]:
-    """A history as plain data: None where a figure was not known yet.
+    """Return a history as plain data; None for missing values.
 
-    Elapsed seconds are left out: they belong to the machine, and equal trainings give equal files.
+    Elapsed seconds are left out, so that equal trainings give equal files.
     """
     return {
         name: [x if np.isfinite(x) else None for x in values] for name, values in history.items() if name != "seconds"
@@ -138,7 +138,7 @@ def history_to_json(history: dict[str, list[float]]) -> dict[str, list[float | N
 
 
 def history_from_json(data: dict[str, list[float | None]]) -> dict[str, list[float]]:
-    """The inverse of :func:`history_to_json`, with NaN for None, and for the seconds."""
+    """Return the history from :func:`history_to_json`, with NaN for None and for the seconds."""
     if not isinstance(data, dict):
         raise ValueError("the history must be an object of lists")
     history = {str(name): [np.nan if x is None else float(x) for x in values] for name, values in data.items()}
@@ -148,7 +148,7 @@ def history_from_json(data: dict[str, list[float | None]]) -> dict[str, list[flo
 
 
 def check_tol(tol: Any) -> float:
-    """A finite number of at least 0."""
+    """Return a finite number of at least 0."""
     if isinstance(tol, bool) or not isinstance(tol, (int, float)) or not 0 <= tol < np.inf:
         raise ValueError(f"tol must be a number of at least 0, got {tol!r}")
     return float(tol)

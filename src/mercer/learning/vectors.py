@@ -1,4 +1,4 @@
-"""Vectors that solvers make, drop and make again."""
+"""Allocation of the temporary vectors of solvers."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _PRIVATE = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MA
 
 
 def zeros(n: int, dtype: Any = np.float64) -> np.ndarray:
-    """A vector of zeros.
+    """Return a vector of zeros.
 
-    A large one has pages of its own: they are taken when they are first written to, and go back to the system with the
-    vector, where an allocator would keep them.
+    A large vector has its own memory pages. They are allocated on first write and returned to the system with the
+    vector, whereas an allocator would keep them.
     """
     size = n * np.dtype(dtype).itemsize
     if size < _LARGE:

@@ -1,9 +1,9 @@
-"""Which rows a pass over weighted data visits.
+"""The rows that a pass over weighted data visits.
 
-Used by learners that take rows one by one or in batches: random fields, online machines of label sets, learnt cosine
-features. Whole weights are repeats: a pass over them is a pass over the data with these repeats. Other weights say how
-often a row is visited on average, in passes that are as long as the data; positions along the line of summed weights
-are at equal distances from a random start (systematic sampling), so that no row is visited much more or less often.
+Used by learners that take single rows or batches: random fields, online classifiers of label sets, learnt cosine
+features. Integer weights are repeats: a pass visits each row that many times. Other weights give the average number of
+visits, in passes as long as the data. Rows are then chosen by systematic sampling: at equal distances along the
+cumulative weights, from a random start, so that no row is visited much more or less often.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ _LONGEST = 8  # repeats of a row on average, beyond which whole weights are freq
 
 
 def visits(weights: np.ndarray | None, n: int, random: Any, last: np.ndarray | None = None) -> np.ndarray:
-    """Return the places of the rows of one pass, in the order of the data.
+    """Return the row indices of one pass, in the order of the data.
 
     Parameters
     ----------
     weights : array of n positive numbers, or None
     n : int
     random : Generator or RandomState
-        Not used where weights are whole.
+        Not used with integer weights.
     last : array of int, optional
-        The rows of the pass before, in any order: what is given back where all passes visit the same rows.
+        The rows of the previous pass, in any order; returned if all passes visit the same rows.
 
     Examples
     --------

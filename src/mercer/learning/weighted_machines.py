@@ -1,14 +1,14 @@
-"""Many linear classifiers over the same rows; each row has a label and a weight for every classifier.
+"""Many linear classifiers over the same rows. Each row has a label and a weight for every classifier.
 
     min over (w, b)   ½‖w‖² + C Σ_i ``|t_i|`` ℓ(sign(t_i) (⟨w, x_i⟩ + b)),   ℓ(m) = max(0, 1 − m)² or max(0, 1 − m)
 
-The targets t of machine j are a column of a table; rows with t = 0 do not count. All machines of a block take their
-Newton steps together, so that every pass over X is one matrix product for all of them. Steps come from conjugate
-gradients, in the principal axes of X where these are cheap: there the Hessians are nearly diagonal. A machine leaves
-the block when it has converged. Sparse rows with the squared hinge are for `mercer._core.joint.newton_machines`, eight
-machines at a time.
+The targets t of classifier j are a column of a table; rows with t = 0 are ignored. All classifiers of a block take
+their Newton steps together, so every pass over X is one matrix product for all of them. Conjugate gradients compute the
+steps, in the principal axes of X if these are cheap, because the Hessians are nearly diagonal there. A classifier
+leaves the block when it has converged. `mercer._core.joint.newton_machines` handles sparse rows with the squared hinge,
+eight classifiers at a time.
 
-The squared hinge is smooth, and ½‖gradient‖² bounds what is left to gain. The hinge is the limit of an augmented
+The squared hinge is smooth, and ½‖gradient‖² bounds the remaining decrease. The hinge is the limit of an augmented
 Lagrangian: with multipliers α in [0, u], u = C ``|t|``, the inner problem is smooth too (the same steps serve both),
 
     max over a in [0, u] of  a (1 − y f) − (a − α)² / 2σ,     at a = clip(α + σ (1 − y f), 0, u).
@@ -52,7 +52,7 @@ class LinearMachines:
     gap : ndarray of shape (n_machines,)
         A bound on the distance of the objective to its minimum, relative to it.
     n_iter : int
-        Newton steps of the slowest machine.
+        Newton steps of the slowest classifier.
     converged : ndarray of bool of shape (n_machines,)
     """
 
@@ -79,7 +79,7 @@ def fit_machines(
     start: tuple[np.ndarray, np.ndarray] | None = None,
     threads: int = 1,
 ) -> LinearMachines:
-    """Train a linear machine for each column of a table of targets.
+    """Train a linear classifier for each column of a table of targets.
 
     Parameters
     ----------
@@ -88,9 +88,9 @@ def fit_machines(
     targets : ndarray of shape (n_rows or n_groups, n_machines)
         Signs are labels, sizes are weights.
     groups : ndarray of int of shape (n_rows,), optional
-        The row of ``targets`` that holds for each row of X; by default its own.
+        The row of ``targets`` for each row of X; by default the same index.
     weights : ndarray of shape (n_rows,), optional
-        Weights of the rows in all machines.
+        Weights of the rows in all classifiers.
     C : float, default=1.0
         Weight of the losses; smaller values regularise more.
     loss : {"squared-hinge", "hinge"}, default="squared-hinge"
@@ -98,15 +98,15 @@ def fit_machines(
     fit_intercept : bool, default=True
         Learn b, which is not regularised.
     tol : float, default=1e-4
-        Distance to the optimum at which a machine is done, relative to its objective.
+        Relative optimality gap at which a classifier has converged.
     max_iter : int, default=100
-        Most Newton steps.
+        Maximum number of Newton steps.
     warn : bool, default=True
-        Whether to warn of machines that did not converge.
+        Whether to warn of classifiers that did not converge.
     start : pair of arrays of shapes (n_machines, n_features) and (n_machines,), optional
         Weights and intercepts to start from. By default 0, and the mean target as intercept.
     threads : int, default=1
-        For sparse rows with the squared hinge.
+        Threads, for sparse rows with the squared hinge.
 
     Returns
     -------
@@ -128,7 +128,9 @@ def fit_machines(
     check_count("max_iter", max_iter)
     targets = np.asarray(targets, np.float64)
     if targets.ndim != 2 or not np.isfinite(targets).all():
-        raise ValueError(f"targets must be a finite matrix with a column for each machine, got shape {targets.shape}")
+        raise ValueError(
+            f"targets must be a finite matrix with a column for each classifier, got shape {targets.shape}"
+        )
     groups = np.arange(len(targets)) if groups is None else np.asarray(groups, np.int64)
     n, d = X.shape
     if len(groups) != n:

@@ -1,7 +1,7 @@
 """Optimisation on matrix manifolds: rotations, rigid motions, orthonormal frames, unit columns.
 
 A manifold gives the operations that descent needs: project onto a tangent space, move along it (retract, exp), carry a
-tangent vector to another point (transport). :func:`minimize` uses them and nothing else.
+tangent vector to another point (transport). :func:`minimize` uses only these operations.
 """
 
 from mercer.manifolds.minimize import MinimizeResult, check_gradient, minimize

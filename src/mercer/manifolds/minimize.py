@@ -1,6 +1,6 @@
 """Minimise a function on a manifold: gradient descent, conjugate gradients, trust region.
 
-All three see the manifold through project, retract, transport and inner. With ``g`` the Riemannian gradient:
+All three access the manifold by project, retract, transport and inner. With ``g`` the Riemannian gradient:
 
     gradient            x ← R_x(−t g), t by backtracking from the Barzilai-Borwein length
     conjugate-gradient  d ← −g + β T(d), β of Hestenes and Stiefel, at least 0
@@ -103,18 +103,18 @@ def minimize(
     manifold : Manifold
         Such as ``SO(3)`` or ``Stiefel(n, m)``.
     x0 : array, optional
-        Where to start; a random point by default.
+        Initial point; random by default.
     method : {"trust-region", "conjugate-gradient", "gradient"}, default="trust-region"
-        The trust region converges fastest near the minimum; conjugate gradients take less work an iteration.
+        The trust region converges fastest near the minimum; conjugate gradients take less work per iteration.
     hessian : callable, optional
         ``hessian(x, d)``: the Riemannian Hessian at ``x`` times a tangent vector, for the trust region. By default it
         is approximated by differences of gradients.
     max_iter : int, default=500
     tol : float, default=1e-6
         Stop when the Riemannian gradient is shorter than ``tol`` times its length at the start, or when no step
-        decreases the value any more.
+        decreases the value.
     random_state : int, Generator or None
-        For the start where ``x0`` is not given.
+        Seed of the initial point, if ``x0`` is not given.
 
     Returns
     -------
@@ -167,7 +167,7 @@ def check_gradient(
     f, gradient, manifold
         As for :func:`minimize`.
     x : array, optional
-        Where; at a random point by default.
+        Point of the check; random by default.
     random_state : int, Generator or None, default=0
 
     Returns

@@ -94,7 +94,7 @@ class Manifold:
         return v / self.norm(x, v)
 
     def check(self, name: str, x: Any, tol: float = 1e-6) -> np.ndarray:
-        """Return ``x`` as an array, or raise a ValueError that names what is wrong with it."""
+        """Return ``x`` as an array, or raise a ValueError that describes the violation."""
         point = np.array(x, dtype=float)
         if point.shape != self.shape:
             raise ValueError(f"{name} must have shape {self.shape}, got {point.shape}")

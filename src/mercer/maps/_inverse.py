@@ -1,4 +1,4 @@
-"""Names of hashed features: a bounded memory of what was seen, and how often hashing made two names one.
+"""Names of hashed features: a bounded dictionary of names, and the rate of hash collisions.
 
 collision rate = 1 − (distinct buckets) / (distinct names),    expected 1 − (n/N)(1 − (1 − 1/n)^N)
 """
@@ -20,7 +20,7 @@ __all__ = ["CollisionReport", "InverseDictionary", "expected_collision_rate"]
 
 @dataclass(frozen=True)
 class CollisionReport:
-    """How hashing treated the names that were kept: see `InverseDictionary.report`."""
+    """Collisions among the stored names: see `InverseDictionary.report`."""
 
     n_names: int
     """Distinct names kept."""
@@ -33,7 +33,7 @@ class CollisionReport:
     expected_rate: float
     """The same for names that fall at random."""
     dropped: int
-    """Names that were forgotten since the dictionary is bounded: if not 0, the figures describe frequent names."""
+    """Number of names dropped from the bounded dictionary: if not 0, the values describe frequent names."""
     crowded: list[tuple[int, list[str]]]
     """The buckets with most names, and these, the most frequent first."""
 
@@ -49,15 +49,15 @@ class CollisionReport:
 
 
 class InverseDictionary(Saved):
-    """From buckets back to likely names, in bounded memory.
+    """Map buckets back to likely names, in bounded memory.
 
-    Keeps at most ``capacity`` names with their counts. When full, the rarer half is forgotten, so that frequent
-    names survive whatever the order of the stream.
+    It stores at most ``capacity`` names with their counts. When full, it drops the rarer half, so frequent names
+    survive in any order of the stream.
 
     Parameters
     ----------
     capacity : int
-        The most names to keep.
+        Maximum number of names.
     n_buckets : int
         The number of buckets.
 
@@ -84,7 +84,7 @@ class InverseDictionary(Saved):
     def add(
         self, names: Iterable[str], buckets: Iterable[int] | np.ndarray, counts: Iterable[int] | None = None
     ) -> None:
-        """Take note of names and the buckets they fall into, and how often each was seen (1 by default)."""
+        """Add names with their buckets and counts (1 by default)."""
         self._by_bucket = None
         weights = repeat(1) if counts is None else counts
         for name, bucket, weight in zip(names, np.asarray(buckets).tolist(), weights, strict=counts is not None):
@@ -99,11 +99,11 @@ class InverseDictionary(Saved):
                     entry.append(bucket)
 
     def names(self, bucket: int) -> list[str]:
-        """The names seen in a bucket, the most frequent first."""
+        """Return the names seen in a bucket, the most frequent first."""
         return list(self.by_bucket().get(int(bucket), ()))
 
     def by_bucket(self) -> dict[int, list[str]]:
-        """All buckets with a name, and their names, the most frequent first."""
+        """Return all buckets with a name, and their names, the most frequent first."""
         if self._by_bucket is None:
             self._by_bucket = {}
             for name, entry in sorted(self._seen.items(), key=lambda item: (-item[1][0], item[0])):
@@ -112,7 +112,7 @@ class InverseDictionary(Saved):
         return self._by_bucket
 
     def report(self, n_crowded: int = 10) -> CollisionReport:
-        """How many names share buckets, beside what chance would give."""
+        """Return the collision rate of the names, and the expected rate."""
         by_bucket = self.by_bucket()
         used, kept = len(by_bucket), len(self._seen)
         placed = sum(len(entry) - 1 for entry in self._seen.values())

@@ -44,19 +44,19 @@ class CirculantProjection(Saved, Copies, ClassNamePrefixFeaturesOutMixin, Transf
     Parameters
     ----------
     n_components : int, optional
-        Outputs; by default as many as inputs.
+        Number of outputs; by default the number of inputs.
     vector : {"random", "fitted"} or array, default="random"
-        r: normal numbers; or the least-squares fit of R D x to targets Y given to ``fit(X, Y)``; or numbers found
-        elsewhere, of shape (n_blocks, length) or (length,).
+        r: normal random numbers; or the least-squares fit of R D x to the targets Y of ``fit(X, Y)``; or a given array
+        of shape (n_blocks, length) or (length,).
     expand : {"concat", "pad"}, default="concat"
         How to get more outputs than inputs: ⌈k / d⌉ vectors r, or x padded with zeros to k entries.
     sign_flip : {True, False, "blocks"}, default=True
         D: random signs of the inputs, the same for all vectors r, so that the transform of D x is used for all;
-        "blocks" draws new ones for each. Without signs, the outputs of smooth inputs are correlated.
+        "blocks" draws new signs for each. Without signs, the outputs of smooth inputs are correlated.
     normalize : bool, default=True
         Divide outputs of random vectors by √k, so that E‖R D x‖² = ‖x‖².
     random_state : int, RandomState or None, default=None
-        Of r and D.
+        Seed of r and D.
 
     Attributes
     ----------
@@ -114,7 +114,7 @@ class CirculantProjection(Saved, Copies, ClassNamePrefixFeaturesOutMixin, Transf
         X : array of shape (n_rows, n_features)
             Rows.
         y : array of shape (n_rows, n_components), optional
-            With ``vector="fitted"``: what R D x is to be.
+            With ``vector="fitted"``, the targets of R D x.
 
         Returns
         -------
@@ -175,7 +175,7 @@ class CirculantProjection(Saved, Copies, ClassNamePrefixFeaturesOutMixin, Transf
         return Y
 
     def transform(self, X: Any) -> Any:
-        """Return R D x for the rows of X, as an array of the kind of X.
+        """Return R D x for the rows of X, as an array of the same library as X.
 
         Parameters
         ----------
@@ -211,7 +211,7 @@ class CirculantProjection(Saved, Copies, ClassNamePrefixFeaturesOutMixin, Transf
         return {"vectors": self.vectors_ * self._scale(), "signs": self.signs_}
 
     def to_dense(self) -> np.ndarray:
-        """Return the matrix of shape (n_components, n_features) that `transform` multiplies with."""
+        """Return the matrix of `transform`, of shape (n_components, n_features)."""
         check_is_fitted(self)
         d, length = self.n_features_in_, self.vectors_.shape[1]
         shift = (np.arange(length)[:, None] - np.arange(d)) % length

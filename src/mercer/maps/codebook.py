@@ -1,4 +1,4 @@
-"""Bags of visual words: descriptors of an image, quantised by a codebook and counted.
+"""Bags of visual words: counts of image descriptors quantised by a codebook.
 
     word(d) = argmin_k ‖d − c_k‖,   h_k = share of the descriptors of the item whose word is k
 
@@ -24,11 +24,11 @@ __all__ = ["Codebook", "gradient_descriptors"]
 
 
 def gradient_descriptors(image: Any, size: int = 16, step: int = 8, cells: int = 4, bins: int = 8) -> np.ndarray:
-    """Return histograms of gradient directions of overlapping patches of a grey image, on a regular grid.
+    """Return gradient histograms of overlapping patches of a grey image, on a regular grid.
 
-    Upright descriptors of one scale, as in dense SIFT: a patch is cut into cells × cells cells, each with a histogram
-    of directions weighted by gradient lengths. A descriptor has length 1, with entries clipped at 0.2 before the last
-    scaling; patches without a gradient are left out.
+    These are upright descriptors of one scale, as in dense SIFT. A patch is divided into cells × cells cells, each with
+    a histogram of directions weighted by gradient lengths. A descriptor is normalised to length 1, clipped at 0.2 and
+    normalised again. Patches without a gradient are skipped.
 
     Parameters
     ----------
@@ -80,30 +80,30 @@ def gradient_descriptors(image: Any, size: int = 16, step: int = 8, cells: int =
 
 
 class Codebook(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
-    """Histograms of visual words: a set of descriptors becomes one row.
+    """Map a set of descriptors to a histogram of visual words.
 
     Parameters
     ----------
     n_words : int, default=50
         Size of the codebook.
     descriptors : {"given", "gradients"} or callable, default="given"
-        Where descriptors come from. "given": an item is an array (n_descriptors, n_features). "gradients": an item is
-        a grey image, described by :func:`gradient_descriptors`. Or a function item → array.
+        Source of the descriptors. "given": an item is an array (n_descriptors, n_features). "gradients": an item is a
+        grey image, described by :func:`gradient_descriptors`. Or a function item → array.
     nested : bool, default=False
         X is a list of sequences of items, such as the frames of videos; ``transform`` returns a list of arrays then,
         one row for each frame, which :class:`~mercer.segmentation.SegmentStatistics` takes.
     normalize : bool, default=True
         Shares instead of counts.
     max_descriptors : int, default=100_000
-        Descriptors that the codebook is learned from, drawn at random where there are more.
+        Maximum number of descriptors for k-means; a random sample if there are more.
     random_state : int, RandomState or None, default=None
-        Of the draw and of k-means.
+        Seed of the sample and of k-means.
 
     Attributes
     ----------
     words_ : array of shape (n_words, n_features)
     n_features_in_ : int
-        Of a descriptor.
+        Number of features of a descriptor.
 
     References
     ----------

@@ -1,6 +1,6 @@
-"""What the hashing maps read: columns of records and keys of streams, from NumPy, pandas, Arrow and what speaks Arrow.
+"""Inputs of the hashing maps: columns of records and keys of streams, from NumPy, pandas, Arrow or its C interface.
 
-Strings go to the core as the buffers they lie in; dictionaries and categoricals are hashed once for each category.
+String buffers are passed to the core without a copy. Dictionaries and categoricals are hashed once for each category.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ def _is_from(thing: Any, library: str) -> bool:
 
 
 def columns_of(X: Any) -> list[tuple[str, Any]] | None:
-    """The columns of a table with their names; None where X is not a table but rows.
+    """Return the columns of a table with their names; None if X consists of rows.
 
-    Tables are pandas data frames, Arrow tables and record batches, data frames that speak Arrow (Polars), dicts of
-    columns and structured arrays.
+    Tables are pandas data frames, Arrow tables and record batches, data frames with an Arrow interface (Polars), dicts
+    of columns and structured arrays.
     """
     columns: list[tuple[Any, Any]]
     if isinstance(X, np.ndarray):
@@ -79,7 +79,7 @@ def _checked(columns: list[tuple[Any, Any]]) -> list[tuple[str, Any]]:
 
 
 def row_count(columns: list[tuple[str, Any]]) -> int:
-    """The number of rows, which all columns must have."""
+    """Return the number of rows, which all columns must share."""
     if not columns:
         return 0
     first, rows = columns[0][0], len(columns[0][1])
@@ -90,7 +90,7 @@ def row_count(columns: list[tuple[str, Any]]) -> int:
 
 
 def as_rows(columns: list[tuple[str, Any]], begin: int, end: int) -> list[list[tuple[str, Any]]]:
-    """Rows begin .. end as lists of (name, value) pairs, for what reads rows only."""
+    """Return rows begin .. end as lists of (name, value) pairs, for code that reads only rows."""
     names = [name for name, _ in columns]
     values = [_as_list(column[begin:end]) for _, column in columns]
     return [list(zip(names, row, strict=True)) for row in zip(*values, strict=True)]
@@ -124,7 +124,7 @@ def _category_text(item: Any) -> Any:
 
 
 def add_column(core: Any, name: str, column: Any, seed: int, *, categories: bool, single: bool) -> None:
-    """Hand a column to `_core.hashing.RecordColumns`."""
+    """Add a column to `_core.hashing.RecordColumns`."""
     if _is_from(column, "pandas"):
         _add_pandas(core, name, column, seed, categories, single)
     elif _is_from(column, "pyarrow") or hasattr(column, "__arrow_c_stream__") or hasattr(column, "__arrow_c_array__"):
@@ -311,7 +311,7 @@ def _add_arrow_lists(core: Any, name: str, array: Any, seed: int) -> None:
 
 
 def hash_keys(keys: Any, seed: int) -> tuple[np.ndarray, bool]:
-    """The hashes of one key or of many, and whether it was one: text by its bytes, integers by their value."""
+    """Return the hashes of one or many keys, and whether it was one: text by its bytes, integers by value."""
     if isinstance(keys, (str, bytes, int, np.integer)):
         return _core.hashing.hash_keys([keys], seed), True
     if isinstance(keys, np.ndarray):

@@ -1,4 +1,4 @@
-"""Compact nonlinear maps: a few cosines whose frequencies are learnt, for a classifier or for a kernel.
+"""Compact nonlinear maps: a few cosine features with learnt frequencies, for a classifier or for a kernel.
 
     Z(x) = √(2/k) cos(Θᵀx + b)
 
@@ -9,9 +9,9 @@ kernel           min over Θ, b      (1/N²) Σ_ij (K(x_i, x_j) − ⟨Z(x_i), Z
 Gradients, with A = XΘ + b and G = ∂/∂Z:  ∂/∂A = −√(2/k) sin(A) ∘ G,  ∂/∂Θ = Xᵀ ∂/∂A,  ∂/∂b = sums of its columns. With
 circulant blocks Θᵀ = circ(r) D, ∂/∂r = F⁻¹(Σ_i conj(F(D x_i)) ∘ F(∂/∂A_i)).
 
-As printed, the finite map has no phases and is claimed to be shift-invariant: it is not, and with phases
-it is in expectation. The step 1/(λt) that is printed for Θ as well is far too long for small λ (I-22): here steps in Θ
-are scaled by running means of squared gradients, and t goes on from round to round.
+The published map has no phases and is not shift-invariant; with phases it is, in expectation. The published step 1/(λt)
+is far too long for Θ if λ is small. Here steps in Θ are scaled by running means of squared gradients, and t increases
+over all rounds.
 """
 
 from __future__ import annotations
@@ -63,48 +63,48 @@ SPARSE_HINT = "use X.toarray(), or hash or project it to fewer columns first"
 
 
 class CompactNonlinearMap(Saved, Copies, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
-    """Cosine features with learnt frequencies, which need far fewer features than random ones.
+    """Cosine features with learnt frequencies, which need far fewer components than random features.
 
     Parameters
     ----------
     n_components : int, default=32
-        k, the features.
+        k, the number of features.
     task : {"classification", "kernel"}, default="classification"
-        What the frequencies are learnt for: linear classifiers of the labels y, one against the rest of each class,
-        over shared features; or the Gaussian kernel.
+        Objective of the frequencies: one-versus-rest linear classifiers of the labels y over shared features, or the
+        Gaussian kernel.
     circulant : bool, default=False
-        Frequencies that are rows of circulant matrices: O(k log d) for a row, ⌈k/d⌉ d numbers to learn.
+        Use rows of circulant matrices as frequencies: O(k log d) per row, ⌈k/d⌉ d parameters.
     gamma : float or "neighbours", default="neighbours"
-        γ of the Gaussian kernel that the map starts from, and that "kernel" approximates. "neighbours" takes 2 / σ², σ
-        being the mean distance to the 50th nearest neighbour.
+        γ of the Gaussian kernel of the initial map, which "kernel" approximates. "neighbours" uses 2 / σ², with σ the
+        mean distance to the 50th nearest neighbour.
     alpha : float, default=1e-4
         λ, the weight of ‖W‖².
     learning_rate : float, default=0.02
-        Steps in Θ are about this times the size of the first frequencies. 0 keeps random frequencies.
+        Size of the steps in Θ, relative to the initial frequencies. 0 keeps random frequencies.
     frequency_penalty : {None, "l2", "l1"}, default=None
-        A penalty on the frequencies, α ‖Θ‖² / 2 or α Σ|Θ|; it rarely helps more than stopping early.
+        A penalty on the frequencies, α ‖Θ‖² / 2 or α Σ|Θ|; it rarely helps more than early stopping.
     frequency_alpha : float, default=1e-4
         α.
     max_iter : int, default=60
         Rounds.
     steps : int, default=50
-        T₁ = T₂, steps of each kind in a round.
+        T₁ = T₂, number of steps of each kind in a round.
     batch_size : int, default=500
-        Rows of a step.
+        Rows per step.
     early_stopping : bool, default=True
-        Keep a tenth of the rows aside, and the frequencies of the round that did best on them; stop after
-        ``patience`` rounds without progress. Frequencies without a bound on their size can overfit any labels.
+        Hold out a tenth of the rows, and keep the frequencies of the best round on them; stop after ``patience`` rounds
+        without progress. Unbounded frequencies can overfit any labels.
     patience : int, default=10
         See ``early_stopping``.
     verbose : int, default=0
         Print a line for each round.
     random_state : int, RandomState or None, default=None
-        Of the first frequencies, batches and rows kept aside.
+        Seed of the initial frequencies, batches and held-out rows.
 
     Attributes
     ----------
     frequencies_ : ndarray of shape (n_features, n_components)
-        Θ; with ``circulant`` the same matrix, made from `vectors_`.
+        Θ; with ``circulant``, the matrix built from `vectors_`.
     vectors_ : ndarray of shape (n_blocks, n_features)
         r of the circulant blocks.
     signs_ : ndarray of shape (1, n_features)
@@ -118,9 +118,9 @@ class CompactNonlinearMap(Saved, Copies, ClassNamePrefixFeaturesOutMixin, Transf
     gamma_ : float
         γ in use.
     history_ : list of float
-        After each round: accuracy, or mean squared error of the kernel, on the rows kept aside (or on a batch).
+        After each round: accuracy, or mean squared error of the kernel, on the held-out rows (or on a batch).
     n_iter_ : int
-        Rounds done.
+        Number of rounds.
 
     References
     ----------
@@ -200,8 +200,7 @@ class CompactNonlinearMap(Saved, Copies, ClassNamePrefixFeaturesOutMixin, Transf
         y : array of shape (n_rows,), optional
             Labels, with "classification".
         sample_weight : array of n_rows numbers of at least 0, optional
-            How often batches hold a row, and how much it counts among the rows kept aside; a row of weight 0 is left
-            out.
+            Frequency of a row in batches, and its weight among the held-out rows; a row of weight 0 is left out.
 
         Returns
         -------
@@ -238,21 +237,21 @@ class CompactNonlinearMap(Saved, Copies, ClassNamePrefixFeaturesOutMixin, Transf
         return self
 
     def partial_fit(self, X: Any, y: Any = None, classes: Any = None) -> CompactNonlinearMap:
-        """Learn from one more batch: a round of steps on its rows alone, from where the last call or `fit` ended.
+        """Learn from one more batch: a round of steps on its rows, continuing from the last call or `fit`.
 
         Parameters
         ----------
         X : array of shape (n_rows, n_features)
-            Rows. γ and the first frequencies come from those of the first call.
+            Rows. γ and the initial frequencies come from the rows of the first call.
         y : array of shape (n_rows,), optional
             Labels, with "classification".
         classes : array, optional
-            All labels that may come; needed in the first call with "classification".
+            All possible labels; required in the first call with "classification".
 
         Returns
         -------
         CompactNonlinearMap
-            This map. Nothing is kept aside, and nothing stops early: ``history_`` holds the score on each batch.
+            This map. There is no held-out set and no early stopping: ``history_`` holds the score on each batch.
         """
         self._check_params()
         learner, fitted = getattr(self, "_learner", None), hasattr(self, "phases_")
@@ -364,7 +363,7 @@ class CompactNonlinearMap(Saved, Copies, ClassNamePrefixFeaturesOutMixin, Transf
     # ------------------------------------------------------------------------------------------------ features
 
     def transform(self, X: Any) -> Any:
-        """Return the features of the rows of X, as an array of the kind of X.
+        """Return the features of the rows of X, as an array of the same library as X.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Random Fourier features: cosines and sines of random waves, drawn one by one or as fast structured blocks.
+"""Random Fourier features: cosines and sines of random frequencies, independent or in fast structured blocks.
 
     k(x, z) = E cos⟨ω, x − z⟩,   Φ(x) = √(2/n) [cos⟨ω_j, x⟩, sin⟨ω_j, x⟩]_j   or   √(2/n) [cos(⟨ω_j, x⟩ + b_j)]_j
 
@@ -56,29 +56,29 @@ class FourierFeatures(Saved, Copies, ClassNamePrefixFeaturesOutMixin, Transforme
     Parameters
     ----------
     n_components : int, default=100
-        Features. With ``pairs`` and an odd number, the last is one wave with a random phase.
+        Number of features. With ``pairs`` and an odd number, the last feature is one cosine with a random phase.
     kernel : {"gaussian", "laplacian", "matern"}, default="gaussian"
-        exp(−γ‖x − z‖²), exp(−γ‖x − z‖₁), or Matérn's kernel of length ℓ and smoothness ν.
+        exp(−γ‖x − z‖²), exp(−γ‖x − z‖₁), or the Matérn kernel of length ℓ and smoothness ν.
     gamma : float, "scale" or "neighbours", default="scale"
         γ of the first two. With v the variance of all entries of X, "scale" takes 1 / (n_features · v) for the Gaussian
-        kernel, as scikit-learn does, and 1 / (n_features · √v) for the Laplacian. "neighbours" takes 2 / σ², σ being
-        the mean distance to the 50th nearest neighbour.
+        kernel, as scikit-learn does, and 1 / (n_features · √v) for the Laplacian. "neighbours" uses 2 / σ², with σ the
+        mean distance to the 50th nearest neighbour.
     length_scale : float or "scale", default="scale"
         ℓ of Matérn's kernel. "scale" takes √(n_features · v / 2), with which the kernel tends to the Gaussian one with
         gamma="scale" as ν grows.
     nu : float, default=1.5
         ν of Matérn's kernel.
     variant : {"iid", "orthogonal", "structured", "circulant"}, default="structured"
-        How the waves are drawn. "structured" is the fastest, with the small error of "orthogonal"; its directions are
-        almost, not exactly, uniform, a bias below 0.01 for any number of columns. "circulant" has a larger error than
-        "iid" where the kernel is wide. The Laplacian kernel, which changes under rotations, has "iid" and "circulant"
-        only.
+        How the frequencies are drawn. "structured" is the fastest, with the small error of "orthogonal". Its directions
+        are only approximately uniform, with a bias below 0.01 for any number of columns. "circulant" has a larger error
+        than "iid" for wide kernels. The Laplacian kernel, which is not rotation-invariant, allows only "iid" and
+        "circulant".
     pairs : bool, default=True
-        A cosine and a sine of each wave; otherwise the cosine of twice as many waves with random phases.
+        A cosine and a sine for each frequency; otherwise cosines of twice as many frequencies with random phases.
     n_jobs : int, optional
         Threads of the compiled loops.
     random_state : int, RandomState or None, default=None
-        Of the waves.
+        Seed of the frequencies.
 
     Attributes
     ----------
@@ -87,13 +87,13 @@ class FourierFeatures(Saved, Copies, ClassNamePrefixFeaturesOutMixin, Transforme
     length_scale_ : float
         The ℓ in use.
     scales_ : ndarray of shape (n_waves,)
-        What the directions of the waves are multiplied with.
+        Factors of the directions.
     directions_ : ndarray
         "iid" and "orthogonal": the frequencies, a column for each wave. "circulant": r, a row for each block.
     signs_ : ndarray
         "structured": (n_blocks, 3, size) of ±1; "circulant": (n_features,).
     phases_ : ndarray
-        b of the waves that are not paired.
+        b of the unpaired frequencies.
 
     References
     ----------
@@ -150,7 +150,7 @@ class FourierFeatures(Saved, Copies, ClassNamePrefixFeaturesOutMixin, Transforme
     _parts_how = "first"  # the number of columns; widths that are words are those of the first part
 
     def fit(self, X: Any, y: Any = None) -> FourierFeatures:
-        """Draw the waves; of X only the number of columns matters, unless γ or ℓ comes from the data.
+        """Draw the frequencies; only the number of columns of X is used, unless γ or ℓ comes from the data.
 
         Parameters
         ----------
@@ -214,7 +214,7 @@ class FourierFeatures(Saved, Copies, ClassNamePrefixFeaturesOutMixin, Transforme
     # ------------------------------------------------------------------------------------------------ features
 
     def transform(self, X: Any) -> Any:
-        """Return the features of the rows of X, as an array of the kind of X.
+        """Return the features of the rows of X, as an array of the same library as X.
 
         Parameters
         ----------
@@ -356,7 +356,7 @@ class FourierFeatures(Saved, Copies, ClassNamePrefixFeaturesOutMixin, Transforme
 
 
 def check_width(name: str, value: Any, words: tuple[str, ...]) -> None:
-    """Raises ValueError unless it is a positive number or one of the words."""
+    """Raise ValueError unless the value is a positive number or one of the choices."""
     if isinstance(value, str) and value in words:
         return
     if isinstance(value, str) or value is None:

@@ -35,9 +35,9 @@ class GraphletHasher(HashedMap):
     sizes : int or sequence of int, default=(3, 4, 5)
         Numbers of nodes of the subgraphs, from 1 to 9.
     method : {"exact", "sample", "mcmc"}, default="exact"
-        ``"exact"`` walks over all subsets. ``"sample"`` draws independent subsets with weights that make every subset
-        count the same in expectation. ``"mcmc"`` follows a Markov chain whose stationary distribution weighs a
-        subset by its number of edges (``edge_weighting``).
+        ``"exact"`` visits all subsets. ``"sample"`` draws independent subsets, weighted so that every subset counts the
+        same in expectation. ``"mcmc"`` follows a Markov chain whose stationary distribution weighs a subset by its
+        number of edges (``edge_weighting``).
     n_samples : int, default=10_000
         Subsets to draw for each graph and size. With ``method="sample"``, a graph that has no more subsets than that
         is counted exactly.
@@ -50,7 +50,7 @@ class GraphletHasher(HashedMap):
         For ``"mcmc"``: the weight β(e) of a subset with e edges, up to a factor. None is 1 for all; a sequence is
         indexed by e; a callable is called with e. Not negative; a subset of weight 0 is never counted.
     seed : int, default=0
-        Seed of the hash, and of the samples where they have no seed of their own.
+        Seed of the hash, and of the samples if ``sample_seed`` is None.
     connected : bool, default=True
         Connected subgraphs only; otherwise all. With ``"exact"``, counts of disconnected types of up to 5 nodes without
         labels follow from those of connected ones; else every subset is visited.
@@ -61,12 +61,12 @@ class GraphletHasher(HashedMap):
     thin : int, default=1
         For ``"mcmc"``: steps from one sample to the next.
     sample_seed : int, optional
-        Seed of the samples. Draws with one ``seed`` and several of these have the same columns and can be averaged; see
-        `estimate`.
+        Seed of the samples. Draws with the same ``seed`` and different ``sample_seed`` have the same columns and can be
+        averaged; see `estimate`.
     signed : bool, default=False
         Give each feature a sign from its hash, so that collisions cancel in expectation.
     inverse_size : int, default=0
-        Maximum number of names of graphlets to keep; see `inverse`.
+        Maximum number of graphlet names to store; see `inverse`.
     n_jobs : int or None, default=None
         Number of threads; −1 is all cores.
     dtype : {float64, float32}, default=float64
@@ -77,7 +77,7 @@ class GraphletHasher(HashedMap):
     Without ``normalize``, ``"exact"`` gives counts, ``"sample"`` unbiased estimates of them, and ``"mcmc"`` the number
     of visits, ``n_samples`` in all.
 
-    ``"sample"`` grows connected subsets: a node, then again and again a node of the boundary, uniformly. The draw is
+    ``"sample"`` grows connected subsets: a random node, then repeatedly a random node of the boundary. The draw is
     weighted by (number of first nodes) × Π (sizes of the boundaries) / (number of orders in which the subset can be
     grown), whose expectation is 1 for every connected subset; so weighted counts are unbiased and frequencies converge
     to the exact ones. With ``connected=False`` all k-subsets are equally likely.
@@ -87,8 +87,8 @@ class GraphletHasher(HashedMap):
     the chain is irreducible on a connected graph with β > 0. Where a graph has several components of k nodes or β has
     zeros, one step in eight is an independent draw with a Metropolis test, which keeps P and reaches every subset.
 
-    Samples depend on the graph and the seed only: not on the other graphs, their order or the number of
-    threads. Graphs with fewer nodes than a size have no features of that size.
+    Samples depend only on the graph and the seed, not on the other graphs, their order or the number of threads. Graphs
+    with fewer nodes than a size have no features of that size.
 
     References
     ----------
@@ -151,7 +151,7 @@ class GraphletHasher(HashedMap):
         Parameters
         ----------
         X : Graphs, or list of networkx graphs, adjacency matrices or edge lists
-            See `mercer.data.Graphs` for what is asked of them.
+            See `mercer.data.Graphs` for the requirements.
 
         Returns
         -------
@@ -180,13 +180,13 @@ class GraphletHasher(HashedMap):
         ----------
         X : as for `transform`
         n_draws : int, default=5
-            Draws, at least 2.
+            Number of draws, at least 2.
 
         Returns
         -------
         mean : CSR matrix of shape (n_graphs, 2^n_bits)
         variance : CSR matrix of shape (n_graphs, 2^n_bits)
-            Of the mean: the variance over the draws, divided by their number.
+            Variance of the mean: the variance over the draws, divided by their number.
 
         Examples
         --------
@@ -313,14 +313,14 @@ class GraphletHasher(HashedMap):
 
 
 def canonical_form(adjacency: Any, labels: Any = None) -> bytes:
-    """Return the same bytes for isomorphic graphs, and different ones for all others.
+    """Return the same bytes for isomorphic graphs, and different bytes for all others.
 
     The form holds the number of nodes, the adjacency bits of a canonical order of the nodes and, with labels, the keys
     of the labels in that order. It is the same on all platforms and in all versions: the least bit string over all
-    orders that keep labels together (up to 6 nodes) or over those that colour refinement leaves (up to 9). Beyond, any
-    number of nodes, it is the least of these by a trace of the refinement first, and branches that automorphisms make
-    equal are left out. Graphs of thousands of nodes take seconds or less, except for those that are made to resist
-    refinement, where the time grows exponentially; Ctrl-C ends the search.
+    orders that keep labels together (up to 6 nodes) or over those that colour refinement leaves (up to 9). For larger
+    graphs, it is the least of these ordered first by a trace of the refinement, and branches that automorphisms make
+    equal are pruned. Graphs of thousands of nodes take seconds or less. Graphs constructed to resist refinement take
+    exponential time; Ctrl-C ends the search.
 
     Parameters
     ----------
@@ -366,7 +366,7 @@ def _packed(joined: np.ndarray, keys: np.ndarray | None, order: np.ndarray) -> b
 
 
 def label_keys(labels: np.ndarray) -> np.ndarray:
-    """Labels as 64-bit numbers: integers are themselves, strings their hashes."""
+    """Return labels as 64-bit numbers: integers unchanged, strings hashed."""
     if labels.dtype.kind != "U":
         return labels.astype(np.int64).view(np.uint64)
     distinct, place = np.unique(labels, return_inverse=True)
@@ -419,12 +419,12 @@ def _known_names() -> dict[bytes, str]:
 
 
 def graphlet_name(form: bytes, labels: dict[int, Any] | None = None) -> str:
-    """Return a readable name of a canonical form: a well-known one, or number of nodes and edges.
+    """Return a readable name of a canonical form: a common name, or the number of nodes and edges.
 
     Parameters
     ----------
     form : bytes
-        From `canonical_form`.
+        A result of `canonical_form`.
     labels : dict, optional
         The labels by their keys; without an entry the key is shown.
 

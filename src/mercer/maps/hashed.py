@@ -1,4 +1,4 @@
-"""What all hashing maps share: the number of buckets, the memory of names, the names of output columns."""
+"""Code shared by all hashing maps: the number of buckets, the stored names, the names of output columns."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MAX_BITS = 30
 
 
 def check_bits(n_bits: Any, most: int = MAX_BITS) -> int:
-    """``n_bits`` as an integer from 1 to ``most``."""
+    """Return ``n_bits`` as an integer from 1 to ``most``."""
     if check_count("n_bits", n_bits) > most:
         raise ValueError(f"n_bits must be at most {most} (2^{most} columns), got {n_bits!r}")
     return int(n_bits)
@@ -38,7 +38,7 @@ def check_dtype(dtype: Any) -> np.dtype[Any]:
 
 
 def to_csr(rows: tuple[np.ndarray, np.ndarray, np.ndarray], n_columns: int) -> csr_matrix:
-    """A matrix from (indptr, indices, values) of the compiled core, whose columns ascend without repeats."""
+    """Return a CSR matrix from (indptr, indices, values) of the compiled core, with unique ascending columns."""
     indptr, indices, values = rows
     if indptr[-1] <= np.iinfo(np.int32).max:
         indptr = indptr.astype(np.int32)
@@ -50,8 +50,8 @@ def to_csr(rows: tuple[np.ndarray, np.ndarray, np.ndarray], n_columns: int) -> c
 class HashedMap(Saved, TransformerMixin, Estimator):
     """Base of maps into 2^n_bits columns.
 
-    A map needs no fitting; with ``inverse_size`` > 0, `fit` and `partial_fit` take note of the names of features, at
-    most that many, for `inverse`, `collision_report` and `get_feature_names_out`.
+    A map needs no fitting. With ``inverse_size`` > 0, `fit` and `partial_fit` store up to that many feature names, for
+    `inverse`, `collision_report` and `get_feature_names_out`.
 
     A subclass has the parameters ``n_bits`` and ``inverse_size``, a method `transform`, and ``_names(X)``, which yields
     (names, buckets, counts) of the features of X.
@@ -69,12 +69,12 @@ class HashedMap(Saved, TransformerMixin, Estimator):
         return 1 << check_bits(self.n_bits)
 
     def fit(self, X: Any, y: Any = None) -> Any:
-        """Check the parameters; with ``inverse_size`` > 0, take note of the names of the features of X, afresh.
+        """Check the parameters; with ``inverse_size`` > 0, store the feature names of X and drop earlier ones.
 
         Parameters
         ----------
         X : documents, records, strings or graphs
-            What :meth:`transform` takes.
+            Inputs of :meth:`transform`.
         y : ignored
 
         Returns
@@ -87,7 +87,7 @@ class HashedMap(Saved, TransformerMixin, Estimator):
         return self.partial_fit(X, y)
 
     def partial_fit(self, X: Any, y: Any = None) -> Any:
-        """Fit in addition to what was seen before."""
+        """Fit on more data, in addition to earlier calls."""
         self._check_parameters()
         if self.inverse_size:
             if not hasattr(self, "inverse_"):
@@ -106,14 +106,14 @@ class HashedMap(Saved, TransformerMixin, Estimator):
         return self._kept_names().names(int(bucket))
 
     def collision_report(self, n_crowded: int = 10) -> CollisionReport:
-        """Report how many of the names share a column, and how many are expected by chance.
+        """Report the share of names that share a column, and the expected share.
 
         Needs ``inverse_size`` > 0 and a call of `fit` or `partial_fit`.
         """
         return self._kept_names().report(n_crowded)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Return the names of the columns: the likely names joined by "|" if some were kept, else ``hash<bucket>``."""
+        """Return the names of the columns: likely names joined by "|" if stored, else ``hash<bucket>``."""
         names = np.array([f"hash{j}" for j in range(self.n_features_out_)], dtype=object)
         if hasattr(self, "inverse_"):
             for bucket, shared in self.inverse_.by_bucket().items():

@@ -2,8 +2,8 @@
 
     Φ̄(x) = n^{-1/2} (Φ_{c_1}(x), …, Φ_{c_n}(x)),   c_i ~ P,     E ⟨Φ̄(x), Φ̄(z)⟩ = E_c[Φ_c(x) Φ_c(z)]
 
-Projections are the case Φ_c(x) = ⟨c, x⟩ with E[c cᵀ] = I (the sum printed there lacks the factor 1/n);
-the empirical kernel map is Φ_c(x) = κ(c, x) with c drawn from the data.
+Projections are the case Φ_c(x) = ⟨c, x⟩ with E[c cᵀ] = I; the empirical kernel map is Φ_c(x) = κ(c, x) with c drawn
+from the data.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ class RandomProjection(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
     n_components : int, default=256
         Dimensions of the output.
     kind : {"gaussian", "achlioptas", "sign"}, default="gaussian"
-        Entries are normal; or √(3/n) times +1, 0, −1 with probabilities 1/6, 2/3, 1/6 (kept sparse: a third of the
+        Entries are normal; or √(3/n) times +1, 0, −1 with probabilities 1/6, 2/3, 1/6 (stored sparse: a third of the
         work); or ±1/√n [Achlioptas2003]_.
     random_state : int, RandomState or None, default=None
-        Of the directions.
+        Seed of the directions.
     dtype : {np.float64, np.float32}, default=np.float64
-        Of the directions and the output.
+        Type of the directions and the output.
 
     Attributes
     ----------
@@ -149,7 +149,7 @@ class RandomProjection(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
 
 
 class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
-    """Your own random features: x ↦ n^{-1/2} (Φ_{c_1}(x), …, Φ_{c_n}(x)) with c_i drawn at random.
+    """User-defined random features: x ↦ n^{-1/2} (Φ_{c_1}(x), …, Φ_{c_n}(x)) with c_i drawn at random.
 
     Inner products are means over n draws, and tend to the kernel E_c[Φ_c(x) Φ_c(z)]. If its terms lie in an interval of
     length R, all m × m inner products are off by at most ε with n = O(R² ε⁻² log m) draws
@@ -158,22 +158,23 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimato
     Parameters
     ----------
     feature : callable
-        ``feature(X, draws)`` gives the matrix of Φ_c(x), a row for each x and a column for each draw.
+        ``feature(X, draws)`` returns the matrix of Φ_c(x), with a row for each x and a column for each draw.
     sampler : callable
-        ``sampler(n, random)`` gives n draws of c in any form that ``feature`` takes; ``random`` is a NumPy RandomState.
+        ``sampler(n, random)`` returns n draws of c in any form that ``feature`` takes; ``random`` is a NumPy
+        RandomState.
     n_components : int, default=256
-        Draws.
+        Number of draws.
     random_state : int, RandomState or None, default=None
-        Of the draws.
+        Seed of the draws.
 
     Attributes
     ----------
     draws_ : object
-        What the sampler gave.
+        The result of the sampler.
 
     Examples
     --------
-    The Gaussian kernel exp(−‖x − z‖² / 2) by Bochner's theorem: waves with normal frequencies and random phases.
+    The Gaussian kernel exp(−‖x − z‖² / 2) by Bochner's theorem: cosines with normal frequencies and random phases.
 
     >>> import numpy as np
     >>> from mercer.maps import RandomFeatures
@@ -202,7 +203,7 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimato
     _parts_how = "first"  # of the examples only the number of columns matters
 
     def fit(self, X: Any = None, y: Any = None) -> RandomFeatures:
-        """Draw the features. X is not looked at."""
+        """Draw the features; X is ignored."""
         n = check_count("n_components", self.n_components)
         for name in ("feature", "sampler"):
             if not callable(getattr(self, name)):
@@ -228,23 +229,23 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimato
 
 
 class EmpiricalKernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
-    """Similarities to anchors as features: x ↦ n^{-1/2} (κ(c_1, x), …, κ(c_n, x)), with anchors c_i from the data.
+    """Use similarities to anchors as features: x ↦ n^{-1/2} (κ(c_1, x), …, κ(c_n, x)), anchors c_i from the data.
 
-    κ may be any similarity: the inner products of the features are a kernel whether or not κ is one.
+    κ may be any similarity: the inner products of the features are a kernel even if κ is not.
 
     Parameters
     ----------
     kernel : str or callable, default="rbf"
-        A name that `sklearn.metrics.pairwise.pairwise_kernels` knows, or ``kernel(X, anchors)``, which gives the
-        matrix of similarities; X and anchors may then be sequences of anything.
+        A name of `sklearn.metrics.pairwise.pairwise_kernels`, or a function ``kernel(X, anchors)`` that returns the
+        matrix of similarities; X and anchors may then be sequences of any objects.
     anchors : array or sequence, optional
         The anchors. Otherwise `fit` draws ``n_components`` different rows of its data.
     n_components : int, default=100
-        Anchors to draw.
+        Number of anchors to draw.
     kernel_params : dict, optional
         Passed to the named kernel, such as ``{"gamma": 0.5}``.
     random_state : int, RandomState or None, default=None
-        Of the drawing.
+        Seed of the draw.
 
     Attributes
     ----------
@@ -277,7 +278,7 @@ class EmpiricalKernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Esti
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> EmpiricalKernelMap:
-        """Take the anchors, or draw them from X."""
+        """Set the anchors, or draw them from X."""
         if not callable(self.kernel) and not isinstance(self.kernel, str):
             raise TypeError(f"kernel must be a name or a function, got {self.kernel!r}")
         if callable(self.kernel) and self.kernel_params is not None:

@@ -1,8 +1,8 @@
-"""Records to sparse rows: named fields with categories, numbers and crosses, hashed into 2^n_bits columns.
+"""Map records to sparse rows: named fields with categories, numbers and crosses, hashed into 2^n_bits columns.
 
     Φ̄_j(x) = Σ_{features i of x: bucket(i) = j} sign(i) Φ_i(x)
 
-A feature and its 64-bit hash h (bucket: the low bits; sign: the highest bit):
+Features and their 64-bit hash h (bucket: the low bits; sign: the highest bit):
 
     number v in field f      h = H(f)                    value v
     category v in field f    h = combine(H(f), H(v))     value 1
@@ -31,36 +31,36 @@ NAMED_ROWS = 10_000
 class RecordHasher(HashedMap):
     """Hash records (dicts, data frames, columns, pairs) into sparse rows, with feature crosses.
 
-    Rows do not depend on the order of fields, nor on whether the records came as dicts or as columns: both give the
-    same matrix, bit for bit. Hashes are the same in every process, on every platform, and in every version.
+    Rows do not depend on the order of fields. Dicts and columns give the same matrix, bit for bit. Hashes are the same
+    in every process, on every platform, and in every version.
 
     Parameters
     ----------
     n_bits : int, default=20
         There are 2^n_bits columns; 1 to 30.
     interactions : None, "pairs" or list of tuples of str, default=None
-        Crosses of fields, in addition to the fields themselves: ``[("city", "device"), ("a", "b", "c")]``. A cross has
-        the product of the values of its parts, and is there where all its parts are. The order in a tuple matters for
-        the hash. A field of several categories gives a cross for each. ``"pairs"`` crosses all pairs of fields, each in
-        the alphabetical order of their names.
+        Crosses of fields, in addition to the fields themselves: ``[("city", "device"), ("a", "b", "c")]``. The value of
+        a cross is the product of the values of its parts; it exists if all its parts do. The hash depends on the order
+        in the tuple. A field with several categories gives a cross for each. ``"pairs"`` crosses all pairs of fields,
+        each in the alphabetical order of their names.
     signed : bool, default=True
-        Whether a feature's sign is hashed too, which makes inner products unbiased.
+        Whether features get hashed signs, which makes inner products unbiased.
     seed : int, default=0
-        Another seed is another hash function; 0 to 2^64 − 1.
+        Seed of the hash function; 0 to 2^64 − 1.
     numeric : {"value", "category"}, default="value"
-        What a number is: the value of the feature named after its field, or a category by its digits: 7, 7.0 and "7"
-        are the same category. In data frames, columns of a categorical type are always categories.
+        How numbers are read: as the value of the feature of their field, or as a category by their digits: 7, 7.0 and
+        "7" are the same category. In data frames, columns of a categorical type are always categories.
     dtype : {np.float64, np.float32}, default=np.float64
-        Of the matrix.
+        Type of the matrix.
     inverse_size : int, default=0
-        The most names to keep in `fit` and `partial_fit` for `inverse` and `collision_report`.
+        Maximum number of names to store in `fit` and `partial_fit` for `inverse` and `collision_report`.
     n_jobs : int or None, default=None
-        Threads for columns; records given as Python objects are read by one. The result does not depend on it.
+        Threads for columns; one thread reads records of Python objects. The result does not depend on it.
 
     Attributes
     ----------
     inverse_ : InverseDictionary
-        The names that were kept, with ``inverse_size`` > 0.
+        The stored names, with ``inverse_size`` > 0.
 
     Notes
     -----
@@ -69,8 +69,8 @@ class RecordHasher(HashedMap):
     numbers are errors; in data frames, missing values of columns that mark them (nulls of Arrow, NA of pandas, None
     or NaN in object columns) give no feature.
 
-    Features that fall into one column are added. A plain string in a row of pairs is a feature of that name with
-    value 1, so you can mix tokens and fields.
+    Features in the same column are summed. A plain string in a row of pairs is a feature of that name with value 1, so
+    you can mix tokens and fields.
 
     Examples
     --------

@@ -1,13 +1,13 @@
-"""Samples of sparse rows whose inner products estimate those of the rows: conditional random sampling.
+"""Conditional random sampling: samples of sparse rows whose inner products estimate those of the rows.
 
 Every column has a random rank r_j, the same for all rows. The sample of a row x keeps its k nonzero entries of lowest
-rank, and the threshold τ_x, the rank of the next one (1 where there is none). A column is in the samples of both x
-and z if its rank is below min(τ_x, τ_z), and given the ranks of the other columns that has this probability, so that
+rank, and the threshold τ_x, the rank of the next entry (1 if there is none). A column is in the samples of both x and z
+if its rank is below min(τ_x, τ_z), and given the ranks of the other columns that has this probability, so that
 
     Σ_{j in both samples} x_j z_j / min(τ_x, τ_z)
 
-is an unbiased estimate of ⟨x, z⟩ [Li2006]_, [Cohen2007]_. Samples keep real entries of the rows, where hashing keeps
-sums of them; what a linear model learns from them stays as large as the rows are wide.
+is an unbiased estimate of ⟨x, z⟩ [Li2006]_, [Cohen2007]_. Samples keep entries of the rows, whereas hashing keeps sums
+of entries. A linear model on samples has as many weights as the rows have columns.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ __all__ = ["RowSamples"]
 
 
 class RowSamples:
-    """The k entries of lowest rank of each row, with what unbiased estimates need.
+    """The k entries of lowest rank of each row, with the thresholds for unbiased estimates.
 
     Parameters
     ----------
     X : array or sparse matrix of shape (n_rows, n_features)
         Rows; only nonzero entries count.
     n_samples : int, default=100
-        k, entries kept of each row. Rows that have no more are kept whole, and their products with each other are
-        exact.
+        k, number of entries kept per row. Rows with at most k entries are kept completely, and products between them
+        are exact.
     seed : int, default=0
-        Of the ranks. Samples are comparable if they have the same seed and number of columns.
+        Seed of the ranks. Samples are comparable if they have the same seed and number of columns.
 
     Attributes
     ----------
@@ -96,7 +96,7 @@ class RowSamples:
         Parameters
         ----------
         other : RowSamples, optional
-            With the same seed and columns; by default the samples themselves.
+            Samples with the same seed and columns; by default these samples themselves.
 
         Returns
         -------

@@ -22,13 +22,13 @@ __all__ = ["CorrelationSelector"]
 class CorrelationSelector(Saved, SelectorMixin, Estimator):
     """Keep the features whose correlation with the target is above the median.
 
-    A feature's score is the absolute value of its correlation with y; for several classes the largest one over the
-    classes, each against the rest. Kept are features whose score lies strictly above the median score of those that
-    vary: half of them. A feature that is constant in the training data has score 0 and is not kept; hashed
-    maps have many such columns, which is why they do not enter the median.
+    A feature's score is the absolute value of its correlation with y; for several classes, the largest correlation of
+    one class against the rest. Features are kept if their score is strictly above the median score of the varying
+    features: half of them. A constant feature has score 0 and is dropped. The median ignores constant features, because
+    hashed maps have many such columns.
 
-    As a step of a pipeline it sees the training part of each fold only. Selecting on all data before
-    cross-validation would leak the labels of the test parts.
+    In a pipeline, it uses only the training part of each fold. Selection on all data before cross-validation would leak
+    the labels of the test parts.
 
     Attributes
     ----------

@@ -1,9 +1,9 @@
-"""Signed hash projections: every feature goes to S hashed places with hashed signs, and no matrix is stored.
+"""Signed hash projections: every feature is added to S hashed buckets with hashed signs; no matrix is stored.
 
     z = H x / √S,     H[i, t] = Σ_{s ≤ S} 1[bucket_s(t) = i] sign_s(t),     E⟨z, z'⟩ = ⟨x, x'⟩
 
-With one place a feature this is the count sketch; several make columns of H that differ in more than one entry, as
-recovery of sparse codes needs. Two places of a feature may coincide, so that entries of H reach beyond {−1, 0, 1}.
+With one bucket per feature this is the count sketch. With several, columns of H differ in more than one entry, which
+the recovery of sparse codes needs. Two buckets of a feature may coincide, so entries of H can exceed {−1, 0, 1}.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ MOST_HASHES = 1 << 16
 class SignedHashProjection(Saved, Copies, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     """Project onto hashed buckets with hashed signs, with unbiased inner products.
 
-    A row costs O(n_hashes · n_features) additions, and the map keeps a seed instead of a matrix [Shi2010]_
+    A row costs O(n_hashes · n_features) additions, and the map stores a seed instead of a matrix [Shi2010]_
     [Weinberger2009]_. NumPy arrays, sparse matrices (dense features come out) and tensors of torch; float32 stays
     float32. Tensors on other devices, and those that need a gradient, are multiplied by the matrix.
 
@@ -40,11 +40,11 @@ class SignedHashProjection(Saved, Copies, ClassNamePrefixFeaturesOutMixin, Trans
     n_components : int, default=256
         Dimensions of the output.
     n_hashes : int, default=4
-        S: buckets that each feature is added to.
+        S: number of buckets for each feature.
     n_jobs : int, optional
         Threads; results do not depend on them.
     random_state : int, RandomState or None, default=None
-        Of the hash functions.
+        Seed of the hash functions.
 
     Attributes
     ----------
@@ -85,7 +85,7 @@ class SignedHashProjection(Saved, Copies, ClassNamePrefixFeaturesOutMixin, Trans
     _parts_how = "first"  # of the examples only the number of columns matters
 
     def fit(self, X: Any, y: Any = None) -> SignedHashProjection:
-        """Draw the hash functions; of X only the number of features counts.
+        """Draw the hash functions; only the number of features of X is used.
 
         Parameters
         ----------
@@ -117,7 +117,7 @@ class SignedHashProjection(Saved, Copies, ClassNamePrefixFeaturesOutMixin, Trans
         Returns
         -------
         array of shape (n_rows, n_components)
-            Dense projections, of the kind and type of X; a NumPy array for sparse X.
+            Dense projections, of the library and dtype of X; a NumPy array for sparse X.
         """
         check_is_fitted(self)
         given, X = X, as_rows(self, X, reset=False, finite=False)
@@ -189,10 +189,10 @@ class SignedHashProjection(Saved, Copies, ClassNamePrefixFeaturesOutMixin, Trans
 
 
 def hashed_places(n_features: int, n_hashes: int, n_buckets: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Buckets and signs of all features, a row of ``n_hashes`` for each; what the compiled loops compute on the way.
+    """Return buckets and signs of all features, a row of ``n_hashes`` for each, as the compiled loops compute them.
 
-    A word of 64 mixed bits serves two places: 31 bits for the bucket and another one for the sign, each. Remainders of
-    one number would not do: for even ``n_buckets``, signs within a bucket would agree.
+    A word of 64 mixed bits gives two buckets, each with 31 bits for the bucket and one bit for the sign. The sign needs
+    a separate bit: with remainders of one number and an even ``n_buckets``, signs within a bucket would agree.
     """
     features = _mix(np.arange(n_features, dtype=np.uint64) + np.uint64(0x9E3779B97F4A7C15))
     pairs = np.arange((n_hashes + 1) // 2, dtype=np.uint64) + np.uint64(0x9E3779B97F4A7C15)

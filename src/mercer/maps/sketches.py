@@ -46,24 +46,24 @@ class PolynomialSketch(Saved, Copies, ClassNamePrefixFeaturesOutMixin, Transform
     Parameters
     ----------
     n_components : int, default=100
-        Features. Powers of two and other numbers with small factors are fastest.
+        Number of features. Powers of two and other numbers with small factors are fastest.
     degree : int, default=2
         p.
     gamma : float, default=1.0
         γ.
     coef0 : float, default=0.0
-        c, at least 0: with it, products of fewer coordinates count too.
+        c, at least 0; above 0, products of fewer coordinates count too.
     n_jobs : int, optional
         Threads.
     random_state : int, RandomState or None, default=None
-        Of columns and signs.
+        Seed of columns and signs.
 
     Attributes
     ----------
     columns_ : ndarray of shape (degree, n_features + 1)
-        Where each coordinate goes in each count sketch; the last is the constant √c.
+        Column of each coordinate in each count sketch; the last is the constant √c.
     signs_ : ndarray of shape (degree, n_features + 1)
-        Its signs.
+        Signs of the coordinates.
 
     References
     ----------
@@ -123,7 +123,7 @@ class PolynomialSketch(Saved, Copies, ClassNamePrefixFeaturesOutMixin, Transform
         return self
 
     def transform(self, X: Any) -> Any:
-        """Return the sketches of the rows of X, as an array of the kind of X.
+        """Return the sketches of the rows of X, as an array of the same library as X.
 
         Parameters
         ----------

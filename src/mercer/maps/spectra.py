@@ -23,17 +23,17 @@ __all__ = ["amplitudes", "cauchy", "gaussian", "matern", "neighbour_gamma", "ort
 
 
 def gaussian(gamma: float, width: int, count: int, random: np.random.RandomState) -> np.ndarray:
-    """Frequencies of exp(−γ‖x − z‖²), a column each."""
+    """Return frequencies of exp(−γ‖x − z‖²), one per column."""
     return np.sqrt(2.0 * gamma) * random.standard_normal((width, count))
 
 
 def cauchy(gamma: float, width: int, count: int, random: np.random.RandomState) -> np.ndarray:
-    """Frequencies of exp(−γ‖x − z‖₁), a column each."""
+    """Return frequencies of exp(−γ‖x − z‖₁), one per column."""
     return gamma * random.standard_cauchy((width, count))
 
 
 def matern(length_scale: float, nu: float, width: int, count: int, random: np.random.RandomState) -> np.ndarray:
-    """Frequencies of Matérn's kernel, a column each."""
+    """Return frequencies of the Matérn kernel, one per column."""
     normal = random.standard_normal((width, count)) / length_scale
     if nu == np.inf:
         return normal
@@ -43,7 +43,7 @@ def matern(length_scale: float, nu: float, width: int, count: int, random: np.ra
 def amplitudes(
     kernel: str, gamma: float, length_scale: float, nu: float, count: int, random: np.random.RandomState
 ) -> np.ndarray:
-    """What normal directions are to be multiplied with: frequencies of an isotropic kernel are amplitude · g."""
+    """Return factors of normal directions: frequencies of an isotropic kernel are amplitude · g."""
     if kernel == "gaussian":
         return np.full(count, np.sqrt(2.0 * gamma))
     if nu == np.inf:
@@ -52,7 +52,7 @@ def amplitudes(
 
 
 def orthogonal_normals(width: int, count: int, random: np.random.RandomState) -> np.ndarray:
-    """Columns that are each normal, and orthogonal to the others of their block of ``width`` columns.
+    """Return normal columns that are orthogonal within blocks of ``width`` columns.
 
     Directions are columns of a uniformly random rotation, lengths are those of independent normal vectors.
     """
@@ -66,7 +66,7 @@ def orthogonal_normals(width: int, count: int, random: np.random.RandomState) ->
 
 
 def neighbour_gamma(X: Any, random: np.random.RandomState, neighbours: int = 50, sample: int = 1000) -> float:
-    """γ = 2 / σ², σ the mean distance to the 50th nearest neighbour among 1,000 rows."""
+    """Return γ = 2 / σ², with σ the mean distance to the 50th nearest neighbour among 1,000 rows."""
     if X.shape[0] > sample:
         X = X[on_device_of(X, np.sort(random.permutation(X.shape[0])[:sample])), :]
     chosen = np.asarray(to_numpy(X), np.float64)
@@ -80,9 +80,9 @@ def neighbour_gamma(X: Any, random: np.random.RandomState, neighbours: int = 50,
 
 
 def scale_gamma(X: Any, weights: np.ndarray | None = None) -> float:
-    """γ = 1 / (n_features · variance of all entries), as "scale" in scikit-learn; 1 where all entries are equal.
+    """Return γ = 1 / (n_features · variance of all entries), as "scale" in scikit-learn; 1 if all are equal.
 
-    With weights of the rows it is the variance of rows that are repeated so often.
+    Row weights count as repetitions of rows.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Streams of keys in bounded memory: the hashed vector of all that was seen, and a sketch of counts.
+"""Streams of keys in bounded memory: the hashed vector of the stream, and a sketch of counts.
 
 accumulator    Φ̄_j = Σ_{(key, w): bucket(key) = j} sign(key) w
 count-min      S[r, h_r(key)] += w,   estimate min_r S[r, h_r(key)] ≥ count
@@ -61,23 +61,22 @@ class _Mass(Count):
 class HashAccumulator(Saved):
     """The hashed vector of a stream of weighted keys, independent of their order and of chunks.
 
-    Memory is 8 bytes a bucket, or 16 once a weight has a fraction. Nothing of the keys is kept.
-
-    Sums are exact: buckets are numbers of 128 bits, 2^-64 their unit, so that a stream in any order, cut into any
-    chunks and merged from any parts, gives the same vector bit for bit. A weight is taken to the nearest multiple of
-    2^-64: no change at all for a weight of size 2^-12 or more (and for 0 and all whole numbers), and at most 2^-65
-    for smaller ones. `value` rounds each sum once, so it is the floating-point number nearest to the true sum.
+    Memory is 8 bytes per bucket, or 16 once a weight has a fraction. Keys are not stored. Sums are exact: buckets are
+    128-bit fixed-point numbers with unit 2^-64. So a stream in any order, split into any chunks and merged from any
+    parts, gives the same vector bit for bit. Weights are rounded to the nearest multiple of 2^-64: without change for
+    weights of size 2^-12 or more (and for 0 and all integers), and by at most 2^-65 for smaller weights. `value` rounds
+    each sum once, so it is the floating-point number nearest to the true sum.
 
     Parameters
     ----------
     n_bits : int, default=20
         There are 2^n_bits buckets; 1 to 30.
     signed : bool, default=False
-        Whether a key's sign is hashed too.
+        Whether keys get hashed signs.
     seed : int, default=0
-        Another seed is another hash function.
+        Seed of the hash function.
     dtype : {np.float64, np.float32}, default=np.float64
-        Of `value`; sums are kept exactly in either case.
+        Type of `value`; sums are always exact.
 
     Notes
     -----
@@ -134,7 +133,7 @@ class HashAccumulator(Saved):
     def update_hashes(self, hashes: np.ndarray, weights: Any = None) -> HashAccumulator:
         """Update with hashed keys, an array of uint64.
 
-        The seed does not enter: the hashes are taken as they are.
+        The hashes are used unchanged; the seed has no effect.
         """
         hashes = _as_hashes(hashes)
         numbers = _as_weights(weights, len(hashes))
@@ -154,7 +153,7 @@ class HashAccumulator(Saved):
 
     @property
     def value(self) -> np.ndarray:
-        """The vector of sums, a new array."""
+        """Return the vector of sums as a new array."""
         return _core.hashing.round_sums(self._whole, self._fraction, self.dtype == np.float32)
 
     def to_csr(self) -> sp.csr_matrix:
@@ -162,7 +161,7 @@ class HashAccumulator(Saved):
         return sp.csr_matrix(self.value[np.newaxis, :])
 
     def merge(self, other: HashAccumulator) -> HashAccumulator:
-        """Add what another accumulator with the same settings has seen."""
+        """Add the sums of another accumulator with the same settings."""
         if not isinstance(other, HashAccumulator):
             raise TypeError(f"expected a HashAccumulator, found {type(other).__name__}")
         for name in ("n_bits", "signed", "seed", "dtype"):
@@ -198,15 +197,16 @@ class CountMinSketch(Saved):
     Parameters
     ----------
     width, depth : int, optional
-        Cells in a row, and rows.
+        Number of cells per row, and number of rows.
     eps, delta : float, optional
-        Instead of width and depth: the error as a share of the sum of all counts, and the probability of a larger one.
+        Alternatives to width and depth: the error as a share of the sum of all counts, and the probability of a larger
+        error.
     seed : int, default=0
-        Of the hash functions, which are pairwise independent over the choice of the seed: any two keys fall into the
-        cells of a row independently of each other.
+        Seed of the hash functions, which are pairwise independent over the choice of the seed: any two keys are
+        assigned to cells of a row independently.
     conservative : bool, default=False
-        Raise only the cells that have to grow. Estimates get better, still never too low, but depend on the order of
-        the stream, and `inner` is not to be had.
+        Raise only the cells that must grow. Estimates are better and still never too low, but depend on the order of
+        the stream, and `inner` is not available.
 
     Attributes
     ----------
@@ -259,7 +259,7 @@ class CountMinSketch(Saved):
 
     @property
     def error_bound(self) -> float:
-        """e / width · total: what an estimate exceeds with a probability of at most exp(−depth)."""
+        """Return e / width · total, an error bound that holds with probability at least 1 − exp(−depth)."""
         return math.e / self.width * self.total
 
     def update(self, keys: Any, weights: Any = None) -> CountMinSketch:
@@ -270,7 +270,7 @@ class CountMinSketch(Saved):
         keys : str, bytes, int, or a list, array, series or Arrow column of them
             One key or many.
         weights : float or array of float, optional
-            How often: one number for all keys, or one for each, not negative; 1 by default.
+            Nonnegative counts: one number for all keys, or one for each; 1 by default.
         """
         hashes, _ = hash_keys(keys, self.seed)
         return self.update_hashes(hashes, weights)
@@ -284,7 +284,7 @@ class CountMinSketch(Saved):
         return self
 
     def query(self, keys: Any) -> Any:
-        """Return the estimated count of a key, or the array of those of many: never below the true one."""
+        """Return the estimated count of one key or of many, never below the true count."""
         hashes, one = hash_keys(keys, self.seed)
         estimates = _core.hashing.query_sketch(self.table, self.seed, hashes)
         return float(estimates[0]) if one else estimates
@@ -300,7 +300,7 @@ class CountMinSketch(Saved):
         return float(np.einsum("rc,rc->r", self.table, other.table).min())
 
     def merge(self, other: CountMinSketch) -> CountMinSketch:
-        """Add what another sketch with the same settings has counted."""
+        """Add the counts of another sketch with the same settings."""
         self._check_alike(other)
         self.table = self.table + other.table
         self.total += other.total

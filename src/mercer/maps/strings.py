@@ -1,4 +1,4 @@
-"""Strings to hashed counts of substrings and their relatives: string kernels as inner products of sparse rows.
+"""Map strings to hashed substring counts: string kernels as inner products of sparse rows.
 
 k(x, z) = Σ_u λ_|u|² #_u(x) #_u(z)     is     ⟨Φ(x), Φ(z)⟩  with  Φ_u(x) = λ_|u| #_u(x)
 """
@@ -25,7 +25,7 @@ __all__ = ["StringHasher"]
 KERNELS = ("spectrum", "bounded", "mismatch", "gappy", "positional")
 BLOCK = 1024
 MOST_FEATURES = 1_000_000
-"""Features that one place in a string may give."""
+"""Maximum number of features per position of a string."""
 
 
 class StringHasher(HashedMap):
@@ -48,36 +48,37 @@ class StringHasher(HashedMap):
     position, or, with a shift, with the weight shift + 1 − \\|i − j\\| where their places i and j are at most ``shift``
     apart.
 
-    Characters are Unicode code points for str and bytes for bytes. Nothing is changed: no lower case, no white space.
+    Characters are Unicode code points for str and bytes for bytes. Strings are not normalised: case and white space are
+    kept.
 
     Parameters
     ----------
     n_bits : int, default=20
         There are 2^n_bits columns, up to 2^30.
     max_length : int, default=5
-        Length k of the substrings, the greatest one for "bounded" and "positional".
+        Length k of the substrings, or the maximum length for "bounded" and "positional".
     kernel : {"spectrum", "bounded", "mismatch", "gappy", "positional"}, default="spectrum"
         Which substrings are features; see above.
     weights : None, float, sequence of float or callable, default=None
         λ by length (by span for "gappy"). None: 1; a float d: d^length; a sequence: λ_1, λ_2, … up to the greatest
         length (or span, max_length + gap); a callable: length → λ. None may be negative.
     mismatches : int, default=1
-        For "mismatch": how many characters may differ.
+        For "mismatch": maximum number of different characters.
     alphabet : str, bytes or sequence of characters, optional
         For "mismatch": the letters that may replace others. By default, the characters of the strings given
-        to `fit`. Other characters of a string stay as they are, or are replaced by letters.
+        to `fit`. Other characters of a string are kept, or replaced by letters.
     gap : int, default=1
-        For "gappy": how many characters may be skipped in all.
+        For "gappy": maximum number of skipped characters.
     shift : int, default=0
         For "positional": the maximum distance of positions.
     signed : bool, default=False
         Whether features are added with a random sign, which makes the inner product unbiased.
     seed : int, default=0
-        Another seed gives other, independent columns and signs.
+        Seed of the hash; different seeds give independent columns and signs.
     dtype : {numpy.float64, numpy.float32}, default=numpy.float64
         Type of the values.
     inverse_size : int, default=0
-        How many names of features `fit` and `partial_fit` remember for `inverse`, `collision_report` and
+        Maximum number of feature names that `fit` and `partial_fit` store for `inverse`, `collision_report` and
         `get_feature_names_out`.
     n_jobs : int, optional
         Threads; the result does not depend on them.
@@ -144,7 +145,7 @@ class StringHasher(HashedMap):
         self.n_jobs = n_jobs
 
     def fit(self, X: Any, y: Any = None) -> StringHasher:
-        """Check the parameters; find the alphabet for "mismatch" and take note of names for ``inverse_size``, afresh.
+        """Check the parameters, find the alphabet for "mismatch", and store feature names for ``inverse_size``.
 
         Parameters
         ----------
@@ -160,7 +161,7 @@ class StringHasher(HashedMap):
         return super().fit(X, y)
 
     def partial_fit(self, X: Any, y: Any = None) -> StringHasher:
-        """Fit in addition to the strings seen before.
+        """Fit on more strings, in addition to earlier calls.
 
         Parameters
         ----------
@@ -195,7 +196,8 @@ class StringHasher(HashedMap):
         Returns
         -------
         scipy.sparse.csr_matrix
-            One row a string, 2^n_bits columns; the columns in a row ascend, and values that cancelled out are left out.
+            One row per string, 2^n_bits columns; column indices ascend in each row, and values that cancel to 0 are not
+            stored.
         """
         self._check_parameters()
         buffer = TextBuffer(X)

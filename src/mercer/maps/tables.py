@@ -1,8 +1,8 @@
-"""Tables of named columns to numbers: what is measured on one scale, what is named in columns of its own.
+"""Map tables of named columns to numbers: standardised numbers, one-hot categories, and word indicators.
 
-number v      (v − mean) / deviation, and a column that says where it was missing
+number v      (v − mean) / deviation, and an indicator column of missing values
 category v    1 in the column of v; rare categories share a column
-text          1 in the column of each of its words; words of one row only have none
+text          1 in the column of each of its words; words of only one row have none
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ class TableEncoder(Saved, TransformerMixin, Estimator):
     Parameters
     ----------
     categorical : list of str, optional
-        Columns whose numbers are names, such as postcodes. Columns of text are categories anyway, unless all of it
-        reads as numbers.
+        Columns whose numbers are names, such as postcodes. Text columns are always categories, unless all cells can be
+        read as numbers.
     ignore : list of str, optional
         Columns to ignore.
     max_categories : int, default=50
-        The most columns that one categorical column gets; its rarest categories share the last.
+        Maximum number of output columns of a categorical column; its rarest categories share the last one.
     max_words : int, default=500
-        The most columns that a column of text gets: those of its most frequent words.
+        Maximum number of output columns of a text column, one for each of its most frequent words.
 
     Attributes
     ----------
@@ -53,10 +53,10 @@ class TableEncoder(Saved, TransformerMixin, Estimator):
 
     Notes
     -----
-    Missing is what is None, NaN, empty, or one of ? NA NaN null none in any case. A missing number counts as the
-    mean. Text is a column whose values mostly differ and have three words or more. A category that training did not
-    have gets the column of rare ones, or none. A column that training lacks is left out, one that is missing later is
-    an error.
+    A value is missing if it is None, NaN, empty, or one of ? NA NaN null none in upper or lower case. A missing number
+    counts as the mean. A column is text if its values mostly differ and have three words or more. A category unseen in
+    training gets the column of rare ones, or none. A column unseen in training is ignored; a missing column raises an
+    error.
 
     Examples
     --------
@@ -96,7 +96,7 @@ class TableEncoder(Saved, TransformerMixin, Estimator):
         Returns
         -------
         TableEncoder
-            Itself.
+            This encoder.
         """
         most = check_count("max_categories", self.max_categories, 2)
         words = check_count("max_words", self.max_words)
@@ -142,7 +142,7 @@ class TableEncoder(Saved, TransformerMixin, Estimator):
         return sp.csr_matrix(sp.hstack(parts, format="csr")) if n else sp.csr_matrix((0, self._n_features_out))
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Return the names of the features: of numbers that of their column, of categories column=category."""
+        """Return the feature names: the column name for numbers, column=category for categories."""
         check_is_fitted(self)
         return np.array([name for column in self.columns_ for name in _names(column)], dtype=object)
 

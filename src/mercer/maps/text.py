@@ -1,8 +1,8 @@
-"""Text to hashed counts of words or character n-grams, without a vocabulary.
+"""Map text to hashed counts of words or character n-grams, without a vocabulary.
 
     Φ̄_j(x) = Σ_{i : h(i) = j} ξ(i) Φ_i(x)
 
-where h(i) is the bucket of feature i, ξ(i) = ±1 its sign (always 1 if not signed) and Φ_i(x) how often it stands in x.
+where h(i) is the bucket of feature i, ξ(i) = ±1 its sign (always 1 if not signed) and Φ_i(x) its count in x.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ BLOCK = 4096
 class TextHasher(HashedMap):
     """Counts of words or character n-grams of documents, hashed into 2^n_bits columns.
 
-    No vocabulary is learnt or kept: a document becomes a sparse row by itself, in one pass, and documents with new
-    words can come at any time. The columns are the same on all platforms and in all versions.
+    No vocabulary is learnt or stored: each document becomes a sparse row on its own, in one pass, and new words can
+    occur at any time. The columns are the same on all platforms and in all versions.
 
     Words are runs of two or more letters, digits and underscores of any script, as in scikit-learn's vectorizers.
-    Lower case is Unicode's for each character by itself: as Python's ``str.lower``, but for the Greek sigma at the
-    end of a word, which stays σ. Bytes that are not UTF-8 are never an error; they belong to no word.
+    Lower-casing follows Unicode for each character separately: as Python's ``str.lower``, except that the Greek sigma
+    at the end of a word stays σ. Invalid UTF-8 bytes raise no error; they belong to no word.
 
     Parameters
     ----------
@@ -51,18 +51,17 @@ class TextHasher(HashedMap):
         white spaces in a row count as one space; "char_wb": n-grams of characters in each word between white spaces,
         with a space on both sides.
     lowercase : bool, default=True
-        Whether upper and lower case are the same.
+        Whether to ignore case.
     signed : bool, default=True
-        Whether features are added with a random sign, so that inner products are unbiased in spite of
-        collisions: E ⟨Φ̄(x), Φ̄(z)⟩ = k(x, z). Without signs it is (1 − 1/n) k(x, z) + s(x) s(z) / n, s being the sum
-        of a document's counts.
+        Whether features are added with a random sign, so that inner products are unbiased despite collisions: E ⟨Φ̄(x),
+        Φ̄(z)⟩ = k(x, z). Without signs it is (1 − 1/n) k(x, z) + s(x) s(z) / n, s being the sum of a document's counts.
     copies : int, default=1
-        How many columns each feature gets. A feature is lost only where all its copies collide with others.
+        Number of columns for each feature. A feature is lost only if all its copies collide with others.
     seed : int, default=0
         Another seed gives other, independent columns and signs.
     weighting : {None, "log", "tfidf"}, default=None
         None: counts; "log": sign · log(1 + count); "tfidf": count · idf_j with idf_j = log((1 + N) / (1 + df_j)) + 1,
-        where df_j of the N documents that `fit` looked at have something in column j.
+        where df_j is the number of the N documents of `fit` with a nonzero column j.
     norm : {None, "l2", "l1"}, default=None
         Scale rows to norm 1, after the weighting.
     dtype : {numpy.float64, numpy.float32}, default=numpy.float64
@@ -71,8 +70,8 @@ class TextHasher(HashedMap):
         How many names of features `fit` and `partial_fit` remember for `inverse`, `collision_report` and
         `get_feature_names_out`.
     idf_sample : float or int, default=1.0
-        For "tfidf": the share of the documents of each call of `fit` or `partial_fit` that is looked at, its first
-        ones (a float up to 1), or how many documents in all (an int).
+        For "tfidf": the share of documents, from the start of each `fit` or `partial_fit` call, used for document
+        frequencies (a float up to 1), or the total number of documents used (an int).
     n_jobs : int, optional
         Threads; the result does not depend on them.
 
@@ -81,13 +80,13 @@ class TextHasher(HashedMap):
     n_features_out_ : int
         Number of columns, 2^n_bits.
     document_frequency_ : ndarray of int64
-        With "tfidf": in how many of the documents looked at each column is not zero.
+        With "tfidf": number of used documents in which each column is nonzero.
     n_documents_ : int
-        With "tfidf": how many documents were looked at.
+        With "tfidf": number of documents used.
 
     See Also
     --------
-    StringHasher : substrings, also with mismatches, gaps or places.
+    StringHasher : substrings, also with mismatches, gaps or positions.
 
     References
     ----------
@@ -107,7 +106,7 @@ class TextHasher(HashedMap):
     >>> [hasher.inverse(j) for j in X[1].indices]
     [['dog']]
 
-    Text may stand in a pipeline:
+    Use it in a pipeline:
 
     >>> from sklearn.linear_model import LogisticRegression
     >>> from sklearn.pipeline import make_pipeline
@@ -156,7 +155,7 @@ class TextHasher(HashedMap):
     # ------------------------------------------------------------------------------------------------ fitting
 
     def fit(self, X: Any, y: Any = None) -> TextHasher:
-        """Check the parameters; count documents for "tfidf" and take note of names for ``inverse_size``, afresh.
+        """Check the parameters, count documents for "tfidf", and store feature names for ``inverse_size``.
 
         Parameters
         ----------
@@ -172,7 +171,7 @@ class TextHasher(HashedMap):
         return super().fit(X, y)
 
     def partial_fit(self, X: Any, y: Any = None) -> TextHasher:
-        """Fit in addition to the documents seen before.
+        """Fit on more documents, in addition to earlier calls.
 
         Parameters
         ----------
@@ -218,8 +217,8 @@ class TextHasher(HashedMap):
         Returns
         -------
         scipy.sparse.csr_matrix
-            One row a document, 2^n_bits columns; the columns in a row ascend, and values that cancelled out are left
-            out.
+            One row per document, 2^n_bits columns; column indices ascend in each row, and values that cancel to 0 are
+            not stored.
         """
         self._check_parameters()
         self._check_fitted()
@@ -232,7 +231,7 @@ class TextHasher(HashedMap):
 
     @property
     def idf_(self) -> np.ndarray:
-        """The weight of each column with "tfidf": log((1 + N) / (1 + df_j)) + 1."""
+        """Return the weight of each column with "tfidf": log((1 + N) / (1 + df_j)) + 1."""
         self._check_fitted()
         return self._idf(self.document_frequency_)
 

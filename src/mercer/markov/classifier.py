@@ -1,4 +1,4 @@
-"""One hidden Markov model a class: sequences are classified by Bayes' rule.
+"""One hidden Markov model per class; sequences are classified by Bayes' rule.
 
     p(class | x) ∝ prior(class) · p(x | class),   p(x | class) by the forward recursion of the class's own model
 
@@ -130,7 +130,7 @@ class HMMClassifier(ClassifierMixin, Saved, Estimator):
         return np.stack([model.log_likelihood(X) for model in self.models_], axis=1)
 
     def predict_log_proba(self, X: Any) -> np.ndarray:
-        """Return log p(class | x); where no model allows a sequence, the priors."""
+        """Return log p(class | x), or the log priors if no model allows a sequence."""
         with np.errstate(divide="ignore"):
             joint = self.log_likelihood(X) + np.log(self.priors_)
             lost = np.isneginf(joint).all(axis=1)
@@ -158,7 +158,7 @@ class HMMClassifier(ClassifierMixin, Saved, Estimator):
         return self.classes_[best]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the share of the sequences that are classified right."""
+        """Return the accuracy."""
         right = self.predict(X) == np.asarray(y)
         return float(np.average(right, weights=check_weights(sample_weight, len(right))))
 

@@ -52,25 +52,25 @@ class HiddenMarkovModel(Saved, Estimator):
     n_states : int, default=2
         Number of hidden states when there are no labels; with labels each is a state.
     emission : {"auto", "categorical", "multinomial", "gaussian", "mixture"}, default="auto"
-        What a position is drawn from, given the state: one name ("categorical"), counts of names ("multinomial"), a
-        normal vector, or a vector from a mixture of ``n_mixtures`` normal distributions. "auto" is "multinomial" for
-        names, integers and sparse features (one symbol per position is the categorical case), "gaussian" for floats.
+        Distribution of a position given its state: one name ("categorical"), counts of names ("multinomial"), a normal
+        vector, or a vector from a mixture of ``n_mixtures`` normal distributions. "auto" is "multinomial" for names,
+        integers and sparse features (one symbol per position is the categorical case), "gaussian" for floats.
     covariance : {"diag", "full", "spherical"}, default="diag"
-        Of the normal distributions.
+        Covariance of the normal distributions.
     n_mixtures : int, default=2
         Components of each state, for "mixture".
     training : {"em", "viterbi"}, default="em"
-        How states are found that are not given: by expectation maximisation (Baum-Welch), or by turns of the single
-        best states and counting them (faster, rougher).
+        How unknown states are inferred: by expectation maximisation (Baum-Welch), or by alternating the single best
+        states and counts (faster, less accurate).
     smoothing : float, default=0.1
         Pseudo-count added to every transition, start and emission count; pulls variances towards those of all data.
     n_init : int, default=12
-        Starts without labels. They are found in the data: clusters of positions, clusters of symbols by the symbols
-        around them, random parameters, in turn. Each runs 20 iterations; half of them run until convergence, and
+        Number of starts without labels. In turn, they are clusters of positions, clusters of symbols by their
+        neighbouring symbols, and random parameters. Each runs 20 iterations; half of them run until convergence, and
         the one with the highest objective is kept. Beyond 20,000 positions starts are compared on random pieces of the
         data, and only the best continues on all data.
     max_iter : int, default=300
-        Iterations of a start. A run that reaches it warns.
+        Maximum number of iterations of a start, with a warning if a run reaches it.
     tol : float, default=1e-4
         Training stops when the objective is estimated to rise by less than ``tol`` times its rise so far. The estimate
         assumes that the gains keep falling geometrically; while gains grow, training continues. A negative value
@@ -82,10 +82,11 @@ class HiddenMarkovModel(Saved, Estimator):
     verbose : int, default=0
         1 prints the objective of every iteration.
     start : array of shape (n_states,), optional
-        Probabilities of the first state to begin training with. Zeros stay zero.
+        Initial probabilities of the first state. Zeros stay zero.
     transition : array of shape (n_states, n_states), optional
-        Probabilities of the next state, a row for each state. Zeros stay zero: the topology of the model, such as
-        left to right. Its size is the number of states; with labels, states are in the order of ``classes_``.
+        Initial probabilities of the next state, a row for each state. Zeros stay zero, so they define the topology of
+        the model, such as left to right. Its size is the number of states; with labels, states are in the order of
+        ``classes_``.
 
     Attributes
     ----------
@@ -189,7 +190,7 @@ class HiddenMarkovModel(Saved, Estimator):
         names: Sequence[Any] | None = None,
         classes: Sequence[Any] | None = None,
     ) -> HiddenMarkovModel:
-        """Return a model with these probabilities, ready to use.
+        """Return a fitted model with these probabilities.
 
         Parameters
         ----------
@@ -203,8 +204,7 @@ class HiddenMarkovModel(Saved, Estimator):
             Variances in the shape of ``means``, or matrices with one more axis.
         weights : array of shape (S, M), optional
         names : sequence, optional
-            What the columns of ``emission`` stand for: strings, or integers in ascending order. Default: columns of
-            counts.
+            Names of the columns of ``emission``: strings, or integers in ascending order. Default: columns of counts.
         classes : sequence of labels, optional
             Names of the states. Default: their numbers.
 
@@ -293,13 +293,13 @@ class HiddenMarkovModel(Saved, Estimator):
     # ------------------------------------------------------------------ training
 
     def fit(self, X: Any, y: Sequence[Sequence[Any]] | None = None, sample_weight: Any = None) -> HiddenMarkovModel:
-        """Fit by counting where all labels are given; otherwise the states are found by ``training``.
+        """Fit by counting if all labels are given; otherwise infer the states by ``training``.
 
         Parameters
         ----------
         X : sequences
         y : list of lists of labels, optional
-            Where it holds None (or sets of possible labels), the known labels are kept to, and give the start.
+            If it holds None (or sets of possible labels), the known labels are fixed and provide the start.
         sample_weight : array of a number for each sequence, optional
             At least 0: a sequence of weight 2 counts as two, one of weight 0 is left out.
 

@@ -9,7 +9,7 @@ import numpy as np
 
 
 def mean_iou(truth: Sequence[Any], predicted: Sequence[Any], label: Any = None) -> float:
-    """Return the intersection over union of label maps: of one label, or the mean over all labels that occur.
+    """Return the intersection over union of label maps, for one label or averaged over all labels that occur.
 
     Pixels of all maps are counted together.
 

@@ -1,17 +1,17 @@
 """Scores of predicted label sets and of rankings of labels.
 
-scikit-learn has the Hamming loss, micro and macro F1, the ranking loss and coverage; `multilabel_scores` gathers them
-with what is missing there:
+scikit-learn has the Hamming loss, micro and macro F1, the ranking loss and coverage; `multilabel_scores` combines them
+with further scores:
 
-    tag precision    P = mean over labels of (rows that have it and were given it) / (rows that were given it)
-    tag recall       R = mean over labels of (rows that have it and were given it) / (rows that have it)
+    tag precision    P = mean over labels of (rows with the label predicted and true) / (rows with it predicted)
+    tag recall       R = mean over labels of (rows with the label predicted and true) / (rows with it true)
     tag F1           2 P R / (P + R), of the two means: not the mean of the labels' F1
-    one-error        share of the rows with labels whose best label is none of theirs
-    precision at k   mean over rows of (labels among the best k that are right) / k
-    propensity-scored precision at k    the same with 1 / p_t for a right label t, relative to the best possible;
+    one-error        share of the labelled rows whose top label is wrong
+    precision at k   mean over rows of (correct labels among the top k) / k
+    propensity-scored precision at k    the same with 1 / p_t for a correct label t, relative to the best possible;
                                         p_t = 1 / (1 + (log n − 1)(b + 1)^a (n_t + b)^−a)  [Jain2016]
 
-Labels with equal scores are ranked by their number. Rows without labels count for sets and not for rankings.
+Labels with equal scores are ranked by their number. Rows without labels count for sets, but not for rankings.
 """
 
 from __future__ import annotations
@@ -67,15 +67,15 @@ class MultilabelScores:
     precision_at_5: float
 
     def to_dict(self) -> dict[str, float]:
-        """Return the figures by name."""
+        """Return the scores by name."""
         return asdict(self)
 
 
 def tag_score(y_true: Any, y_pred: Any) -> TagScore:
     """Return precision and recall of each label, averaged over labels, and the F1 of the averages.
 
-    This is how image annotation is scored. A label that was never given has precision 0, a label that no row has has
-    recall 0.
+    Image annotation is usually scored this way. A label that is never predicted has precision 0; a label without true
+    rows has recall 0.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ def tag_score(y_true: Any, y_pred: Any) -> TagScore:
 
 
 def one_error(y_true: Any, y_score: Any) -> float:
-    """Return the share of rows whose label with the highest score is none of theirs.
+    """Return the share of rows whose label with the highest score is wrong.
 
     Parameters
     ----------
@@ -146,7 +146,7 @@ def precision_at_k(y_true: Any, y_score: Any, k: int = 5) -> float:
 
 
 def label_propensities(y_true: Any, a: float = 0.55, b: float = 1.5) -> np.ndarray:
-    """Return how likely each label is to have been noted where it holds, by how often it was.
+    """Return the propensity of each label, the probability that a true label was recorded, from its frequency.
 
     Parameters
     ----------
@@ -212,7 +212,7 @@ def propensity_scored_precision_at_k(y_true: Any, y_score: Any, propensities: An
 
 
 def multilabel_scores(y_true: Any, y_pred: Any, y_score: Any = None) -> MultilabelScores:
-    """Score predicted label sets, and rankings of labels where scores are given.
+    """Score predicted label sets, and rankings of labels if scores are given.
 
     Parameters
     ----------

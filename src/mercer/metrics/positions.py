@@ -1,6 +1,6 @@
-"""scikit-learn's named scores for models that answer with a label for each position of an input.
+"""scikit-learn's named scores for models that predict a label for each position of an input.
 
-scikit-learn's metrics take one label a sample. A tagger answers with a list of labels for each sequence, so
+scikit-learn's metrics take one label per sample. A tagger predicts a list of labels for each sequence, so
 ``scoring="f1_macro"`` would fail inside scikit-learn, which then reports NaN. Here every position is a sample.
 
 Loaded by :mod:`mercer.metrics.scorers`, once scikit-learn has its table of names.
@@ -20,7 +20,7 @@ __all__ = ["PositionScorer", "cover_positions", "score_positions"]
 
 
 class Positions(ClassifierMixin, BaseEstimator):
-    """A fitted model as a classifier of single positions, which are numbered through all inputs."""
+    """A fitted model as a classifier of single positions, numbered across all inputs."""
 
     def __init__(self, estimator: Any, X: Any, lengths: list[int]) -> None:
         self.estimator, self.X, self.lengths = estimator, X, lengths
@@ -66,7 +66,7 @@ def flat(labels: Any) -> list[Any]:
 
 
 def structured_step(estimator: Any) -> Any:
-    """Return the model that answers: the last step of a pipeline, the best one of a search."""
+    """Return the predicting model: the last step of a pipeline, or the best model of a search."""
     while True:
         inner = getattr(estimator, "best_estimator_", None)
         if inner is None and hasattr(estimator, "steps"):
@@ -77,7 +77,7 @@ def structured_step(estimator: Any) -> Any:
 
 
 def answering(estimator: Any, X: Any) -> tuple[Any, Any]:
-    """Return the model that answers and what it is given: the inputs as the steps before it transform them."""
+    """Return the predicting model and its inputs, transformed by the preceding steps."""
     while True:
         if hasattr(estimator, "best_estimator_"):
             estimator = estimator.best_estimator_
@@ -90,9 +90,9 @@ def answering(estimator: Any, X: Any) -> tuple[Any, Any]:
 
 
 class PositionScorer(_scorer._Scorer):
-    """A scorer of scikit-learn that takes every position of a sequence for a sample.
+    """A scorer of scikit-learn that treats every position of a sequence as a sample.
 
-    With all models but ours it is the scorer of scikit-learn, unchanged.
+    For models of other libraries it is the unchanged scorer of scikit-learn.
     """
 
     def __init__(self, scorer: Any) -> None:
@@ -124,7 +124,7 @@ class PositionScorer(_scorer._Scorer):
 
 
 def cover_positions(table: dict[str, Any]) -> None:
-    """Let the scorers of a table of scikit-learn take sequences."""
+    """Extend the scorers of a scikit-learn table to sequences."""
     for name, scorer in table.items():
         if type(scorer) is _scorer._Scorer:
             table[name] = PositionScorer(scorer)

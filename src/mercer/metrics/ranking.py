@@ -1,4 +1,4 @@
-"""Scores of rankings by their pairs, and errors of classifiers by the size of the class."""
+"""Pairwise scores of rankings, and errors of classifiers by class size."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from mercer._validation import check_count, group_order
 
 
 def pairwise_error(y_true: Any, y_score: Any, groups: Any = None) -> float:
-    """Return the share of pairs of different grades that the scores put in the wrong order; a tie counts half.
+    """Return the share of pairs of different grades that the scores order wrongly; a tie counts half.
 
-    For two grades it is 1 − the area under the ROC curve. Takes O(n log n).
+    For two grades it is 1 − the area under the ROC curve. The time is O(n log n).
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ def error_by_class_size(
     y_pred: Sequence[Any] | np.ndarray,
     n_groups: int = 5,
 ) -> list[ClassSizeError]:
-    """Return the errors of a classifier by the size of classes: rare ones to frequent ones.
+    """Return the errors of a classifier by class size, from rare to frequent classes.
 
     Test examples are sorted by the number of training examples of their class and divided into groups of about equal
     size; a class is never divided.
@@ -89,11 +89,11 @@ def error_by_class_size(
     Parameters
     ----------
     y_train : sequence of labels
-        The labels of the training examples, which give the sizes of classes.
+        The labels of the training examples, which define the class sizes.
     y_true, y_pred : sequence of labels
         True and predicted labels of the test examples.
     n_groups : int, default=5
-        The most groups. Large classes may leave fewer.
+        Maximum number of groups; large classes may lead to fewer.
 
     Returns
     -------

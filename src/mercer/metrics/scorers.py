@@ -1,6 +1,6 @@
-"""Scorers of structured outputs for scikit-learn's ``cross_val_score``, ``GridSearchCV`` and their kin.
+"""Scorers of structured outputs for scikit-learn's ``cross_val_score``, ``GridSearchCV`` and similar functions.
 
-A scorer is called as ``scorer(estimator, X, y)``. Importing this module enters ours into scikit-learn's table of names,
+A scorer is called as ``scorer(estimator, X, y)``. Importing this module registers Mercer's scorers with scikit-learn,
 so that ``scoring="span_f1"`` and ``sklearn.metrics.get_scorer("span_f1")`` find them. scikit-learn's own names then
 also work for models that label positions: each position is a sample.
 """
@@ -33,7 +33,7 @@ class OutputScorer:
     Parameters
     ----------
     name : str
-        How it is shown.
+        Display name.
     measure : function
         ``measure(y, predicted)`` → float, higher is better.
     """
@@ -66,7 +66,7 @@ class _Spans:
 
 
 def make_span_scorer(measure: str = "f1", *, label: str | None = None) -> OutputScorer:
-    """Return a scorer of labelled spans (``B-NP``, ``I-NP``, ``O``), as the scorer of CoNLL counts them.
+    """Return a scorer of labelled spans (``B-NP``, ``I-NP``, ``O``), with the counts of the CoNLL scorer.
 
     Parameters
     ----------
@@ -116,12 +116,12 @@ _TABLE = "sklearn.metrics._scorer"  # the module of scikit-learn that holds the 
 
 
 def register_scorers() -> list[str]:
-    """Enter our scorers into scikit-learn's table of names, and return these names.
+    """Register Mercer's scorers with scikit-learn, and return their names.
 
-    Importing ``mercer.metrics``, which taggers, segmenters and parsers do, already sees to it: now if scikit-learn has
-    loaded its table, else when it does. ``scoring="span_f1"`` then works in ``cross_val_score``, ``GridSearchCV`` and
-    all others. A name that the table has already is left alone, except that scikit-learn's own scorers (``"f1_macro"``,
-    …) take the positions of sequences for samples where one of our models labels positions.
+    Importing ``mercer.metrics``, as taggers, segmenters and parsers do, already registers them: immediately if
+    scikit-learn has loaded its table, else when it does. ``scoring="span_f1"`` then works in ``cross_val_score``,
+    ``GridSearchCV`` and similar functions. Existing names are not replaced, except that scikit-learn's own scorers
+    (``"f1_macro"``, …) treat positions of sequences as samples for Mercer's models that label positions.
 
     Returns
     -------

@@ -1,7 +1,7 @@
-"""Scores of segmentations: of their boundaries, their segments and their labels.
+"""Scores of segmentations: boundaries, segments and labels.
 
 A segmentation of n positions is given by the positions where its segments start, b_0 = 0 < b_1 < … < b_{L−1} < n. The
-first start is no decision, so scores of boundaries are over the positions 1 .. n − 1.
+first start is fixed, so boundary scores are over the positions 1 .. n − 1.
 """
 
 from __future__ import annotations
@@ -21,13 +21,12 @@ from mercer.metrics.sequences import Labels, SpanScore, paired_sequences
 def boundary_f1(y_true: Sequence[Labels], y_pred: Sequence[Labels], *, tolerance: int = 0) -> float:
     """Return the F1 of label changes, with a tolerance of some positions.
 
-    A boundary is a position t ≥ 1 with another label than position t − 1. A predicted boundary and a true one of the
-    same sequence fit if they are at most ``tolerance`` positions apart; as many as possible are paired, each with at
-    most one other, and
+    A boundary is a position t ≥ 1 whose label differs from that of position t − 1. A predicted and a true boundary of
+    the same sequence match if they are at most ``tolerance`` positions apart. A maximum one-to-one matching gives
 
         F1 = 2 · paired / (predicted + true),
 
-    over all sequences together; 1 where there are no boundaries at all.
+    over all sequences together; 1 if there are no boundaries.
 
     Parameters
     ----------
@@ -87,7 +86,7 @@ class BoundaryScore:
     precision, recall, f1 : float
         0 where the denominator is 0.
     support, predicted, correct : int
-        True starts, predicted ones, and those that are both.
+        Numbers of true starts, predicted starts, and correctly predicted starts.
     """
 
     accuracy: float
@@ -102,12 +101,12 @@ class BoundaryScore:
 def boundary_score(y_true: Sequence[Any], y_pred: Sequence[Any], lengths: Sequence[int] | np.ndarray) -> BoundaryScore:
     """Return the accuracy, precision, recall and F1 of segment starts, over all sequences together.
 
-    The first position of a sequence starts a segment in any case and is left out.
+    The first position of a sequence always starts a segment and is left out.
 
     Parameters
     ----------
     y_true, y_pred : list of arrays of int
-        The starts of each sequence, rising, the first of them 0.
+        The starts of each sequence, ascending; the first is 0.
     lengths : list of int
         The number of positions of each sequence.
 
@@ -142,12 +141,12 @@ def boundary_cost(
 
         Δ(y, z) = n(y) + n(z) − 2 n(y ∩ z),
 
-    n counting boundaries. It may exceed the number of true ones.
+    where n counts boundaries. It may exceed the number of true boundaries.
 
     Parameters
     ----------
     y_true, y_pred : array of int
-        Segment starts of one sequence, rising, the first of them 0.
+        Segment starts of one sequence, ascending; the first is 0.
     labels : (sequence, sequence), optional
         The labels of the true and of the predicted segments: two boundaries are then the same only if their labels are.
 
@@ -179,9 +178,10 @@ def segment_f1(y_true: Sequence[Any], y_pred: Sequence[Any], *, labelled: bool =
     Parameters
     ----------
     y_true, y_pred : list of label sequences, or list of lists of (start, end, label)
-        Of a label sequence the segments are its runs of equal labels; triples can tell neighbours of one label apart.
+        The segments of a label sequence are its runs of equal labels; triples can distinguish neighbours with the same
+        label.
     labelled : bool, default=True
-        False: start and end are enough.
+        False: only start and end must match.
 
     Returns
     -------
@@ -218,7 +218,7 @@ def segment_confusion(
     """Return the confusion of labels over the positions of true segments, where each segment counts as one.
 
     Entry (a, b) is the mean, over the true segments of label a, of the share of their positions that are predicted as
-    b: rows sum to 1, and a short segment weighs as much as a long one.
+    b: rows sum to 1, and short and long segments have the same weight.
 
     Parameters
     ----------
@@ -231,7 +231,7 @@ def segment_confusion(
     -------
     labels : list
     confusion : array of shape (n_labels, n_labels)
-        NaN in rows of labels that no true segment has.
+        NaN in rows of labels without true segments.
 
     Examples
     --------
@@ -269,7 +269,7 @@ def segment_confusion(
 
 
 def label_order(labels: Iterable[Any]) -> list[Any]:
-    """Labels sorted; where they cannot be compared, by how they are written."""
+    """Return sorted labels; labels that cannot be compared are sorted by their text."""
     plain = [label.item() if isinstance(label, np.generic) else label for label in labels]
     try:
         return sorted(plain)
@@ -317,10 +317,9 @@ def window_diff(
 def pk(
     y_true: Sequence[Any], y_pred: Sequence[Any], lengths: Sequence[int] | np.ndarray, *, window: int | None = None
 ) -> float:
-    """Return Pk: the share of positions k apart that are wrongly put into one segment or two; 0 is best.
+    """Return Pk: the share of position pairs at distance k that are wrongly joined or separated; 0 is best.
 
-    As :func:`window_diff`, but only whether there is a boundary in a window counts, not how many
-    [Beeferman1999]_.
+    As :func:`window_diff`, but only the presence of a boundary in a window counts, not the number [Beeferman1999]_.
 
     Parameters
     ----------
@@ -386,7 +385,7 @@ def _segmentations(
 
 
 def check_starts(name: str, starts: Any, n: int | None) -> np.ndarray:
-    """Segment starts as int64: rising, the first 0, all below ``n`` (where it is known); none if ``n`` is 0."""
+    """Return segment starts as int64: ascending, the first 0, all below ``n`` (if known); none if ``n`` is 0."""
     given = np.asarray(starts)
     if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
         raise ValueError(f"{name} must be a list of integers, the positions where segments start, got {starts!r}")

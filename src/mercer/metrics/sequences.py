@@ -1,10 +1,10 @@
-"""How good predicted label sequences are: by token, by whole sequence, and by labelled span.
+"""Scores of predicted label sequences: by token, by whole sequence, and by labelled span.
 
-A span (a chunk, an entity) counts as correct only if its start, its end and its type are all right:
+A span (a chunk, an entity) counts as correct only if its start, its end and its type are all correct:
 
     precision = correct / predicted,   recall = correct / true,   F1 = 2 · correct / (predicted + true),
 
-and 0 where the denominator is 0. Spans are read off the labels by the rules of CoNLL's scorer, conlleval.
+and 0 if the denominator is 0. Spans are decoded from the labels by the rules of the CoNLL scorer, conlleval.
 """
 
 from __future__ import annotations
@@ -73,12 +73,11 @@ def sequence_accuracy(y_true: Sequence[Labels], y_pred: Sequence[Labels]) -> flo
 
 
 def spans(labels: Sequence[str]) -> list[Span]:
-    """Return the spans that the labels of one sequence spell out.
+    """Return the spans encoded by the labels of one sequence.
 
-    Understands IOB2 (``B-`` begins every span), IOB1 (``B-`` only between touching spans of one type), BIOES
-    and BILOU (``E-`` or ``L-`` ends a span, ``S-`` or ``U-`` is a span of one token), and the same letters
-    without a type. Labels that break their scheme are read as conlleval reads them: a span begins wherever
-    the type changes or none was open.
+    Supports IOB2 (``B-`` begins every span), IOB1 (``B-`` only between touching spans of one type), BIOES and BILOU
+    (``E-`` or ``L-`` ends a span, ``S-`` or ``U-`` is a span of one token), and the same letters without a type. Labels
+    that violate their scheme are read as in conlleval: a span begins wherever the type changes or no span is open.
 
     Parameters
     ----------
@@ -115,7 +114,7 @@ def spans(labels: Sequence[str]) -> list[Span]:
 
 
 def is_span_labelling(labels: Iterable[Any]) -> bool:
-    """Return whether these labels spell out spans, so that a span score says something.
+    """Return whether these labels encode spans, so that a span score is meaningful.
 
     Parameters
     ----------
@@ -125,8 +124,8 @@ def is_span_labelling(labels: Iterable[Any]) -> bool:
     Returns
     -------
     answer : bool
-        True if every label reads as one of :func:`spans` and they are more than ``O``. Labels without a type
-        (``B``, ``I``, ``O``) count only together with ``O``: a lone ``I`` may as well be a letter.
+        True if every label is a span label of :func:`spans` and not all are ``O``. Labels without a type (``B``, ``I``,
+        ``O``) count only together with ``O``: a lone ``I`` may also be a letter.
 
     Examples
     --------
@@ -169,7 +168,7 @@ class SpanScore:
 
     @classmethod
     def from_counts(cls, support: int, predicted: int, correct: int) -> SpanScore:
-        """Return the score that belongs to these counts.
+        """Return the score for these counts.
 
         Examples
         --------
@@ -233,7 +232,7 @@ def span_report(y_true: Sequence[Sequence[str]], y_pred: Sequence[Sequence[str]]
     Parameters
     ----------
     y_true, y_pred : list of label sequences
-        In any scheme that :func:`spans` reads.
+        In any scheme of :func:`spans`.
 
     Returns
     -------
@@ -296,7 +295,7 @@ def span_f1(y_true: Sequence[Sequence[str]], y_pred: Sequence[Sequence[str]]) ->
 
 
 def paired_sequences(y_true: Sequence[Labels], y_pred: Sequence[Labels]) -> list[tuple[Labels, Labels]]:
-    """The sequences side by side, after checking that they fit."""
+    """Yield pairs of sequences, after checking their lengths."""
     if len(y_true) != len(y_pred):
         raise ValueError(f"y_true has {len(y_true)} sequences, but y_pred has {len(y_pred)}")
     pairs = list(zip(y_true, y_pred, strict=True))

@@ -11,7 +11,7 @@ from mercer.metrics.sequences import Labels, SpanScore, paired_sequences
 
 
 def hamming_loss(y_true: Sequence[Labels], y_pred: Sequence[Labels], *, normalize: bool = True) -> float:
-    """Return the share of wrong labels over sequences of any lengths, or the mean number of them in a sequence.
+    """Return the share of wrong labels over sequences of any lengths, or their mean number per sequence.
 
     Parameters
     ----------
@@ -46,8 +46,8 @@ def zero_one_loss(y_true: Sequence[Any], y_pred: Sequence[Any]) -> float:
     Parameters
     ----------
     y_true, y_pred : list of outputs
-        Label sequences, arrays, trees, alignments: anything that can be compared with ``==``. Sequences of different
-        lengths are different.
+        Label sequences, arrays, trees, alignments, or any objects that can be compared with ``==``. Sequences of
+        different lengths are different.
 
     Returns
     -------
@@ -82,10 +82,10 @@ def bracket_f1(y_true: Sequence[Any], y_pred: Sequence[Any], *, preterminals: bo
     ----------
     y_true, y_pred : list of trees
         Objects with a method ``spans(preterminals=…)`` that gives (label, start, end), such as
-        :class:`mercer.parsing.Tree`. None in ``y_pred`` is a sentence without a parse: no brackets.
+        :class:`mercer.parsing.Tree`. None in ``y_pred`` is a sentence without a parse, and has no brackets.
     preterminals : bool, default=True
         Whether a node directly above a single word is a bracket. With words as leaves these are parts of speech, which
-        PARSEVAL leaves out.
+        PARSEVAL excludes.
 
     Returns
     -------
@@ -142,15 +142,15 @@ class ClusterScore:
 
 
 def pairwise_score(y_true: Sequence[Labels], y_pred: Sequence[Labels]) -> ClusterScore:
-    """Return precision, recall and F1 of the pairs of items that are together, over the pairs of each set.
+    """Return precision, recall and F1 of the pairs of items in one cluster, over the pairs of each set.
 
     precision = pairs together in both / pairs together in the prediction, recall = the same / pairs together in truth;
-    a share of no pairs at all is 1, since nothing was wrong.
+    a share of zero pairs is 1, because there is no error.
 
     Parameters
     ----------
     y_true, y_pred : list of label sequences
-        One sequence a set of items: the cluster of each. The names of the clusters do not matter.
+        One sequence per set, with the cluster of each item. The names of the clusters do not matter.
 
     Returns
     -------
@@ -171,17 +171,16 @@ def pairwise_score(y_true: Sequence[Labels], y_pred: Sequence[Labels]) -> Cluste
 
 
 def muc_score(y_true: Sequence[Labels], y_pred: Sequence[Labels]) -> ClusterScore:
-    """Return the MUC score: the share of links of one clustering that the other one has.
+    """Return the MUC score: the share of links of one clustering that the other clustering shares.
 
-    A cluster S of n(S) items needs n(S) − 1 links; the other clustering, which cuts it into p(S) parts, has n(S) − p(S)
-    of them: recall is Σ_S (n(S) − p(S)) / Σ_S (n(S) − 1)
-    over the true clusters S, and precision likewise over the predicted ones. Clusters of one item have no links, so the
-    score does not see them; a share of no links at all is 1.
+    A cluster S of n(S) items needs n(S) − 1 links; the other clustering, which divides it into p(S) parts, has n(S) −
+    p(S) of them: recall is Σ_S (n(S) − p(S)) / Σ_S (n(S) − 1) over the true clusters S, and precision likewise over the
+    predicted ones. Clusters of one item have no links, so the score ignores them; a share of zero links is 1.
 
     Parameters
     ----------
     y_true, y_pred : list of label sequences
-        One sequence a set of items (a document): the cluster of each.
+        One sequence per set of items (a document), with the cluster of each item.
 
     Returns
     -------
@@ -210,7 +209,7 @@ def b_cubed_score(y_true: Sequence[Labels], y_pred: Sequence[Labels]) -> Cluster
     Parameters
     ----------
     y_true, y_pred : list of label sequences
-        One sequence a set of items (a document): the cluster of each.
+        One sequence per set of items (a document), with the cluster of each item.
 
     Returns
     -------

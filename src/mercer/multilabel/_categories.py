@@ -1,6 +1,6 @@
 """Tables of categories as integer codes: from data frames, dicts of columns, arrays of numbers or of objects.
 
-Missing are None, NaN and negative integers. Numbers are categories here: 3 and 3.0 are the same one.
+None, NaN and negative integers are missing values. Numbers are categories here: 3 and 3.0 are the same category.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ __all__ = ["columns_of_table", "encode_column", "factorize", "place_of_column"]
 
 
 def columns_of_table(table: Any) -> tuple[list[str] | None, list[Any]]:
-    """Names (None if the table has none) and the columns of a table."""
+    """Return the names (None if the table has none) and the columns of a table."""
     if isinstance(table, Mapping):
         names, columns = [str(name) for name in table], list(table.values())
     elif hasattr(table, "columns") and hasattr(table, "shape"):  # pandas, polars
@@ -36,7 +36,7 @@ def columns_of_table(table: Any) -> tuple[list[str] | None, list[Any]]:
 
 
 def factorize(column: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Codes (−1 for what is missing) and the categories in order."""
+    """Return codes (−1 for missing values) and the sorted categories."""
     values = _plain(column)
     if isinstance(values, tuple):  # codes and categories of a data frame
         codes, categories = values
@@ -65,7 +65,7 @@ def factorize(column: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def encode_column(column: Any, categories: np.ndarray, name: str, unknown: str) -> np.ndarray:
-    """Codes of a column by known categories; an unknown one is missing, or raises ValueError."""
+    """Return the codes of a column by known categories; an unknown category is missing, or raises ValueError."""
     codes, own = factorize(column)
     lookup = {value: i for i, value in enumerate(categories.tolist())}
     place = np.array([lookup.get(value, -1) for value in own.tolist()] + [-1], np.int32)
@@ -79,7 +79,7 @@ def encode_column(column: Any, categories: np.ndarray, name: str, unknown: str) 
 
 
 def place_of_column(column: Any, names: list[str], what: str) -> int:
-    """The number of a column that is named or numbered."""
+    """Return the number of a column given by name or number."""
     if isinstance(column, (int, np.integer)) and not isinstance(column, bool):
         if not 0 <= column < len(names):
             raise ValueError(f"{what} names column {column}, but there are {len(names)} columns")

@@ -1,13 +1,13 @@
-"""From scores of labels to probabilities and label sets, by scores of rows that were held out.
+"""Map scores of labels to probabilities and label sets, calibrated on scores of held-out rows.
 
     calibration    P(label t | x) = 1 / (1 + exp(−(a_t g_t(x) + b_t))),  a_t ≥ 0   [Platt1999], with smoothed targets,
                    g = f / ‖f‖ where only the direction of a row of scores f was trained, else f
-    thresholds     the label is given where P(label t | x) ≥ h, or ≥ h_t; h maximises the measure on held-out rows
-    seen sets      the label set y of training with the largest Σ_t log P(y_t | x) + τ (log P(y) − Σ_t log P(y_t)),
+    thresholds     the label is predicted if P(label t | x) ≥ h, or ≥ h_t; h maximises the measure on held-out rows
+    seen sets      the training label set y with the largest Σ_t log P(y_t | x) + τ (log P(y) − Σ_t log P(y_t)),
                    P(y), P(y_t) shares in training; τ from 0 (independent labels) to 1, by exact sets of held-out rows.
                    Of a machine with scores s_y(x) of the sets themselves also Σ_t log P(y_t | x) + v s_y(x), v likewise
 
-A sign rule gives rare labels never or always; probabilities of held-out rows say where to cut.
+The sign of a score would predict rare labels never or always, so thresholds come from probabilities of held-out rows.
 """
 
 from __future__ import annotations
@@ -81,22 +81,22 @@ class Decisions(Saved):
     Parameters
     ----------
     unit : bool, default=False
-        Whether rows of scores are brought to unit length first.
+        Whether rows of scores are first scaled to unit length.
 
     Attributes
     ----------
     slopes_, offsets_ : array of shape (n_labels,)
-        Of the calibration.
+        Slopes and offsets of the calibration.
     thresholds_ : array of shape (n_labels,)
-        Probabilities from which labels are given.
+        Probability thresholds of the labels.
     seen_ : sparse matrix of shape (n_sets, n_labels)
         The label sets of training.
     bonus_ : array of shape (n_sets,)
-        What a set has ahead of the product of the probabilities of its labels, weighted by τ.
+        Log-probability of a set minus that of the product of its labels, weighted by τ.
     by_sets_ : bool
-        Whether seen sets decide, and not thresholds.
+        Whether seen sets decide, instead of thresholds.
     own_weight_ : float or None
-        v, where scores of the sets themselves count.
+        v, if scores of whole sets are used.
     """
 
     saved = Fields(
@@ -124,10 +124,10 @@ class Decisions(Saved):
         weights: np.ndarray | None = None,
         own: np.ndarray | None = None,
     ) -> Any:
-        """Learn from scores of held-out rows, their labels and perhaps the weights of these rows.
+        """Learn from scores of held-out rows, their labels and optional row weights.
 
-        ``sets`` says whether seen sets or thresholds decide; None: what is better by the measure on these rows. ``own``
-        are scores of the different label sets of ``Y`` in the order of `distinct`.
+        ``sets`` selects seen sets or thresholds; None: the better one by the measure on these rows. ``own`` holds
+        scores of the distinct label sets of ``Y`` in the order of `distinct`.
         """
         on = Y.toarray() > 0
         self.slopes_, self.offsets_ = fit_sigmoids(self._scaled(scores), on, weights, rising=True)
@@ -180,7 +180,7 @@ class Decisions(Saved):
             self.own_weight_ = steps[best]
 
     def probabilities(self, scores: np.ndarray) -> np.ndarray:
-        """Probabilities of labels."""
+        """Return the probabilities of labels."""
         return expit(self._scaled(scores) * self.slopes_ + self.offsets_)
 
     def _scaled(self, scores: np.ndarray) -> np.ndarray:
@@ -190,7 +190,7 @@ class Decisions(Saved):
         return np.divide(scores, lengths, out=np.zeros_like(scores), where=lengths > 0)
 
     def label_sets(self, P: np.ndarray, own: np.ndarray | None = None) -> sp.csr_matrix:
-        """The most likely label sets, or the labels whose probabilities reach the thresholds."""
+        """Return the most likely label sets, or the labels whose probabilities reach the thresholds."""
         if self.by_sets_:
             return self._most_likely(P, own)
         return sp.csr_matrix((self.thresholds_ <= P).astype(np.float64))

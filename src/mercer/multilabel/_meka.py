@@ -5,9 +5,8 @@ W_s W_s' is its Nyström approximation, and the coupling of two blocks is fitted
 
     L_st = argmin ‖K(R_s, R_t) − W_s(R_s) L W_t(R_t)'‖.
 
-L need not be positive semi-definite: bases are made orthonormal and negative eigenvalues cut off. Then K ≈ Z diag(e) Z'
-with Z'Z = I, and (K + c)⁻¹ is known: no iterations are needed to solve with it. n rows take O(n k) numbers.
-(Printed with W of the size of L in [Xiong2015].)
+L need not be positive semi-definite: bases are made orthonormal and negative eigenvalues clipped. Then K ≈ Z diag(e) Z'
+with Z'Z = I, and (K + c)⁻¹ has a closed form, so solutions need no iterations. n rows take O(n k) numbers.
 """
 
 from __future__ import annotations
@@ -114,7 +113,7 @@ class BlockKernel:
         return out - self.means @ parts
 
     def against(self, other: BlockKernel) -> np.ndarray:
-        """Z'Z of two matrices, in one pass over the rows that two blocks have in common."""
+        """Return Z'Z of two matrices, in one pass over the common rows of two blocks."""
         products = -self.n * np.outer(self.means, other.means)
         for W, rows, a, b in zip(self.W, self.members, self.starts[:-1], self.starts[1:], strict=True):
             for t, (V, c, d) in enumerate(zip(other.W, other.starts[:-1], other.starts[1:], strict=True)):
@@ -127,7 +126,7 @@ class BlockKernel:
         return self.lift((self.eigenvalues / (self.eigenvalues + c))[:, None] * self.project(V))
 
     def leverages(self, c: float) -> np.ndarray:
-        """The diagonal of K (K + c)⁻¹."""
+        """Return the diagonal of K (K + c)⁻¹."""
         scaled = self.basis * np.sqrt(self.eigenvalues / (self.eigenvalues + c))
         offset = self.means @ scaled
         out = np.empty(self.n)
@@ -136,7 +135,7 @@ class BlockKernel:
         return out
 
     def expansion(self, V: np.ndarray, c: float) -> tuple[list[np.ndarray], np.ndarray]:
-        """Coefficients of kernel values with the landmarks of each block, and offsets: latent values of new rows.
+        """Return coefficients of kernel values with the landmarks of each block, and offsets, for new rows.
 
         K(x, ·)(K + c)⁻¹ V for the approximate kernel, centred like the matrix.
         """
@@ -145,7 +144,7 @@ class BlockKernel:
         return coefs, -self.means @ parts
 
     def error(self, X: np.ndarray) -> float:
-        """Relative error of the uncentred matrix in Frobenius' norm; forms it, so for small n only."""
+        """Return the relative Frobenius error of the uncentred matrix; it is formed, so only for small n."""
         K, approximate = self.kernel(X), np.empty((self.n, self.n))
         for s, (W, rows) in enumerate(zip(self.W, self.members, strict=True)):
             for t, (V, columns) in enumerate(zip(self.W, self.members, strict=True)):

@@ -1,9 +1,9 @@
-"""Label sets compressed by signed hashes: regression on a short code, labels read off by sparse recovery [Hsu2009].
+"""Label sets compressed by signed hashes: regression on a short code, decoded by sparse recovery [Hsu2009].
 
     z_i = H y_i,   min_B ‖X B − Z‖² + alpha ‖B‖²,   ŷ = the few labels whose hashed columns explain x'B
 
-H is a signed hash matrix of d rows. A row of n labels of which k are there is found from d = O(k log n) numbers, so
-that d regressions stand for n. Columns of H are the dictionary of the recovery, by matching pursuit or by ℓ1.
+H is a signed hash matrix of d rows. A row of n labels with k positive ones can be recovered from d = O(k log n)
+numbers, so d regressions replace n. Columns of H are the dictionary of the recovery, by matching pursuit or by ℓ1.
 """
 
 from __future__ import annotations
@@ -34,21 +34,21 @@ class CompressedLabels(LabelSetClassifier, Saved, Estimator):
     Parameters
     ----------
     n_components : int, optional
-        d, numbers in the code of a label set; by default 4 k log(n_labels), k the mean number of labels and 2 more, at
+        d, length of the code of a label set; by default 4 k log(n_labels), with k the mean number of labels plus 2, at
         most the number of labels.
     n_hashes : int, default=8
-        Number of positions that a label is hashed to.
+        Number of hash positions of a label.
     alpha : float, default=1.0
-        Of the ridge regression, times the mean square of a feature.
+        Penalty of the ridge regression, relative to the mean square of a feature.
     solver : {"omp", "l1"}, default="omp"
-        How labels are read off a code.
+        Method of sparse recovery.
     n_nonzero : int, optional
-        Most labels that are read off a code; by default twice the mean number of labels and 2 more.
+        Maximum number of recovered labels; by default twice the mean number of labels plus 2.
     fit_intercept : bool, default=True
     threshold, measure
         As in `JointSVM`, on predictions of the regression that leave the row out.
     random_state : int, RandomState or None
-        Of the hash functions.
+        Seed of the hash functions.
     n_jobs : int or None
     verbose : int, default=0
 
@@ -187,7 +187,7 @@ class CompressedLabels(LabelSetClassifier, Saved, Estimator):
         return self._decoded(np.asarray(X @ self.coef_) + self.intercept_)
 
     def recover(self, codes: Any) -> np.ndarray:
-        """Return the scores of labels read off codes, such as those of ``projection_``.
+        """Return the scores of labels recovered from codes, such as those of ``projection_``.
 
         Parameters
         ----------

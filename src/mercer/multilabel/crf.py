@@ -2,8 +2,8 @@
 
     p(y | x) ∝ exp(Σ_{s<t} w_st y_s y_t + Σ_t y_t (V_t x + b_t)),   y in {−1, 1}^T
 
-With few labels the sum over all label sets is exact and the likelihood is climbed by quasi-Newton steps; otherwise a
-learner of :mod:`mercer.fields.learners` estimates its gradient from particles, some for each row.
+With few labels the sum over all label sets is exact, and quasi-Newton steps maximise the likelihood. Otherwise a
+learner of :mod:`mercer.fields.learners` estimates its gradient from particles, several for each row.
 """
 
 from __future__ import annotations
@@ -184,18 +184,18 @@ class MultiLabelCRF(LabelSetClassifier, Saved, Estimator):
     Parameters
     ----------
     learner : "auto", str or Learner, default="auto"
-        How the gradient is found: ``"exact"`` sums over all label sets (up to 16 labels), ``"pseudo-likelihood"``
+        How the gradient is computed: ``"exact"`` sums over all label sets (up to 16 labels), ``"pseudo-likelihood"``
         needs no sum, others sample (see :mod:`mercer.fields.learners`). ``"auto"``: exact up to 10 labels, else the
         pseudo-likelihood.
     C : float, default=0.01
-        Weight of the summed loss against ½‖w‖²; smaller values regularise more. The default suits some hundred columns
-        of unit variance and few rows; with many rows larger values do better.
+        Weight of the summed loss against ½‖w‖²; smaller values regularise more. The default suits a few hundred columns
+        of unit variance and few rows; use larger values with many rows.
     n_particles : int, default=20
         Particles of each row, for learners that sample.
     max_iter : int, default=200
         Iterations.
     threshold : float, default=0.5
-        Labels whose probability is above it are predicted.
+        Labels with a higher probability are predicted.
     measure : {"micro-f1", "macro-f1", "example-f1", "hamming", "subset"}, default="micro-f1"
         What :meth:`score` returns.
     n_jobs : int or None
@@ -224,7 +224,7 @@ class MultiLabelCRF(LabelSetClassifier, Saved, Estimator):
 
     Examples
     --------
-    Two labels that exclude each other, though the input does not tell which it is:
+    Two labels that exclude each other, but do not depend on the input:
 
     >>> import numpy as np
     >>> from mercer.multilabel import MultiLabelCRF
@@ -362,7 +362,7 @@ class MultiLabelCRF(LabelSetClassifier, Saved, Estimator):
         return field, np.concatenate(parts)
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Return the probability of each label, the others summed out.
+        """Return the marginal probability of each label.
 
         Exact up to 16 labels, else by 100 sweeps of Gibbs sampling of 20 chains for each row.
 

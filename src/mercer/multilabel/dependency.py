@@ -1,4 +1,4 @@
-"""Which categories an outcome depends on, and what follows: effects, choice of objects and of actions.
+"""Dependencies of outcomes on categories, for the prediction of effects and the choice of objects and actions.
 
 Homogeneity analysis places features and outcomes in one space. For an outcome β with categories + and −, and a category
 c of a feature,
@@ -6,8 +6,8 @@ c of a feature,
     λ_c = max(d₊ / d₋, d₋ / d₊),   d± = ‖Y_β± − Y_c‖                c is kept where λ_c / Σ λ ≥ threshold
     π_c = λ_c / Σ_kept λ            x_β = Σ_c∈x π_c Y_c / Σ_c∈x π_c       over the kept categories that an object has
 
-λ is bounded, since an outcome that coincides with a category has d = 0 (printed without a bound in [Xiong2013b], where
-all weights are NaN then). Effects are predicted by the nearest training objects in the layer x_β; objects are chosen by
+λ is bounded, because an outcome that coincides with a category has d = 0 (without a bound, as in [Xiong2013b], all
+weights would be NaN). Effects are predicted by the nearest training objects in the layer x_β; objects are chosen by
 d(x_β, centre of the effect) / d(x_β, centre of the other).
 """
 
@@ -39,28 +39,28 @@ class Dependency(NamedTuple):
     weight: float
     """π, a share of the weights of all kept categories."""
     effect: Any
-    """The category of the outcome that it lies nearer to."""
+    """The nearer category of the outcome."""
 
 
 class DependencyModel(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
-    """Learn which categories outcomes depend on, and predict outcomes of new objects.
+    """Learn the categories on which outcomes depend, and predict outcomes of new objects.
 
     Parameters
     ----------
     outcomes : list of str or int
-        Columns that are outcomes, with two categories each; the others are features of objects.
+        Outcome columns, with two categories each; the other columns are features of objects.
     n_components : int, default=3
     threshold : float, optional
-        Share of the ratios below which a category is left out; by default 1 / (number of categories).
+        Minimum share of the ratios for a category to be kept; by default 1 / (number of categories).
     n_neighbors : int, default=10
         Training objects that vote on an effect.
 
     Attributes
     ----------
     analysis_ : HomogeneityAnalysis
-        Of all columns.
+        The analysis of all columns.
     dependencies_ : dict of list of Dependency
-        For each outcome the kept categories, the most important first.
+        The kept categories of each outcome, the most important first.
 
     Examples
     --------
@@ -238,7 +238,7 @@ class DependencyModel(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         return int(self.layers_[0].shape[1])
 
     def transform(self, X: Any, outcome: Any = None) -> np.ndarray:
-        """Return the places of objects in the layer of an outcome.
+        """Return the coordinates of objects in the layer of an outcome.
 
         Parameters
         ----------
@@ -311,7 +311,7 @@ class DependencyModel(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         return np.array([column.tolist() for column in columns], dtype=object).T
 
     def select_objects(self, X: Any, outcome: Any, effect: Any) -> np.ndarray:
-        """Return the places of objects, those first that promise an effect most.
+        """Return the indices of objects, sorted by the promise of an effect.
 
         Parameters
         ----------
@@ -336,13 +336,13 @@ class DependencyModel(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         return to / np.maximum(away, 1e-12)
 
     def select_action(self, X: Any, effects: dict[Any, Any]) -> list[Any]:
-        """Return for each object the outcome that is most likely to have the effect that is wished for it.
+        """Return for each object the outcome that is most likely to have the desired effect.
 
         Parameters
         ----------
         X : table with the features
         effects : dict
-            Candidate outcomes, each with the effect wished for.
+            Candidate outcomes, each with its desired effect.
 
         Returns
         -------

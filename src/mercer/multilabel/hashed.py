@@ -1,7 +1,7 @@
 """Thousands of labels over hashed features, from memory or from files of any size: a tree of labels in one table.
 
-Labels are the leaves of a tree of 16 children a node; an example trains the nodes above its own labels and no others,
-so that its cost grows with the labels it has and with the depth of the tree, log₁₆ of their number.
+Labels are the leaves of a tree with 16 children per node. An example trains only the nodes above its own labels. So its
+cost grows with its number of labels and with the depth of the tree, log₁₆ of the number of all labels.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ class HashedLabelSets(LabelSetClassifier, Saved, Estimator):
     max_iter : int, default=3
         Passes over the examples.
     learning_rate : float, default=0.5
-        Size of the steps.
+        Step size.
     hasher : TextHasher, optional
         Features of documents; by default words in lower case.
     threshold : "auto" or float
-        Probability from which a label is given. ``"auto"``: the one with the best micro-F1 on examples of the last
-        pass, before they were learned again.
+        Probability threshold of a label. ``"auto"``: the threshold with the best micro-F1 on examples of the last pass,
+        before they were learned again.
     random_state : int, RandomState or None
-        Of the order of examples in memory. Files are read in their order.
+        Seed of the order of examples in memory. Files are read in their order.
     n_jobs : int or None
         Threads for prediction.
     verbose : int, default=0
@@ -61,10 +61,10 @@ class HashedLabelSets(LabelSetClassifier, Saved, Estimator):
     Attributes
     ----------
     classes_ : array of shape (n_labels,)
-        In the order of their first occurrence.
+        Labels in the order of their first occurrence.
     threshold_ : float
     n_examples_ : int
-        Examples learned, over all passes.
+        Number of examples learned, over all passes.
     n_iter_ : int
         Passes.
 
@@ -129,7 +129,7 @@ class HashedLabelSets(LabelSetClassifier, Saved, Estimator):
         X : list of texts, array or sparse matrix
         Y : array or sparse matrix of 0 and 1, or list of label sets
         sample_weight : array of a number for each example, optional
-            How often a pass visits an example: whole weights are repeats, others averages.
+            How often a pass visits an example: integer weights are repeats, others averages.
 
         Returns
         -------
@@ -165,13 +165,13 @@ class HashedLabelSets(LabelSetClassifier, Saved, Estimator):
         Parameters
         ----------
         path : path
-            Text (``labels<tab>text``), svmlight, Vowpal Wabbit, csv or JSON lines, packed or not.
+            Text (``labels<tab>text``), svmlight, Vowpal Wabbit, csv or JSON lines, plain or compressed.
         format : FileFormat or str, optional
             As in `HashedClassifier.fit_file`.
         label_separator : str, default=","
-            What stands between the labels of an example.
+            Separator of the labels of an example.
         limit : int, optional
-            Examples to read at most.
+            Maximum number of examples to read.
 
         Returns
         -------
@@ -306,7 +306,7 @@ class HashedLabelSets(LabelSetClassifier, Saved, Estimator):
         ----------
         X : list of texts, array or sparse matrix
         n_labels : int, optional
-            Give each the labels of so many highest probabilities.
+            Predict this number of labels per example, those with the highest probabilities.
 
         Returns
         -------
@@ -316,7 +316,7 @@ class HashedLabelSets(LabelSetClassifier, Saved, Estimator):
         return self._given(self._blocks(X), n_labels)
 
     def predict_file(self, path: Any, format: FileFormat | str | None = None, *, n_labels: int | None = None) -> Any:
-        """Return the label sets of the examples of a file; its labels, if it has any, are not looked at.
+        """Return the label sets of the examples of a file; labels in the file are ignored.
 
         Parameters
         ----------
@@ -362,7 +362,7 @@ class HashedLabelSets(LabelSetClassifier, Saved, Estimator):
         return give(likely, self.classes_, self.label_form_)
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Return the probability of every label: for few labels, as it looks at all of them.
+        """Return the probability of every label; use it with few labels, because it evaluates all of them.
 
         Parameters
         ----------

@@ -2,14 +2,14 @@
 
     min Σ_j tr (X − G_j Y_j)' S_j W (X − G_j Y_j)        1'S W X = 0,   X'S W X = (1'S W 1) I,   S = Σ_j S_j
 
-G_j the indicator matrix of variable j, S_j = diag(1 where it is there), W weights of rows. X holds the scores of the
-rows, Y_j the quantifications of the categories: a category lies in the weighted mean of its rows, and a row in the mean
-of its categories, up to the eigenvalue. The solution is one eigenproblem of the size of the number of categories,
+G_j the indicator matrix of variable j, S_j = diag(1 if not missing), W weights of rows. X holds the scores of the rows,
+Y_j the quantifications of the categories: a category is the weighted mean of its rows, and a row the mean of its
+categories, up to the eigenvalue. The solution is one eigenproblem of the size of the number of categories,
 
     B v = λ v,   B = D^−½ G'W S⁻¹ G D^−½ − u u',   G = [G_1 … G_J],  D = diag(G'W 1),  u = D^½ 1 / ‖D^½ 1‖
 
-where u u' takes out the trivial solution, to which alternating updates without centring converge (as printed in
-[Xiong2013b]). B needs counts of pairs of categories only, so a table of any length takes one pass.
+where u u' removes the trivial solution, to which alternating updates without centring converge (as in [Xiong2013b]). B
+needs only counts of pairs of categories, so a table of any length takes one pass.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ class HomogeneityAnalysis(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMix
     Parameters
     ----------
     n_components : int, default=2
-        Dimensions of the space; at most the number of categories less the number of columns.
+        Dimensions of the space; at most the number of categories minus the number of columns.
     handle_unknown : {"error", "missing"}, default="error"
-        What `transform` does with a category that training did not have.
+        Treatment of unseen categories in `transform`.
 
     Attributes
     ----------
@@ -52,7 +52,7 @@ class HomogeneityAnalysis(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMix
     quantifications_ : list of arrays of shape (n_categories, n_components)
         For each column the coordinates of its categories.
     eigenvalues_ : array of shape (n_components,)
-        From 1, where rows agree in all columns, down to 0.
+        Eigenvalues from 1, where rows agree in all columns, down to 0.
     columns_ : list of str
     categories_ : list of arrays
         Categories of each column.
@@ -86,7 +86,7 @@ class HomogeneityAnalysis(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMix
         self.handle_unknown = handle_unknown
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> HomogeneityAnalysis:
-        """Learn the places of categories.
+        """Learn the coordinates of categories.
 
         Parameters
         ----------

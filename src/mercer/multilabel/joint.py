@@ -1,15 +1,15 @@
-"""The joint support vector machine: one machine for all labels, with a kernel on inputs and one on label sets.
+"""The joint support vector machine: one model for all labels, with a kernel on inputs and a kernel on label sets.
 
     primal    min ½‖W‖² + C Σ_i ξ_i        ⟨ψ(y_i), W φ(x_i)⟩ ≥ 1 − ξ_i,   ξ ≥ 0
     dual      max Σ_i α_i − ½ Σ_ij α_i α_j K_out(y_i, y_j) K_in(x_i, x_j)       0 ≤ α_i ≤ C
     score     ⟨ψ(y), W φ(x)⟩ = Σ_i α_i K_out(y_i, y) K_in(x_i, x)
 
-There is one slack for each row and no offset, so the dual is that of a one-class machine over the product of the two
-matrices: its size does not depend on the number of labels. (Printed as a minimum, and without the ½, in [Xiong2015b].)
-The sum of α is free, so it is solved by steps of single coordinates (`mercer._core.joint.joint_dual`).
+There is one slack for each row and no offset, so the dual is that of a one-class support vector machine over the
+product of the two matrices: its size does not depend on the number of labels. The sum of α is free, so steps of single
+coordinates solve it (`mercer._core.joint.joint_dual`).
 
 Scores of held-out rows come from the solution: f₋ᵢ(x_i) = f(x_i) − α_i K_in(x_i, x_i) ψ(y_i) leaves out the row's term.
-The constraints ask W φ(x) to point to ψ(y) and say nothing about its length, so probabilities are of its direction.
+The constraints determine the direction of W φ(x), but not its length, so probabilities depend on its direction only.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ DECODINGS = ("auto", "direct", "neighbours", "enumerate", "seen")
 
 
 def label_rows(weights: np.ndarray, classes: np.ndarray) -> ScoreRows:
-    """Scores of labels with these weights, for explanations; a single label has one score."""
+    """Return scores of labels with these weights, for explanations; a single label has one score."""
     labels = classes.tolist() if len(classes) > 1 else None
     return ScoreRows(np.ascontiguousarray(weights), np.zeros(len(weights)), labels)
 
 
 def dependence_order(values: np.ndarray, most: int) -> list[int]:
-    """The labels that depend on others most, each beside one that it is alike to."""
+    """Return the most dependent labels, ordered so that similar labels are adjacent."""
     strength = (np.abs(values) - np.eye(len(values))).sum(axis=1)
     left = np.argsort(-strength, kind="stable")[:most].tolist()
     order = [left.pop(0)] if left else []
@@ -56,7 +56,7 @@ def dependence_order(values: np.ndarray, most: int) -> list[int]:
 
 
 class LabelSetClassifier(ClassifierMixin):
-    """What all estimators of label sets share: forms of labels, thresholds, the best labels, scores."""
+    """Base class of all estimators of label sets: label formats, thresholds, top labels, scores."""
 
     classes_: np.ndarray
     label_form_: str
@@ -74,13 +74,13 @@ class LabelSetClassifier(ClassifierMixin):
         return self.decisions_.label_sets(probabilities)
 
     def predict(self, X: Any, n_labels: int | None = None) -> Any:
-        """Return the label sets of rows, in the form that the training labels came in.
+        """Return the label sets of rows, in the format of the training labels.
 
         Parameters
         ----------
         X : collection of objects
         n_labels : int, optional
-            Give each row the labels of so many highest probabilities, whatever the thresholds.
+            Predict this number of labels per row, those with the highest probabilities, ignoring thresholds.
 
         Returns
         -------
@@ -109,7 +109,7 @@ class LabelSetClassifier(ClassifierMixin):
         Parameters
         ----------
         X : collection of objects
-        Y : label sets, as in `fit`; labels that the model does not know raise ValueError
+        Y : label sets, as in `fit`; unknown labels raise ValueError
 
         Returns
         -------
@@ -122,12 +122,11 @@ class LabelSetClassifier(ClassifierMixin):
         return MEASURES[self.measure](known.toarray() > 0, predicted.toarray() > 0)
 
     def label_dependence(self) -> np.ndarray:
-        """Return how alike the model takes two labels to be, from −1 to 1.
+        """Return the similarity of labels according to the model, from −1 to 1.
 
-        Cosines between what the scores of the labels are made of: their weights, functions or latent coordinates.
-        Labels that the model gives for the same reasons have 1, those that speak against each other less than 0. Of
-        `MultiLabelCRF` the couplings, divided by the largest; of `NeighborLabels`, which learns no weights, the
-        correlations of the labels in training.
+        Entries are cosines between the weights, functions or latent coordinates of the labels. Labels predicted for the
+        same reasons have 1, opposed labels have values below 0. For `MultiLabelCRF` they are the couplings, divided by
+        the largest; for `NeighborLabels`, which learns no weights, the correlations of the labels in training.
 
         Returns
         -------
@@ -146,12 +145,12 @@ class LabelSetClassifier(ClassifierMixin):
         raise ValueError(f"{type(self).__name__} keeps nothing that two labels could be compared by")
 
     def plot_dependence(self, n_labels: int = 30, *, ax: Any = None) -> Any:
-        """Draw `label_dependence` as a heat map, labels that are alike beside each other.
+        """Draw `label_dependence` as a heat map, with similar labels next to each other.
 
         Parameters
         ----------
         n_labels : int, default=30
-            Draw so many at most: those that depend on others most.
+            Maximum number of labels to draw, the most dependent ones.
         ax : matplotlib axes, optional
 
         Returns
@@ -193,22 +192,22 @@ class JointSVM(LabelSetClassifier, KernelMethod):
     output_kernel : LinearOutput, PolynomialOutput, LogOddsOutput or None
         Kernel of label sets. None: `LinearOutput`.
     decode : {"auto", "direct", "neighbours", "enumerate", "seen"}, default="auto"
-        How a label set is found. ``"direct"``: each label by its own score; needs a linear output kernel.
+        Decoding of label sets. ``"direct"``: each label by its own score; needs a linear output kernel.
         ``"neighbours"``: the mean of the ``n_neighbors`` label sets of training with the highest positive scores.
-        ``"enumerate"``: the best of all label sets, for up to 16 labels. ``"seen"``: the label set of training that
-        is most likely by the probabilities of its labels and by how often it occurs. ``"auto"``: scores are direct
-        where the output kernel is linear, else of neighbours; thresholds or seen sets decide, what is better by
-        ``measure`` on scores with the row's own term left out.
+        ``"enumerate"``: the best of all label sets, for up to 16 labels. ``"seen"``: the training label set that is
+        most likely by the probabilities of its labels and by its frequency. ``"auto"``: direct scores with a linear
+        output kernel, else neighbours; then thresholds or seen sets, whichever is better by ``measure`` on scores
+        without the row's own term.
     threshold : "auto", "per-label", float or None
-        Probability from which a label is given. ``"auto"``: the one for all labels, ``"per-label"``: those of each
-        label, that maximise ``measure`` on scores with the row's own term left out. None: 0.5.
+        Probability threshold of labels. ``"auto"``: a common threshold, ``"per-label"``: a threshold for each label,
+        chosen to maximise ``measure`` on scores without the row's own term. None: 0.5.
     measure : {"micro-f1", "macro-f1", "example-f1", "hamming", "subset"}, default="micro-f1"
-        What thresholds are chosen for, and what `score` gives.
+        Measure for which thresholds are chosen, and which `score` returns.
     n_neighbors : int, default=10
     tol : float, default=0.001
         Violation of the optimality conditions at which training stops.
     max_iter : int or None
-        Bound on the number of steps.
+        Maximum number of steps.
     warm_start : bool, default=False
         Start from the last solution, such as that for another C on the same rows.
     n_jobs : int or None
@@ -439,7 +438,7 @@ class JointSVM(LabelSetClassifier, KernelMethod):
         Returns
         -------
         scores : array of shape (n_rows, n_labels)
-            With a linear output kernel ⟨e_t, W φ(x)⟩, of any size; with neighbours weighted shares from −1 to 1.
+            With a linear output kernel ⟨e_t, W φ(x)⟩, unbounded; with neighbours, weighted shares from −1 to 1.
         """
         self._check_fitted()
         return self._label_scores(self._expanded(X, self._coef))

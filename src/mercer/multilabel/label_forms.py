@@ -1,7 +1,7 @@
-"""Label sets as people have them, and as estimators use them: a CSR matrix of 0 and 1, a column for each label.
+"""Conversion of label sets to a CSR matrix of 0 and 1, with a column for each label, and back.
 
-Taken are an indicator matrix (array, sparse matrix or data frame), a list of label sets, and a column of lists of a
-data frame. Predictions are given in the form that the training labels came in.
+Accepted formats are an indicator matrix (array, sparse matrix or data frame), a list of label sets, and a column of
+lists of a data frame. Predictions have the format of the training labels.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ FORMS = ("dense", "sparse", "sets", "lists")
 
 
 def fit_labels(Y: Any, n: int | None = None, used: np.ndarray | None = None) -> tuple[sp.csr_matrix, np.ndarray, str]:
-    """The indicator matrix of training labels, the labels and the form they came in; of the rows ``used`` alone.
+    """Return the indicator matrix of training labels, the labels and their format, from the rows ``used`` only.
 
-    Raises ValueError for a matrix of other numbers than 0 and 1, one that does not fit ``n`` rows, or no label at all.
+    Raise ValueError for a matrix with other numbers than 0 and 1, a wrong number of rows, or no labels.
     """
     form = _form_of(Y)
     if form in ("sets", "lists"):
@@ -49,7 +49,7 @@ def fit_labels(Y: Any, n: int | None = None, used: np.ndarray | None = None) -> 
 
 
 def encode(model: Any, Y: Any, name: str = "Y") -> sp.csr_matrix:
-    """The indicator matrix of labels to score a fitted model by; raises ValueError for labels that it does not know."""
+    """Return the indicator matrix of true labels for a fitted model; raise ValueError for unknown labels."""
     classes = model.classes_
     if _form_of(Y) in ("sets", "lists"):
         return indicator_rows(
@@ -62,7 +62,7 @@ def encode(model: Any, Y: Any, name: str = "Y") -> sp.csr_matrix:
 
 
 def indicator(name: str, Y: Any) -> sp.csr_matrix:
-    """A CSR matrix of 0 and 1, of float64, from an array, a frame or a sparse matrix of them."""
+    """Return a float64 CSR matrix of 0 and 1 from an array, a frame or a sparse matrix."""
     if sp.issparse(Y):
         matrix = sp.csr_matrix(check_sparse(name, Y)).astype(np.float64)
         matrix.sum_duplicates()
@@ -88,7 +88,7 @@ def indicator(name: str, Y: Any) -> sp.csr_matrix:
 
 
 def give(matrix: sp.csr_matrix, classes: np.ndarray, form: str) -> Any:
-    """Label sets in one of the `FORMS`."""
+    """Return label sets in one of the `FORMS`."""
     if form == "sparse":
         return matrix.astype(np.int64)
     if form == "dense":
@@ -102,7 +102,7 @@ def give(matrix: sp.csr_matrix, classes: np.ndarray, form: str) -> Any:
 
 
 def top_labels(scores: np.ndarray, k: int) -> sp.csr_matrix:
-    """The k labels of each row with the largest scores; of equal ones the first."""
+    """Return the k labels of each row with the largest scores; ties go to the first."""
     n, T = scores.shape
     k = check_count("n_labels", k)
     if k > T:
@@ -113,7 +113,7 @@ def top_labels(scores: np.ndarray, k: int) -> sp.csr_matrix:
 
 
 def distinct(labels: sp.csr_matrix) -> tuple[sp.csr_matrix, np.ndarray]:
-    """The different rows of a matrix of 0 and 1, in the order in which they first appear, and which one each row is."""
+    """Return the distinct rows of a 0/1 matrix, in order of first occurrence, and the index of each row among them."""
     n, T = labels.shape
     if n * T <= _PACKED:
         packed = np.packbits(labels.toarray() > 0, axis=1)

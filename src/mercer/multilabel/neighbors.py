@@ -1,9 +1,9 @@
-"""Label sets of nearest neighbours: the baseline that a learner of label sets has to beat.
+"""Label sets of nearest neighbours: a baseline for learners of label sets.
 
     f_t(x) = share of the k nearest training rows that have label t
 
-A training row's own scores leave it out, and calibrate the probabilities, which stands for the counts of ML-kNN
-[Zhang2007], which asks how often a label is there if c of k neighbours have it.
+Leave-one-out scores of the training rows calibrate the probabilities. They replace the counts of ML-kNN [Zhang2007]:
+how often a label occurs if c of k neighbours have it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class NeighborLabels(LabelSetClassifier, Saved, Estimator):
     ----------
     n_neighbors : int or "auto", default="auto"
         ``"auto"``: 5, 10 or 20, whichever has the best ``measure`` on the training rows, each left out of its own
-        neighbours. The number is kept as ``n_neighbors_``.
+        neighbours. The number is stored in ``n_neighbors_``.
     decode : {"auto", "direct", "seen"}, default="auto"
     threshold, measure
         As in `JointSVM`.
@@ -45,7 +45,7 @@ class NeighborLabels(LabelSetClassifier, Saved, Estimator):
     ----------
     classes_ : array of labels
     n_neighbors_ : int
-        How many neighbours vote.
+        Number of neighbours that vote.
 
     Examples
     --------
@@ -89,7 +89,7 @@ class NeighborLabels(LabelSetClassifier, Saved, Estimator):
         self.verbose = verbose
 
     def fit(self, X: Any, Y: Any) -> NeighborLabels:
-        """Keep rows and their label sets, and calibrate.
+        """Store rows and their label sets, and calibrate.
 
         Parameters
         ----------

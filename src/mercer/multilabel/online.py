@@ -1,13 +1,13 @@
-"""The joint machine of label sets, learned row by row.
+"""The joint support vector machine of label sets, learned online.
 
     b_i = ⟨v_i, W x_i⟩;  where b_i < margin:   W ← W + step v_i x_i'           x_i, v_i of unit length
 
 With kernels W = Σ_j a_j ψ(y_j) φ(x_j)' and b_i = Σ_j a_j K_out(y_i, y_j) K_in(x_i, x_j); an update adds to a_i
 (``"perceptron"``) or moves all coefficients along the gradient, kept from becoming negative (``"gradient"``).
 
-If some W* of norm 1 has ⟨v_i, W* x_i⟩ ≥ Γ > 0 for all rows, there are at most (1 + 2 margin / step) / Γ² updates, since
-‖W‖² grows by at most 2 step margin + step² and ⟨W, W*⟩ by at least step Γ. (The sharper bounds of [Xiong2015b] for a W
-that is brought to unit length after every update do not hold.)
+If some W* of norm 1 has ⟨v_i, W* x_i⟩ ≥ Γ > 0 for all rows, there are at most (1 + 2 margin / step) / Γ² updates,
+because ‖W‖² grows by at most 2 step margin + step² and ⟨W, W*⟩ by at least step Γ. (The sharper bounds of [Xiong2015b]
+for a W that is normalised after every update do not hold.)
 """
 
 from __future__ import annotations
@@ -47,34 +47,33 @@ _RECENT = 4096  # rows of a stream that calibrate
 
 
 class OnlineJointSVM(LabelSetClassifier, KernelMethod):
-    """Learn label sets row by row, all labels at once.
+    """Learn label sets online, all labels jointly.
 
-    Without a kernel the weights of features are learned, dense or sparse ones, and `partial_fit` takes a stream; with a
-    kernel coefficients of the training rows.
+    Without a kernel, weights of dense or sparse features are learned, and `partial_fit` takes a stream. With a kernel,
+    coefficients of the training rows are learned.
 
     Parameters
     ----------
     step : float, default=1.0
-        Size of an update.
+        Step size of an update.
     margin : float, default=5.0
-        Score of the true label set below which a row is learnt. Rows have unit length, so that steps of 1 reach a
-        margin of 1 within few passes and nothing is learned from most rows.
+        A row is learnt if the score of its true label set is below the margin. Rows have unit length: with a margin of
+        1, steps of 1 reach it within a few passes, and most rows then cause no update.
     max_iter : int, default=10
-        Passes over the rows; fewer where a pass changes nothing.
+        Maximum number of passes over the rows; training stops after a pass without updates.
     kernel : Kernel, "precomputed" or None
         None: weights of features.
     update : {"perceptron", "gradient"}, default="perceptron"
-        How coefficients of a kernel are changed.
+        Update rule of kernel coefficients.
     average : bool, default=True
-        Predict with the mean of the weights over all rows seen, which varies less. Without a kernel only.
+        Predict with the mean of the weights over all visited rows, which has lower variance. Only without a kernel.
     fit_intercept : bool, default=True
         Whether a constant is added to the features.
     code : {"centred", "signs", "indicator"}, default="centred"
         Codes of label sets, as in `LinearOutput`.
     decode : {"auto", "direct", "seen"}, default="auto"
     threshold, measure
-        As in `JointSVM`, on scores from which what the row added to the weights was removed; in a stream on rows
-        before they are learned.
+        As in `JointSVM`, on scores without the row's own updates; in a stream, on rows before they are learned.
     shuffle : bool, default=True
     random_state : int, RandomState or None
     n_jobs : int or None
@@ -84,14 +83,14 @@ class OnlineJointSVM(LabelSetClassifier, KernelMethod):
     ----------
     classes_ : array of shape (n_labels,)
     coef_ : array of shape (n_features, n_labels)
-        Weights for prediction, the constant's in the last row; None with a kernel.
+        Weights for prediction, with the constant in the last row; None with a kernel.
     n_updates_ : int
     squared_norm_ : float
         ‖W‖², kept up to date by the updates.
     margin_ : float
-        The smallest ⟨v_i, W x_i⟩ / ‖W‖ of the training rows. Of `fit`.
+        The smallest ⟨v_i, W x_i⟩ / ‖W‖ of the training rows, after `fit`.
     update_bound_ : float
-        Most updates that there can be, by this margin; infinite where it is not positive.
+        Upper bound on the number of updates by this margin; infinite if the margin is not positive.
     n_iter_ : int
 
     Examples
@@ -180,7 +179,7 @@ class OnlineJointSVM(LabelSetClassifier, KernelMethod):
         X : array or sparse matrix of n rows; with a kernel a collection of n objects, or their kernel matrix
         Y : array or sparse matrix of 0 and 1 with n rows, or list of n label sets
         sample_weight : array of n numbers of at least 0, optional
-            How often a pass visits a row: whole weights are repeats, others averages.
+            How often a pass visits a row: integer weights are repeats, others averages.
 
         Returns
         -------
@@ -215,7 +214,7 @@ class OnlineJointSVM(LabelSetClassifier, KernelMethod):
         X : array or sparse matrix
         Y : array or sparse matrix of 0 and 1, or list of label sets
         classes : list, optional
-            All labels, if the first rows do not have them all and Y is a list of sets.
+            All labels, if Y is a list of sets and the first rows do not contain all labels.
 
         Returns
         -------

@@ -2,9 +2,9 @@
 
     min over (w_t, b_t)   ½‖w_t‖² + C Σ_i max(0, 1 − y_it (⟨w_t, x_i⟩ + b_t))²        for every label t
 
-This is binary relevance: labels do not know of each other. Over sparse rows the machines of eight labels take their
-Newton steps at once (`mercer._core.joint.newton_machines`), over dense ones each step is a matrix product for all
-labels. Scores of held-out rows come from folds, whose machines start from those of all rows.
+This is binary relevance: labels are independent. With sparse rows, the classifiers of eight labels take their Newton
+steps together (`mercer._core.joint.newton_machines`); with dense rows, each step is a matrix product for all labels.
+Scores of held-out rows come from folds, whose classifiers start from those of all rows.
 """
 
 from __future__ import annotations
@@ -43,24 +43,24 @@ def _calibrated(model: SeparateSVM) -> bool:
 class SeparateSVM(LabelSetClassifier, Saved, ScoreModel, Estimator):
     """Train one linear support vector machine for each label, all at once.
 
-    The baseline for every model of label sets, fast with many labels and sparse rows. Labels that no row or every row
-    has are constant.
+    It is the baseline for every model of label sets, and fast with many labels and sparse rows. Labels that no row or
+    every row has are constant.
 
     Parameters
     ----------
     C : float or "auto", default="auto"
         Weight of the errors; smaller values regularise more. ``"auto"``: c / mean ‖x‖², where c is 0.1, 1 or 10,
-        whichever has the best ``measure`` on held-out rows; 1 with ``threshold=None``. It is kept as ``C_``.
+        whichever has the best ``measure`` on held-out rows; 1 with ``threshold=None``. It is stored in ``C_``.
     decode : {"auto", "direct", "seen"}, default="auto"
-        ``"direct"``: each label by its own probability. ``"seen"``: the label set of training that is most likely by
-        the probabilities of its labels. ``"auto"``: what is better by ``measure`` on held-out rows.
+        ``"direct"``: each label by its own probability. ``"seen"``: the training label set that is most likely by the
+        probabilities of its labels. ``"auto"``: the better one by ``measure`` on held-out rows.
     threshold, measure
         As in `JointSVM`, on scores of held-out rows in three folds. ``threshold=None``: labels with a positive score,
         without folds and probabilities, which is several times as fast.
     tol : float, default=1e-4
-        Relative optimality gap at which the training of a machine stops.
+        Relative optimality gap at which the training of a classifier stops.
     max_iter : int, default=100
-        Most Newton steps.
+        Maximum number of Newton steps.
     n_jobs : int or None
         Threads for sparse rows.
     verbose : int, default=0
@@ -72,11 +72,11 @@ class SeparateSVM(LabelSetClassifier, Saved, ScoreModel, Estimator):
     intercept_ : array of shape (n_labels,)
     C_ : float
     n_iter_ : int
-        Newton steps of the slowest machine.
+        Newton steps of the slowest classifier.
 
     See Also
     --------
-    JointSVM : One machine with a kernel for all labels.
+    JointSVM : One support vector machine with a kernel for all labels.
     HashedLabelSets : Thousands of labels in fixed memory.
 
     Examples

@@ -2,16 +2,16 @@
 
     min  λ Σ_j (‖X − K_j α_j‖² + c ‖α_j‖²_K) + ‖X − T P‖² + c ‖P‖²        X'X = I,  1'X = 0
 
-K_j the centred kernel matrix of view j, T the centred label matrix, X the latent values: they can be predicted from
-every view, and labels can be read off them. Alternating updates are an orthogonal iteration for
+K_j the centred kernel matrix of view j, T the centred label matrix, X the latent values, which can be predicted from
+every view and which predict the labels. Alternating updates are an orthogonal iteration for
 
     A = λ Σ_j K_j (K_j + c)⁻¹ + T T'(T T' + c)⁻¹
 
 whose leading eigenvectors are X. A new object has the mean over views of K_j(x, ·) α_j, α_j = (K_j + c)⁻¹ X, and labels
 T'X times that. Scores of held-out rows come without another fit: (h_ii x_i − (H X)_i) / (h_ii − 1), H = K (K + c)⁻¹.
 
-Where label sets recur, each has a score of its own, too: views predict "the set is y" as they predict latent values.
-These scores count beside the probabilities of labels as far as that gives more exact sets of held-out rows.
+If label sets recur, each also has its own score: views predict "the set is y" as they predict latent values. The weight
+of these scores, relative to the probabilities of labels, maximises the number of exact sets of held-out rows.
 """
 
 from __future__ import annotations
@@ -119,14 +119,14 @@ class BlockView(Saved):
 class KernelHomogeneityAnalysis(
     LabelSetClassifier, Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, ScoreModel, Estimator
 ):
-    """Learn label sets from several views of objects, through a latent space that views and labels share.
+    """Learn label sets from several views of objects, through a common latent space of views and labels.
 
     Parameters
     ----------
     n_components : int or float, default=1.0
         Dimensions of the latent space, or their share of the number of labels (n_rows − 2 at most).
     C : float, default=0.1
-        λ of the formula above: how much latent values are to be predictable from the views.
+        λ of the formula above: weight of the prediction of latent values from the views.
     alpha : float, default=0.1
         c of the formula above; smaller values fit training rows more closely.
     kernels : Kernel, "precomputed", None, or a list of these for each view
@@ -134,19 +134,18 @@ class KernelHomogeneityAnalysis(
     solver : {"eig", "als"}, default="eig"
         One eigenproblem, or alternating updates until the latent space moves by less than ``tol``.
     approx : {None, "meka"}
-        Exact matrices, which take n² numbers a view; or blocks of Nyström approximations, which take n × rank, for
+        Exact matrices, with n² numbers per view, or blocks of Nyström approximations, with n × rank numbers, for
         arrays.
     n_blocks, rank : int
         Of the approximation.
     decode : {"auto", "direct", "seen"}, default="auto"
         Each label by its own probability, or the label set of training that is most likely; ``"auto"`` is the better
-        one by ``measure`` on held-out scores. Label sets that recur have scores of their own beside the probabilities
-        of their labels.
+        one by ``measure`` on held-out scores. Recurring label sets also have their own scores.
     threshold, measure
         As in `JointSVM`.
     max_iter : int, default=1000
     tol : float, default=1e-6
-        Of the alternating updates.
+        Tolerance of the alternating updates.
     random_state : int, RandomState or None
         Of the approximation.
     n_jobs : int or None
@@ -157,10 +156,10 @@ class KernelHomogeneityAnalysis(
     object_scores_ : array of shape (n_rows, n_components)
         X, the latent values of the training rows.
     eigenvalues_ : array of shape (n_components,)
-        Of A.
+        Eigenvalues of A.
     label_map_ : array of shape (n_components, n_labels)
     set_shares_ : array of shape (n_sets,) or None
-        Shares of the label sets in training, where sets have scores of their own.
+        Shares of the label sets in training, if sets have their own scores.
     n_iter_ : int
 
     Examples
@@ -447,7 +446,7 @@ class KernelHomogeneityAnalysis(
         return len(self.eigenvalues_)
 
     def transform(self, X: Any) -> np.ndarray:
-        """Return the latent values of objects: the mean over views of what each predicts.
+        """Return the latent values of objects: the mean prediction over views.
 
         Parameters
         ----------
@@ -475,7 +474,7 @@ class KernelHomogeneityAnalysis(
         return np.asarray(total) / len(views)
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Return the score of each label: about 1 where it is there, about 0 where not.
+        """Return the score of each label: about 1 if it is present, about 0 if not.
 
         Parameters
         ----------

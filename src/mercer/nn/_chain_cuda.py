@@ -56,7 +56,7 @@ class _Arguments(ctypes.Structure):
 
 def missing(device: torch.device) -> str | None:
     """Why there are no kernels on this device; None where there are."""
-    return None if available() else "NVRTC is not there"
+    return None if available() else "NVRTC is not available"
 
 
 @functools.lru_cache(maxsize=64)

@@ -59,7 +59,7 @@ class _Batch:
 
     def __init__(self, emissions: Tensor, shared: Shared, lengths: Tensor, tags: Tensor | None = None) -> None:
         if not available():
-            raise KernelError("NVRTC is not there")
+            raise KernelError("NVRTC is not available")
         self.batch, self.time, self.C = emissions.shape
         if self.C > MOST_LABELS:
             raise KernelError(f"more than {MOST_LABELS} labels")

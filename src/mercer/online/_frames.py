@@ -1,4 +1,4 @@
-"""Data frames for hashed learners: their columns get roles as those of a file do, and are hashed by the same reader.
+"""Data frames for hashed learners: columns get roles as in files, and the same reader hashes them.
 
 A frame, a csv and a Parquet file with the same rows give the same features.
 """
@@ -20,11 +20,11 @@ from mercer.online.inputs import Records, table_columns
 __all__ = ["frame_format", "frame_records", "frame_rows", "split_label"]
 
 _ROWS = 4096
-"""Rows that become bytes at a time."""
+"""Number of rows converted to bytes at a time."""
 
 
 def split_label(X: Any, y: Any) -> tuple[Any, Any]:
-    """Table and labels where ``y`` is the name of a column; both as they are otherwise."""
+    """Return table and labels if ``y`` is the name of a column; otherwise return both unchanged."""
     if not isinstance(y, str):
         return X, y
     columns = table_columns(X)
@@ -40,7 +40,7 @@ def split_label(X: Any, y: Any) -> tuple[Any, Any]:
 
 
 def frame_format(model: Any, columns: dict[str, list[Any]]) -> ResolvedFormat:
-    """Roles of the columns of a frame."""
+    """Return the roles of the columns of a frame."""
     n = len(next(iter(columns.values()), ()))
     step = max(1, n // SAMPLE_ROWS)  # from all over: a frame is in memory
     table = Table(tuple(Column.of(name, cells[::step]) for name, cells in columns.items()), n)
@@ -50,13 +50,13 @@ def frame_format(model: Any, columns: dict[str, list[Any]]) -> ResolvedFormat:
 
 
 def frame_rows(columns: dict[str, list[Any]]) -> Iterator[dict[str, Any]]:
-    """The rows of a frame, each by the names of its columns."""
+    """Return the rows of a frame, each by the names of its columns."""
     for cells in zip(*columns.values(), strict=True):
         yield dict(zip(columns, cells, strict=True))
 
 
 def frame_records(model: Any, columns: dict[str, list[Any]], form: ResolvedFormat, keep: bool) -> Records:
-    """The rows of a frame as hashed examples; with ``keep``, form and categories stay in the model."""
+    """Return the rows of a frame as hashed examples; with ``keep``, the model stores format and categories."""
     lacking = [name for name in getattr(model, "feature_names_in_", ()) if name not in columns] if not keep else []
     lacking = [name for name in lacking if name not in form.ignored]
     if lacking:

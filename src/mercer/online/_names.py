@@ -1,8 +1,8 @@
-"""Names of hashed features: a bounded table, so that a model can say which words and fields its weights belong to.
+"""Names of hashed features: a bounded table that maps weights back to words and fields.
 
-A hashed model knows hashes alone. Training keeps a sample of what it saw, at hardly any cost; when names are asked
-for, or the model is saved, the sample becomes names, those with the largest weights are kept, and the sample goes. What
-a kept name weighs is read from the model when it is asked.
+A hashed model stores only hashes. Training keeps a sample of its inputs at little cost. When names are requested, or
+the model is saved, the sample is converted to names, the names with the largest weights are kept, and the sample is
+dropped. The weight of a name is read from the model on demand.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _LONGEST = 200
 
 
 def names_of(texts: Any, hasher: Any) -> tuple[list[str], np.ndarray, np.ndarray]:
-    """The different features of documents: names, 64-bit hashes and counts."""
+    """Return the distinct features of documents: names, 64-bit hashes and counts."""
     buffer, hasher = TextBuffer(texts), text_features(hasher)
     if isinstance(hasher, StringHasher):
         found = _core.text.string_names(buffer.data, buffer.offsets, **hasher._settings(buffer.binary))
@@ -46,7 +46,7 @@ def names_of(texts: Any, hasher: Any) -> tuple[list[str], np.ndarray, np.ndarray
 
 
 def document_sample(texts: Sequence[Any], stride: int = 1) -> list[Any]:
-    """Documents from all over a collection, every stride-th or fewer, of `NAMED_BYTES` together."""
+    """Return evenly spaced documents of a collection, with `NAMED_BYTES` in total."""
     n = len(texts)
     probe = [len(texts[i]) for i in range(0, n, max(1, n // 64))]
     wanted = int(NAMED_BYTES / max(1.0, float(np.mean(probe)))) if probe else 0
@@ -55,9 +55,9 @@ def document_sample(texts: Sequence[Any], stride: int = 1) -> list[Any]:
 
 @dataclass(frozen=True)
 class Unnamed:
-    """What was learnt from and has no names yet: a sample of documents, and functions that name the features of files.
+    """Training inputs without names yet: a sample of documents, and functions that name the features of files.
 
-    Of a stream of documents in parts every stride-th is kept; where they become too many, every second goes.
+    Every stride-th document of a stream is kept; when there are too many, every second one is dropped.
     """
 
     hasher: Any = None
@@ -66,18 +66,18 @@ class Unnamed:
     others: tuple[Naming, ...] = ()
 
     def with_texts(self, texts: Sequence[Any], hasher: Any) -> Unnamed:
-        """With a sample of more documents, which the hasher reads."""
+        """Add a sample of more documents, which the hasher reads."""
         kept, stride = (*self.texts, *document_sample(texts, self.stride)), self.stride
         while sum(map(len, kept)) > 2 * NAMED_BYTES and len(kept) > 1:
             kept, stride = kept[::2], 2 * stride
         return replace(self, hasher=text_features(hasher), texts=kept, stride=stride)
 
     def with_others(self, names: Naming) -> Unnamed:
-        """With what such a function will find."""
+        """Add the names that such a function will return."""
         return replace(self, others=(*self.others, names))
 
     def names(self) -> tuple[list[str], np.ndarray]:
-        """Names of all of it, and their hashes."""
+        """Return all names, and their hashes."""
         kinds = [[text for text in self.texts if isinstance(text, bytes) == binary] for binary in (False, True)]
         name_lists = [names_of(texts, self.hasher)[:2] for texts in kinds if texts]
         name_lists += [names() for names in self.others]
@@ -99,11 +99,11 @@ class NameTable:
 
     @property
     def n_bytes(self) -> int:
-        """Memory of the table: names, their strings' overhead, hashes."""
+        """Return the memory of the table: names, string overhead, hashes."""
         return sum(49 + len(name.encode("utf-8", "surrogatepass")) for name in self.names) + 16 * len(self.names)
 
     def with_names(self, names: Sequence[str], hashes: np.ndarray) -> NameTable:
-        """The table with more names, each once; names that are longer than 200 characters are left out."""
+        """Return the table with more names, without repeats; names longer than 200 characters are dropped."""
         place = dict(zip(self.hashes.tolist(), self.names, strict=True))
         for name, value in zip(names, hashes.tolist(), strict=True):
             if len(name) <= _LONGEST:
@@ -111,14 +111,14 @@ class NameTable:
         return NameTable(list(place.values()), np.fromiter(place, np.uint64, len(place)))
 
     def strongest(self, strength: np.ndarray, n: int) -> NameTable:
-        """The n names of the largest strength, in the order of the table."""
+        """Return the n names of the largest strength, in the order of the table."""
         if len(self.names) <= n:
             return self
         kept = np.sort(np.argsort(-strength, kind="stable")[:n])
         return NameTable([self.names[k] for k in kept], self.hashes[kept])
 
     def to_arrays(self) -> dict[str, np.ndarray]:
-        """What a model file keeps."""
+        """Return the arrays for a model file."""
         packed = pack_strings(self.names)
         return {"names.bytes": packed["bytes"], "names.offsets": packed["offsets"], "names.hashes": self.hashes}
 
@@ -136,13 +136,13 @@ class NameTable:
 
 
 def feature_hashes(names: Sequence[str], seed: int) -> np.ndarray:
-    """64-bit hashes of names, as readers of files make them (``cpp/hashing/feature_hash.hpp``)."""
+    """Return 64-bit hashes of names, as in the readers of files (``cpp/hashing/feature_hash.hpp``)."""
     packed = pack_strings(list(names))
     return np.asarray(_core.hashing.hash_utf8(packed["bytes"], packed["offsets"], seed), np.uint64)
 
 
 def combined(first: int, second: np.ndarray) -> np.ndarray:
-    """The hashes of pairs: of a field and its value, of a namespace and a name."""
+    """Return the hashes of pairs: of a field and its value, or of a namespace and a name."""
     first = int(first)
     turned = ((first << 29) | (first >> 35)) & (1 << 64) - 1
     start = np.uint64(turned * 0x9E3779B185EBCA87 & (1 << 64) - 1)
@@ -159,7 +159,7 @@ def _mixed(x: np.ndarray) -> np.ndarray:
 
 
 def field_sample(hasher: Any, source: Source, form: ResolvedFormat) -> Naming:
-    """What names the features in the first bytes of a file that was learnt from.
+    """Return a function that names the features in the first bytes of a training file.
 
     Words, ``column=category``, ``column`` for a number, and ``column≈value`` for the knots of its code.
     """
@@ -172,7 +172,7 @@ def field_sample(hasher: Any, source: Source, form: ResolvedFormat) -> Naming:
 
 
 def frame_sample(hasher: Any, rows: Iterable[dict[str, Any]], form: ResolvedFormat) -> Naming:
-    """As `field_sample`, of rows of a data frame."""
+    """Do the same as `field_sample` for rows of a data frame."""
     some, hasher = list(itertools.islice(rows, _NAMED_RECORDS)), text_features(hasher)
 
     def names() -> tuple[list[str], np.ndarray]:

@@ -1,4 +1,4 @@
-"""Progressive validation: every example is judged before it is learnt, so the running loss is that of data never seen.
+"""Progressive validation: every example is scored before it is learnt, so the running loss is that of unseen data.
 
 progressive loss = Σ_i weight_i loss(score before example i, y_i) / Σ_i weight_i
 """
@@ -21,7 +21,7 @@ FIGURES = ("examples", "loss", "loss_since_last", "error", "seconds")
 
 @dataclass
 class Progress:
-    """Running sums of the figures of ``HashedModel.learn``, and a history at doubling numbers of examples."""
+    """Running sums of the values of ``HashedModel.learn``, and a history at doubling numbers of examples."""
 
     examples: int = 0
     weight: float = 0.0
@@ -34,24 +34,24 @@ class Progress:
 
     @property
     def seconds(self) -> float:
-        """Seconds of learning so far, of all calls together."""
+        """Return the seconds of learning so far, over all calls."""
         return self._before + (0.0 if self._begun is None else time.perf_counter() - self._begun)
 
     def start(self, at: float | None = None) -> None:
-        """The clock runs from now on, or since another reading of ``time.perf_counter``."""
+        """Start the clock now, or at an earlier reading of ``time.perf_counter``."""
         self._begun = time.perf_counter() if at is None else at
 
     def stop(self) -> None:
-        """The clock stands still until the next start."""
+        """Stop the clock until the next start."""
         self._before, self._begun = self.seconds, None
 
     @property
     def until_next(self) -> int:
-        """Examples until the next line of the history."""
+        """Return the number of examples until the next line of the history."""
         return max(1, 2 * self._last[0] - self.examples)
 
     def add(self, figures: dict[str, Any], verbose: int = 0, stream: TextIO | None = None) -> None:
-        """Adds the figures of a block; a line goes into the history when the examples have doubled."""
+        """Add the values of a block; add a line to the history when the number of examples has doubled."""
         self.examples += figures["labelled"]
         self.weight += figures["weight"]
         self.loss += figures["loss"]
@@ -60,7 +60,7 @@ class Progress:
             self.record(verbose, stream)
 
     def record(self, verbose: int = 0, stream: TextIO | None = None) -> None:
-        """Takes a line into the history, unless nothing has happened since the last one."""
+        """Add a line to the history, unless nothing has changed since the last one."""
         _, weight, loss = self._last
         if self.weight <= weight:
             return
@@ -78,16 +78,16 @@ class Progress:
 
     @property
     def average_loss(self) -> float:
-        """The progressive loss so far; NaN before the first example."""
+        """Return the progressive loss so far; NaN before the first example."""
         return self.loss / self.weight if self.weight else float("nan")
 
     @property
     def average_error(self) -> float:
-        """The progressive share of wrong labels so far (0 for regression); NaN before the first example."""
+        """Return the progressive error rate so far (0 for regression); NaN before the first example."""
         return self.errors / self.weight if self.weight else float("nan")
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data, for model files: without elapsed seconds, so that equal trainings give equal files."""
+        """Return plain data for model files, without elapsed seconds, so that equal trainings give equal files."""
         sums = {"examples": self.examples, "weight": self.weight, "loss": self.loss, "errors": self.errors}
         return {**sums, "last": list(self._last), "history": history_to_json(self.history)}
 
@@ -117,7 +117,7 @@ class ProgressTable:
         self.begun = False
 
     def line(self, model: Any, figures: dict[str, Any], block: Any, end: int) -> None:
-        """A line about the example before `end`."""
+        """Print a line about the example before `end`."""
         if not self.begun:
             self.begun = True
             self._print("average    since            example        example       current       current  current")
@@ -131,7 +131,7 @@ class ProgressTable:
         )
 
     def end(self, model: Any) -> None:
-        """A last line, about the whole."""
+        """Print a last line with the totals."""
         progress, skipped = model.progress_, model.skipped_.n_skipped
         more = f", {skipped:,} malformed lines skipped" if skipped else ""
         error = "" if model._numeric_targets else f", error {progress.average_error:.4f}"

@@ -1,9 +1,9 @@
-"""Blocks of hashed examples from a file: read and hashed in one thread while another one learns from them.
+"""Blocks of hashed examples from a file: one thread reads and hashes them while another thread learns.
 
-    bytes → blocks of hashed examples (``ExampleReader``) → judged, then learnt (``HashedModel`` of the core)
+    bytes → blocks of hashed examples (``ExampleReader``) → scored, then learnt (``HashedModel`` of the core)
 
-A block holds about a megabyte of the file, and two wait at most: memory does not grow with the file. Whether reading
-and learning overlap changes nothing in the result, since blocks come in the order of the file.
+A block holds about a megabyte of the file, and at most two blocks wait, so memory does not grow with the file.
+Overlapping reading and learning does not change the result, because blocks keep the order of the file.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ def read_blocks(
     layout: str | None = None,
     empty: bool = False,
 ) -> Iterator[_core.examples.Examples]:
-    """The examples of a file in blocks; raises DataFileError behind the last good one. Ends early if told to stop.
+    """Yield the examples of a file in blocks; raise DataFileError after the last valid one. Stop early on request.
 
-    With ``digests``, a digest of all bytes so far goes there for each block.
+    With ``digests``, a digest of all bytes so far is added for each block.
     """
     view = memoryview(bytearray(chunk))
     digest = hashlib.blake2b(digest_size=16)
@@ -62,7 +62,7 @@ def read_blocks(
                     digests.append(digest.hexdigest())
                 yield block
             if damage is not None and reader.error is None:
-                what = f"the packed data are damaged or cut short ({damage})"
+                what = f"the compressed data are damaged or truncated ({damage})"
                 raise DataFileError(source.name, reader.n_lines + 1, what, "copy or download the file again")
     if reader.error is not None:
         line, what = reader.error
@@ -77,15 +77,15 @@ def _hint(what: str) -> str:
         return "where quotes are part of texts and a line is a label, a tab and a text, say format='text'"
     if "zero_based" in what:
         return "zero_based=True is for files that count columns from 0"
-    return "on_error='skip' passes over malformed lines and counts them"
+    return "on_error='skip' skips malformed lines and counts them"
 
 
 def read_ahead(
     blocks: Iterator[_core.examples.Examples], stop: threading.Event, silent: bool
 ) -> Iterator[_core.examples.Examples]:
-    """The same blocks, made in another thread while the caller works on the one before.
+    """Yield the same blocks, read in another thread while the caller works on the previous one.
 
-    ``silent``: the source is one that may keep a reader waiting for ever.
+    ``silent``: the source may block a reader forever.
     """
     ready: queue.Queue[Any] = queue.Queue(maxsize=2)
 
@@ -122,7 +122,7 @@ def read_ahead(
 
 @dataclass
 class ReadReport:
-    """What came of reading a file: examples, lines that were passed over, and what the model does not know."""
+    """Report of reading a file: examples, skipped lines, and unknown labels, columns and categories."""
 
     examples: int = 0
     lines: int = 0
@@ -134,14 +134,14 @@ class ReadReport:
     gaps: Sequence[tuple[int, str]] = field(default=(), repr=False)
 
     def note(self, reader: _core.examples.ExampleReader) -> None:
-        """Take over the figures of a reader."""
+        """Copy the counts of a reader."""
         self.examples, self.lines = reader.n_examples, reader.n_lines
         self.n_skipped, self.skipped = reader.n_skipped, reader.skipped
         self.n_unseen_columns, self.n_unseen_categories = reader.n_unseen_columns, reader.n_unseen_categories
         self.unseen_categories = [name.replace("\x01", "") for name in reader.unseen_categories]
 
     def unseen(self) -> str:
-        """What the model had never seen, in a sentence; empty if nothing."""
+        """Return a sentence about unseen columns and categories; empty if there are none."""
         parts = []
         if self.n_unseen_columns:
             parts.append(f"{self.n_unseen_columns:,} values in columns that training did not have are ignored")
@@ -155,14 +155,14 @@ class ReadReport:
 
 
 def as_classes(names: set[str]) -> np.ndarray:
-    """Labels of a file, sorted: integers if all of them are, otherwise str."""
+    """Return the sorted labels of a file: integers if all are, otherwise str."""
     if all(INTEGER.fullmatch(name) for name in names):
         return np.array(sorted(map(int, names)), dtype=np.int64)
     return np.array(sorted(names))
 
 
 def core_name(classes: np.ndarray) -> Callable[[str], str]:
-    """From the name of a label in a file to its name in the compiled model: 1 may be 1.0 there."""
+    """Map the name of a label in a file to its name in the compiled model: 1 may be 1.0 there."""
     if classes.dtype.kind != "f":
         return lambda name: name
     known = {float(c): str(c) for c in classes.tolist()}
@@ -176,7 +176,7 @@ def core_name(classes: np.ndarray) -> Callable[[str], str]:
 
 
 def is_float(name: str) -> bool:
-    """Whether a label is a finite number."""
+    """Return whether a label is a finite number."""
     try:
         return bool(np.isfinite(float(name)))
     except ValueError:
@@ -195,7 +195,7 @@ def make_reader(
     required: bool,
     **more: Any,
 ) -> _core.examples.ExampleReader:
-    """A reader whose features are those of the model."""
+    """Return a reader with the features of the model."""
     check_choice("on_error", on_error, ("raise", "skip"))
     if limit is not None:
         check_count("limit", limit, least=0)
@@ -222,7 +222,7 @@ def make_reader(
 
 
 def check_kind(model: Any, form: ResolvedFormat, source: Source) -> None:
-    """A model of columns goes on with columns, one of hashed names with hashed names."""
+    """Check that a model of columns gets columns, and a model of hashed names gets hashed names."""
     if (form.format == "svmlight") != (model.input_ == "array"):
         seen = "columns of arrays or svmlight files" if model.input_ == "array" else "documents or files with names"
         raise ValueError(
@@ -241,7 +241,7 @@ def labelled_blocks(
     report: ReadReport | None = None,
     keep_lines: bool = False,
 ) -> Iterator[_core.examples.Examples]:
-    """Blocks of a file for a model that has learnt already; what the format leaves out is as in its own file."""
+    """Yield blocks of a file for a trained model; unspecified parts of the format are those of the training file."""
     from sklearn.utils.validation import check_is_fitted
 
     check_is_fitted(model, "model_")
@@ -296,7 +296,7 @@ def blocks_of(
     ahead: bool | None = None,
     empty: bool = False,
 ) -> Iterator[_core.examples.Examples]:
-    """The blocks of a file, read in another thread unless the model has ``n_jobs=1``."""
+    """Yield the blocks of a file, read in another thread unless the model has ``n_jobs=1``."""
     thread_count(model.n_jobs)  # checks it
     stop = threading.Event()
     blocks = read_blocks(source, reader, chunk or CHUNK, stop, digests, form.layout, empty)
@@ -306,7 +306,7 @@ def blocks_of(
 
 
 def outputs_of(model: Any, block: _core.examples.Examples) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Labels (as the model's classes, or the file's own names) or targets, weights, and which examples have one."""
+    """Return labels (as the model's classes, or as in the file) or targets, weights, and the labelled examples."""
     weights = block.weights.astype(np.float64) if len(block.weights) else np.ones(len(block))
     if model._numeric_targets:
         return block.targets, weights, ~np.isnan(block.targets)

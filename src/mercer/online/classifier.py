@@ -1,9 +1,9 @@
-"""Classification over hashed features: one vector of weights in fixed memory, for two classes or ten thousand.
+"""Classification over hashed features: one weight vector in fixed memory, for two to ten thousand classes.
 
     two classes    s(x) = b + Σ_k w[f_k & mask] x_k,                        above 0: ``classes_[1]``
     more (joint)   s(x, y) = b_y + Σ_k sign(f_k, y) w[index(f_k, y)] x_k,   the class with the highest score
 
-Each example is judged, then learnt, then forgotten. The details are in ``cpp/solvers/hashed_learner.hpp``.
+Each example is scored, then learnt, then discarded. The details are in ``cpp/solvers/hashed_learner.hpp``.
 """
 
 from __future__ import annotations
@@ -61,35 +61,35 @@ class HashedClassifier(ClassifierMixin, HashedLearner):
     loss : {"log", "hinge", "hybrid", "squared-hinge"}, default="log"
         With y the true class and z the best other one: ``"log"`` −ln p(y | x), p ∝ exp score; ``"hinge"``
         h = max(0, 1 − score(y) + score(z)); ``"squared-hinge"`` h²; ``"hybrid"`` half of the log and half of the hinge
-        loss (see ``log_share``). Up to 64 classes the log loss changes the weights of all; beyond, those of the true
-        class and of classes with a probability of at least 2 / (number of classes).
+        loss (see ``log_share``). With up to 64 classes the log loss updates the weights of all classes. With more
+        classes it updates the true class and the classes with a probability of at least 2 / (number of classes).
     n_bits : int, default=22
         The table has 2^n_bits weights; from 1 to 32. A weight takes 8 bytes with adagrad (12 if features have values
         other than 1), 16 with ftrl (12 with more than two classes), 4 with sgd.
     label_hashing : {"joint", "separate", "two-stage"}, default="joint"
-        Where the weights of more than two classes are. ``"joint"``: one table, indexed by a hash of feature and label.
-        ``"two-stage"``: one table; features are hashed to buckets, and each label permutes the buckets. Both with a
-        hashed sign, so the interference of colliding weights is 0 on average. ``"separate"``: a table for each
-        class. Two classes need one vector anyway.
+        Layout of the weights of more than two classes. ``"joint"``: one table, indexed by a hash of feature and label.
+        ``"two-stage"``: one table; features are hashed to buckets, and each label permutes the buckets. Both use a
+        hashed sign, so the interference of colliding weights is 0 on average. ``"separate"``: a table for each class.
+        Two classes always share one vector.
     solver : {"adagrad", "ftrl", "sgd"}, default="adagrad"
-        ``"adagrad"``: a rate for each weight, features scaled by their largest value so far, and steps that do not
-        overshoot. ``"ftrl"``: follows the regularised leader; with ``penalty="l1"`` and a large ``alpha`` most weights
-        are exactly 0.
-        ``"sgd"``: steps of 1 / (alpha (t + t0)), which over many passes minimises alpha/2 ‖w‖² + mean loss.
+        ``"adagrad"``: a learning rate for each weight, features scaled by their largest value so far, and steps that do
+        not overshoot. ``"ftrl"``: follow the regularised leader; with ``penalty="l1"`` and a large ``alpha`` most
+        weights are exactly 0. ``"sgd"``: steps of 1 / (alpha (t + t0)), which over many passes minimises alpha/2 ‖w‖² +
+        mean loss.
     penalty : {"l2", "l1", "elasticnet", None}, default="l2"
         ½ ‖w‖², ‖w‖₁, or l1_ratio ‖w‖₁ + (1 − l1_ratio) ½ ‖w‖²; never of intercepts. ftrl: of the whole vector. sgd:
         the ℓ2 part of the whole vector by a common factor, the ℓ1 part of the weights of an example when it is learnt.
-        adagrad: both of the weights of an example when it is learnt, times their rates; so weights of features that do
-        not occur again stay.
+        adagrad: both parts for the weights of an example when it is learnt, times their rates; so weights of features
+        that do not occur again are not shrunk.
     alpha : float, optional
-        Factor of the penalty: with sgd and adagrad where the loss is a mean over examples, with ftrl where it is their
-        sum, so that values from 1 to 100 give zeros there. None: 1e-5 for sgd, 0 for the others.
+        Factor of the penalty. With sgd and adagrad it is relative to the mean loss over examples, with ftrl to the
+        summed loss, so that values from 1 to 100 give zeros with ftrl. None: 1e-5 for sgd, 0 for the others.
     max_iter : int or "auto", default="auto"
-        Passes of `fit` over the data. ``"auto"``: as many as visit 100,000 rows of an array or 6,000 documents,
-        but at most 16, so that few rows are learnt well and many in one pass; the number is kept as ``n_iter_``.
-        `partial_fit` takes one pass, and `fit_file` takes one unless a number is given.
+        Passes of `fit` over the data. ``"auto"``: enough passes to visit 100,000 rows of an array or 6,000 documents,
+        but at most 16; many rows take one pass. The number is stored in ``n_iter_``. `partial_fit` takes one pass, and
+        `fit_file` takes one unless a number is given.
     n_jobs : int or None
-        Threads of prediction; -1 for all cores. Training processes one example after the other in one thread. No result
+        Threads of prediction; -1 for all cores. Training processes examples sequentially in one thread. No result
         depends on it.
     random_state : int, RandomState or None, default=0
         Seed of the order of examples in `fit`.
@@ -98,11 +98,11 @@ class HashedClassifier(ClassifierMixin, HashedLearner):
     log_share : float, default=0.5
         Share of the log loss in ``"hybrid"``, from 0 to 1.
     hasher : mercer.maps.TextHasher, mercer.maps.StringHasher or None
-        Which features documents have: the ``analyzer``, ``ngrams``, ``lowercase``, ``copies`` and ``seed`` of a
-        `TextHasher`, or the substrings of a `StringHasher`. The learner takes counts from it and has its own table, so
-        ``n_bits`` and ``signed`` of the hasher are ignored; one with ``weighting``, ``norm`` or ``weights`` raises an
-        error, and so does ``kernel="mismatch"`` without an alphabet. With ``copies`` every feature has so many weights,
-        those of columns of tables too. None: words in lower case.
+        Features of documents: the ``analyzer``, ``ngrams``, ``lowercase``, ``copies`` and ``seed`` of a `TextHasher`,
+        or the substrings of a `StringHasher`. The learner takes counts from it and has its own table, so ``n_bits`` and
+        ``signed`` of the hasher are ignored; one with ``weighting``, ``norm`` or ``weights`` raises an error, and so
+        does ``kernel="mismatch"`` without an alphabet. With ``copies`` every feature has that many weights, including
+        columns of tables. None: words in lower case.
     counts : {"sqrt", "linear"}, default="sqrt"
         The value of a word that occurs c times in a document: √c, which is better on long texts, or c. Arrays, records
         and the features of vw and svmlight files keep their values.
@@ -122,7 +122,7 @@ class HashedClassifier(ClassifierMixin, HashedLearner):
 
     Attributes
     ----------
-    classes_ : array of labels; sorted, those that came later through `partial_fit` at the end
+    classes_ : array of labels; sorted, with later labels of `partial_fit` at the end
     n_features_in_ : int, number of columns of arrays
     model_bytes_ : int, bytes of the table; the same for any number of classes unless ``label_hashing="separate"``
     progressive_loss_ : float, average loss over the stream, each example predicted before it was learnt
@@ -223,8 +223,8 @@ class HashedClassifier(ClassifierMixin, HashedLearner):
         sample_weight : array of shape (n_samples,), optional
             Not negative.
         checkpoint : path or mercer.learning.Checkpoint, optional
-            Training is saved there every few seconds; a fit that was killed goes on from there when it is called again,
-            to the same model.
+            Training saves its state there every few seconds. A killed fit resumes from it when it is called again, with
+            the same final model.
 
         Returns
         -------
@@ -250,8 +250,8 @@ class HashedClassifier(ClassifierMixin, HashedLearner):
         ----------
         X, y, sample_weight : as in `fit`
         classes : array, optional
-            Labels there will be; useful in the first call, needed there if the call itself has at most two labels and
-            more will come. Labels never seen before get a place in ``classes_`` when they come.
+            All labels. Use it in the first call; it is required there if the call has at most two labels and more will
+            follow. New labels are appended to ``classes_`` when they occur.
 
         Returns
         -------
@@ -388,7 +388,7 @@ class HashedClassifier(ClassifierMixin, HashedLearner):
 
     @available_if(_has_probabilities)
     def predict_proba(self, X: Any) -> np.ndarray:
-        """p(y | x) ∝ exp score(x, y), with loss "log" or "hybrid".
+        """Return p(y | x) ∝ exp score(x, y), with loss "log" or "hybrid".
 
         Parameters
         ----------

@@ -20,7 +20,7 @@ __all__ = ["ColumnGuessWarning", "FileLearning", "FilePath", "ReadReport"]
 
 
 class FileLearning:
-    """The methods of hashed learners that read files: mixed into `HashedClassifier` and `HashedRegressor`."""
+    """The file methods of hashed learners: a mixin of `HashedClassifier` and `HashedRegressor`."""
 
     file_format_: ResolvedFormat
 
@@ -34,33 +34,32 @@ class FileLearning:
         limit: int | None = None,
         checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
     ) -> Any:
-        r"""Learn from a file, from scratch, block by block in fixed memory.
+        r"""Learn from a file, from scratch, in blocks and fixed memory.
 
         With ``max_iter="auto"`` a file of up to about four megabytes is learnt as `fit` learns an array: shuffled, in
-        several passes. A longer one, or one with a number, is taken in its order and nothing is shuffled.
-        Reading, hashing and learning overlap unless ``n_jobs=1``; the result is the same. ``verbose=1`` prints the
-        progressive loss at powers of two, as Vowpal Wabbit does. Ctrl-C ends the reading and keeps what was learnt
+        several passes. A longer file, or a given number of passes, is read in file order without shuffling. Reading,
+        hashing and learning overlap unless ``n_jobs=1``; the result is the same. ``verbose=1`` prints the progressive
+        loss at powers of two, as Vowpal Wabbit does. Ctrl-C stops reading and keeps the model trained so far
         (``interrupted_``); so does a malformed line, after its error.
 
         Parameters
         ----------
         path : str, path, "-" or binary file
-            Also a folder with a folder of texts for each class. Data packed with gzip, bzip2, xz or zstandard are
-            unpacked on the way, whatever their name; ``"-"`` is standard input.
+            Also a folder with a folder of texts for each class. Data compressed with gzip, bzip2, xz or zstandard are
+            decompressed, independent of the file name; ``"-"`` is standard input.
         format : FileFormat or str, optional
-            How the file is written and what its columns are, or the name of its format; by default what the first
-            bytes look like.
+            Format of the file and roles of its columns, or the name of the format; by default detected from the first
+            bytes.
         classes : array, optional
-            Labels there will be (classifiers). Needed only where a stream that cannot be read again has two labels in
-            its first megabytes and further ones later.
+            All labels (classifiers). Required only if a stream that cannot be read again has two labels in its first
+            megabytes and further labels later.
         on_error : {"raise", "skip"}, default="raise"
-            What to do with malformed lines. Skipped ones are counted in ``skipped_``, the first few with line and
-            reason.
+            Treatment of malformed lines. Skipped lines are counted in ``skipped_``, the first few with line and reason.
         limit : int, optional
-            Read only so many examples.
+            Maximum number of examples to read.
         checkpoint : path or Checkpoint, optional
-            Training is saved there every few seconds; one that was killed goes on from there when it is called again,
-            to the same model. The part of the file that was learnt is read again, but not learnt again.
+            Training saves its state there every few seconds. A killed training resumes from it when it is called again,
+            with the same final model. The learnt part of the file is read again, but not learnt again.
 
         Returns
         -------
@@ -103,9 +102,9 @@ class FileLearning:
         path, on_error, limit
             As in `fit_file`.
         format : FileFormat or str, optional
-            What is left out is as in the file before.
+            Unspecified parts are those of the previous file.
         classes : array, optional
-            In the first call: labels there will be.
+            In the first call: all labels.
 
         Returns
         -------
@@ -135,13 +134,14 @@ class FileLearning:
             As in `fit_file`.
         output : str, path or "-", optional
             Write a line for each example here (``"-"``: standard output) instead of returning them. Blank lines,
-            comments and the header of a csv have a line there, too, so that ``paste`` puts both files side by side.
+            comments and the header of a csv also have a line, so that ``paste`` can join both files.
         format : FileFormat or str, optional
-            What is left out is as in the file the model was trained on. ``label=False``: there is no label.
+            Unspecified parts are those of the training file. ``label=False``: there is no label.
         proba : bool, default=False
-            Return probabilities of all classes; write that of the predicted label behind it, after a tab.
+            Return probabilities of all classes; in ``output``, the probability of the predicted label follows it after
+            a tab.
         top : int, optional
-            Write the so many best labels of each example with their scores (with ``proba``: probabilities). Needs
+            Write this number of top labels of each example with their scores (with ``proba``: probabilities). Needs
             ``output``.
         on_error : {"raise", "skip"}, default="raise"
             With ``"skip"`` malformed lines have no prediction; `output` has an empty line there.
@@ -200,19 +200,19 @@ class FileLearning:
         on_error: str = "raise",
         limit: int | None = None,
     ) -> float:
-        """Return the accuracy (of a regressor: R²) over the labelled examples of a file, weighted by their importance.
+        """Return the accuracy (R² for a regressor) over the labelled examples of a file, weighted by importance.
 
         Parameters
         ----------
         path, on_error, limit
             As in `fit_file`.
         format : FileFormat or str, optional
-            What is left out is as in the file the model was trained on.
+            Unspecified parts are those of the training file.
 
         Returns
         -------
         float
-            Labels that the model does not know count as errors.
+            Unknown labels count as errors.
         """
         sums = np.zeros(4)  # weight; right or Σ (y - ŷ)²; Σ y; Σ y²
         for block in labelled_blocks(self, path, FileFormat.of(format), on_error, limit):

@@ -1,6 +1,6 @@
-"""How a file of examples is read: its format, and the part that each column plays. Kept in the model for later files.
+"""The format of a file of examples and the roles of its columns, stored in the model for later files.
 
-What nobody said is found in the first bytes of the file (`mercer.data.readers`), and told.
+Unspecified parts are detected from the first bytes of the file (`mercer.data.readers`), and reported.
 """
 
 from __future__ import annotations
@@ -41,43 +41,43 @@ _NAMED = ("csv", "jsonl")
 
 @dataclass(frozen=True)
 class FileFormat:
-    r"""How a file of examples is written, and the part that each column plays.
+    r"""The format of a file of examples, and the roles of its columns.
 
-    Whatever is left out is found in the first bytes of the file, or is as in the file that the model was trained on.
+    Unspecified parts are detected from the first bytes of the file, or are those of the training file.
 
     Parameters
     ----------
     format : {"text", "vw", "svmlight", "csv", "jsonl", "json", "parquet", "arrow", "folder"}, optional
-        By default what the first bytes look like; the suffix decides between formats that both fit. See the guide
-        on files for what a line looks like in each.
+        By default detected from the first bytes; the suffix breaks ties. See the guide on files for the formats of
+        lines.
     label : str, int or False, optional
         Formats with named columns: the name (``"a.b"`` for a field inside a field) or number of the label.
-        Default: ``"label"``, ``"target"``, ``"class"``, ``"y"`` or a relative in upper or lower case, or else the
-        first or the last column if only one of them has few different values, with a `ColumnGuessWarning`. text:
-        ``"first"`` or ``"last"``. False, to predict for a file: it has none; needed only for the format text where
-        documents hold tabs.
+        Default: ``"label"``, ``"target"``, ``"class"``, ``"y"`` or a similar name in upper or lower case, or else the
+        first or the last column if only one of them has few distinct values, with a `ColumnGuessWarning`. text:
+        ``"first"`` or ``"last"``. False: the file for prediction has no label; needed only for the format text if
+        documents contain tabs.
     text : str, int or several, optional
         Columns that hold text. Default: ``"text"``, and columns whose values mostly differ and have three words
         or more, with a `ColumnGuessWarning`.
     columns : str, int or several, or "rest", optional
-        Columns that are features themselves, numbers, dates or categories; ``"rest"``: all that have no other
-        part. Default: the rest, without columns that look like ids.
+        Feature columns: numbers, dates or categories; ``"rest"``: all columns without another role. Default: the rest,
+        without columns that look like ids.
     categorical : str, int or several, optional
-        Those of the columns whose numbers are names (such as postcodes).
+        Columns whose numbers are names (such as postcodes).
     separator : str, optional
-        csv: between columns; text: between label and text. Default: what splits all lines alike.
+        csv: separator of columns; text: separator of label and text. Default: the one that splits all lines
+        consistently.
     header : bool, optional
-        csv: whether the first line names the columns. Default: whether it has a name given above (``label="paid"``),
-        or looks different from the others.
-        Without, their names are ``"0"``, ``"1"``, …
+        csv: whether the first line names the columns. By default it does if it contains a name given above
+        (``label="paid"``) or looks different from the other lines. Without a header, the names are ``"0"``, ``"1"``, …
     zero_based : bool, optional
         svmlight: whether columns are counted from 0; default False.
     roles : dict, optional
-        From the names of columns to ``"number"``, ``"category"``, ``"text"``, ``"date"``, ``"label"``, ``"id"`` or
-        ``"ignore"``, instead of what the data look like. Only for training.
+        Maps names of columns to ``"number"``, ``"category"``, ``"text"``, ``"date"``, ``"label"``, ``"id"`` or
+        ``"ignore"``, instead of guessed roles. Only for training.
     encoding : str, optional
-        Of the characters. Default: UTF-8, or what the mark at the start of the file says; Latin-1, with a
-        warning, where the first bytes cannot be UTF-8.
+        Character encoding. Default: UTF-8, or the byte order mark of the file; Latin-1, with a warning, if the first
+        bytes are not valid UTF-8.
 
     Examples
     --------
@@ -105,7 +105,7 @@ class FileFormat:
 
     @classmethod
     def of(cls, format: FileFormat | str | None) -> FileFormat:
-        """Return the format that an argument means: itself, or one of which only the name is known."""
+        """Return the format of an argument: itself, or a format of which only the name is known."""
         if isinstance(format, FileFormat):
             return format
         if format is not None and not isinstance(format, str):
@@ -115,7 +115,7 @@ class FileFormat:
 
 @dataclass(frozen=True)
 class ResolvedFormat:
-    """What there is to know to read files like the one a model was trained on. JSON data only."""
+    """The settings to read files like the training file, as JSON data."""
 
     format: str
     label: FieldName | bool | None = None
@@ -132,7 +132,7 @@ class ResolvedFormat:
     dates: tuple[tuple[str, str], ...] = ()
 
     def options(self) -> dict[str, Any]:
-        """Arguments of ``_core.examples.ExampleReader``."""
+        """Return the arguments of ``_core.examples.ExampleReader``."""
         out: dict[str, Any] = {}
         if self.label is False:
             out["label_place"] = "none"
@@ -156,14 +156,14 @@ class ResolvedFormat:
         return out
 
     def resolved(self, roles: dict[str, Any] | None) -> ResolvedFormat:
-        """The same with the names that the reader found, for files that come later."""
+        """Return the same with the names found by the reader, for later files."""
         if roles is None:
             return self
         columns = "rest" if roles["rest"] else tuple(roles["columns"])
         return replace(self, label=roles["label"], text=tuple(roles["texts"]), columns=columns)
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data, for model files."""
+        """Return plain data, for model files."""
         return {field.name: _plain(getattr(self, field.name)) for field in fields(self)}
 
     @classmethod
@@ -210,7 +210,7 @@ def _names(argument: str, value: Any) -> tuple[FieldName, ...]:
 
 
 def resolved_format(source: Source, known: ResolvedFormat | None, said: FileFormat) -> ResolvedFormat:
-    """The format asked for, or else that of the content; what is left out is as in the files before."""
+    """Return the requested format, or that of the content; unspecified parts are those of earlier files."""
     given = {name: value for name, value in vars(said).items() if value is not None and name != "roles"}
     encoding = given.pop("encoding", None) or (known.encoding if known else None)
     if encoding is not None and source.encoding is None:
@@ -289,7 +289,7 @@ def _label_place(known: ResolvedFormat) -> str | None:
 
 
 def read_table(form: ResolvedFormat, source: Source, named: Iterable[str] = ()) -> Table | None:
-    """The first rows of a file whose columns have names; None where they make no table.
+    """Return the first rows of a file with named columns; None if they are not a table.
 
     A first line with a name of the format or of ``named`` is a header.
     """
@@ -322,9 +322,9 @@ def _names_of(form: ResolvedFormat, named: Iterable[str]) -> set[str]:
 def with_roles(
     form: ResolvedFormat, source: Source, numeric: bool, roles: dict[str, str] | None = None
 ) -> tuple[ResolvedFormat, list[str], list[str]]:
-    """The format with a part for each column: what is surprising about it, and all there is to say.
+    """Return the format with a role for each column, warnings about it, and its full description.
 
-    Whoever says which columns are what is believed.
+    Roles given by the user are not checked against the data.
     """
     if form.format not in _NAMED:
         if roles:
@@ -341,7 +341,7 @@ def with_roles(
 def table_roles(
     form: ResolvedFormat, table: Table, name: str, numeric: bool, roles: dict[str, str] | None = None
 ) -> tuple[ResolvedFormat, list[str], list[str]]:
-    """As `with_roles`, of a table that was read."""
+    """Do the same as `with_roles` for a table that was read."""
     if roles:
         table = table.with_roles(roles, name)
         by_role = {role: [c for c, r in roles.items() if r == role] for role in roles.values()}
@@ -605,18 +605,18 @@ def _evidence(column: Column) -> str:
 
 
 def quoted(name: Any) -> str:
-    """A name in quotes that can be printed."""
+    """Return a printable name in quotes."""
     return repr(str(name).encode("utf-8", "surrogateescape").decode("utf-8", "replace"))
 
 
 def listed(names: Sequence[Any]) -> str:
-    """The first names in quotes."""
+    """Return the first names in quotes."""
     shown = ", ".join(quoted(name) for name in names[:8])
     return f"{shown} and {len(names) - 8} more" if len(names) > 8 else shown
 
 
 def announce(model: Any, source: Source | None, surprises: Iterable[str], told: Iterable[str]) -> None:
-    """Say what was found out about a file, before anything is learnt: to the command line, or as warnings."""
+    """Report the detected format of a file before training, on the command line or as warnings."""
     say = getattr(model, "_say", None)
     surprises = list(surprises)
     if source is not None and source.encoding == "latin-1" and getattr(source, "guessed", False):

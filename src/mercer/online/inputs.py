@@ -1,7 +1,7 @@
-"""What a hashed learner takes: rows of a matrix or documents, handed to the compiled core in blocks of examples.
+"""Inputs of hashed learners: rows of a matrix or documents, passed to the compiled core in blocks of examples.
 
-Columns of a matrix below 2^n_bits are their own hashes, so that no two of them share a weight; a
-document's features are hashes of its words or n-grams. A sparse matrix of documents is never made.
+Columns of a matrix below 2^n_bits are their own hashes, so no two of them share a weight. A document's features are
+hashes of its words or n-grams. No sparse matrix of documents is built.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ __all__ = [
 
 
 def text_features(hasher: Any) -> TextHasher | StringHasher:
-    """The hasher that says which features a document has; None is words in lower case.
+    """Return the hasher that defines the features of a document; None is words in lower case.
 
-    A learner takes counts from it. What else a hasher does to them has its place before the learner, in a pipeline.
+    A learner takes counts from it. Other transformations of a hasher belong in a pipeline before the learner.
     """
     if hasher is None:
         return TextHasher()
@@ -59,7 +59,7 @@ def text_features(hasher: Any) -> TextHasher | StringHasher:
 
 
 def feature_settings(hasher: Any, binary: bool = False) -> dict[str, Any]:
-    """What the compiled readers of documents need to know of a hasher; ``binary``: characters of strings are bytes."""
+    """Return the hasher settings for the compiled readers; ``binary``: characters of strings are bytes."""
     hasher = text_features(hasher)
     if isinstance(hasher, TextHasher):
         return {**hasher._settings(), "copies": int(hasher.copies)}
@@ -68,12 +68,12 @@ def feature_settings(hasher: Any, binary: bool = False) -> dict[str, Any]:
 
 
 def n_copies(hasher: Any) -> int:
-    """Weights that every feature has."""
+    """Return the number of weights of each feature."""
     return int(getattr(hasher, "copies", 1))
 
 
 def hasher_params(hasher: Any) -> dict[str, Any]:
-    """The parameters of a hasher as JSON data, for fingerprints."""
+    """Return the parameters of a hasher as JSON data, for fingerprints."""
     hasher = text_features(hasher)
     if isinstance(hasher, TextHasher):
         return hasher.to_json()
@@ -82,14 +82,16 @@ def hasher_params(hasher: Any) -> dict[str, Any]:
 
 
 def is_documents(X: Any, expected: bool = False) -> bool:
-    """Whether X is a collection of texts: a list or tuple of str or bytes, a string array, series or Arrow column.
+    """Return whether X is a collection of texts: a list of str or bytes, a string array, series or Arrow column.
 
-    Where X is empty and could be either, it is what is ``expected``.
+    If X is empty and ambiguous, the result is ``expected``.
     """
     if isinstance(X, (str, bytes)):
         raise ValueError("X must be a collection of documents, not one string: wrap it in a list")
     if isinstance(X, os.PathLike) or hasattr(X, "read"):
-        raise TypeError("X must be an array or documents, got a path or file: fit_file and its relatives read files")
+        raise TypeError(
+            "X must be an array or documents, got a path or file: use fit_file and similar methods to read files"
+        )
     if is_table(X):
         return False
     if isinstance(X, (Iterator, Mapping, Set)):
@@ -137,7 +139,7 @@ class Rows:
         return int(self.matrix.nnz)
 
     def fingerprint_arrays(self) -> list[np.ndarray]:
-        """What the rows are, for checkpoints."""
+        """Return the arrays that identify the rows, for checkpoints."""
         return arrays_of(self.matrix)
 
     def examples(self, order: np.ndarray) -> _core.examples.Examples:
@@ -147,7 +149,7 @@ class Rows:
 
 
 def is_table(X: Any) -> bool:
-    """Whether X has named columns: a data frame, an Arrow table, a dict of columns, or records as dicts."""
+    """Return whether X has named columns: a data frame, an Arrow table, a dict of columns, or records as dicts."""
     if issparse(X):  # one of SciPy's formats is a mapping, too
         return False
     if isinstance(X, Mapping):
@@ -158,7 +160,7 @@ def is_table(X: Any) -> bool:
 
 
 def has_texts(X: Any) -> bool:
-    """Whether a table holds other things than numbers, so that it makes no matrix."""
+    """Return whether a table holds values other than numbers, so that it is not a matrix."""
     if isinstance(X, (Mapping, list, tuple)):
         return True
     kinds = X.schema.types if hasattr(X, "column_names") else X.dtypes
@@ -175,7 +177,7 @@ def _is_named_kind(kind: str) -> bool:
 
 
 def table_columns(X: Any) -> dict[str, list[Any]]:
-    """The columns of a table as lists of plain values; missing ones are None."""
+    """Return the columns of a table as lists of plain values; missing values are None."""
     if isinstance(X, (list, tuple)):
         names = dict.fromkeys(name for record in X for name in record)
         return {str(name): [_value(record.get(name)) for record in X] for name in names}
@@ -211,7 +213,7 @@ def _value(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Records:
-    """Examples that a reader has hashed already: a small file, or a data frame."""
+    """Examples hashed by a reader: a small file, or a data frame."""
 
     indptr: np.ndarray
     hashes: np.ndarray
@@ -245,7 +247,7 @@ class Records:
         return len(self.hashes)
 
     def fingerprint_arrays(self) -> list[np.ndarray]:
-        """What the examples are, for checkpoints."""
+        """Return the arrays that identify the examples, for checkpoints."""
         return [self.indptr, self.hashes, *([] if self.values is None else [self.values])]
 
     def part(self, order: np.ndarray) -> Records:
@@ -271,7 +273,7 @@ def _is_column_of_bytes(X: Any) -> bool:
 
 @dataclass(frozen=True)
 class Documents:
-    """Documents and the features they have."""
+    """Documents and their features."""
 
     texts: Any
     hasher: TextHasher | StringHasher
@@ -290,7 +292,7 @@ class Documents:
 
     @property
     def n_values(self) -> int:
-        """About how many features all documents have together."""
+        """Return an estimate of the number of features of all documents."""
         sample = [len(text) for text in self.texts[:100] if _is_text(text)]
         per_text = max(1, sum(sample) // max(1, len(sample)))
         if isinstance(self.hasher, StringHasher):
@@ -300,7 +302,7 @@ class Documents:
         return size * n_copies(self.hasher)
 
     def fingerprint_arrays(self) -> list[np.ndarray]:
-        """What the documents are, for checkpoints."""
+        """Return the arrays that identify the documents, for checkpoints."""
         if isinstance(self.texts, TextBuffer):
             return [np.asarray(self.texts.data), np.asarray(self.texts.offsets)]
         return [np.array(digest_of(self.texts))]

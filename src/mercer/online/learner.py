@@ -1,4 +1,4 @@
-"""What the hashed estimators share: settings, the walk over blocks of examples, model files."""
+"""Code shared by the hashed estimators: settings, the loop over blocks of examples, model files."""
 
 from __future__ import annotations
 
@@ -186,19 +186,19 @@ class HashedLearner(FileLearning, Saved, Estimator):
 
     @property
     def model_bytes_(self) -> int:
-        """Bytes of the weights and what the optimizer keeps beside them, without labels and their intercepts."""
+        """Return the bytes of the weights and the optimiser state, without labels and their intercepts."""
         check_is_fitted(self, "model_")
         return int(self.model_.table_bytes)
 
     @property
     def history_(self) -> dict[str, list[float]]:
-        """Progressive figures at doubling numbers of examples, and at the end of each call of `fit`."""
+        """Return progressive values at doubling numbers of examples, and at the end of each call of `fit`."""
         check_is_fitted(self, "model_")
         return self.progress_.history
 
     @property
     def progressive_loss_(self) -> float:
-        """Average loss over the stream, each example predicted before it was learnt; of `fit`, over the first pass."""
+        """Return the average loss, each example predicted before it was learnt; for `fit`, over the first pass."""
         check_is_fitted(self, "model_")
         return self.progress_.average_loss
 
@@ -264,13 +264,13 @@ class HashedLearner(FileLearning, Saved, Estimator):
 
     @property
     def names_bytes_(self) -> int:
-        """Bytes of the table of names of features; 0 for models of arrays, whose columns have places of their own."""
+        """Return the bytes of the table of feature names; 0 for models of arrays."""
         check_is_fitted(self, "model_")
         return self.names_.n_bytes if hasattr(self, "names_") else 0
 
     @property
     def names_(self) -> NameTable:
-        """Names of the features with the largest weights, found when they are first asked for."""
+        """Return the names of the features with the largest weights, computed on first access."""
         unnamed: Unnamed | None = self.__dict__.get("_unnamed")
         if unnamed is not None:
             names, hashes = unnamed.names()
@@ -701,7 +701,7 @@ def _averaged(models: list[tuple[Any, int]]) -> _core.learner.HashedModel:
 
 
 def check_n_bits(n_bits: Any) -> int:
-    """An integer from 1 to 32."""
+    """Return an integer from 1 to 32."""
     if check_count("n_bits", n_bits) > 32:
         raise ValueError(f"n_bits must be at most 32 (2^32 weights take 32 GiB with adagrad), got {n_bits!r}")
     return int(n_bits)
@@ -718,7 +718,7 @@ def _size(settings: dict[str, Any], n_rows: int) -> str:
 
 
 def check_memory(settings: dict[str, Any], n_rows: int) -> None:
-    """Raises MemoryError if the weights would not fit into the machine's memory."""
+    """Raise MemoryError if the weights would not fit into memory."""
     try:
         there = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, OSError, ValueError):

@@ -2,7 +2,7 @@
 
     s(x) = b + Σ_k w[f_k & mask] x_k,   predict s (poisson: exp s)
 
-Each example is judged, then learnt, then forgotten. The losses are in ``cpp/solvers/pointwise_losses.hpp``.
+Each example is scored, then learnt, then discarded. The losses are in ``cpp/solvers/pointwise_losses.hpp``.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ class HashedRegressor(RegressorMixin, HashedLearner):
         The table has 2^n_bits weights; from 1 to 32. A weight takes 8 bytes with adagrad (12 if features have values
         other than 1), 16 with ftrl, 4 with sgd.
     solver : {"adagrad", "ftrl", "sgd"}, default="adagrad"
-        See :class:`HashedClassifier`. adagrad and ftrl measure their steps in the spread of the targets seen so far
-        (but for poisson), so the unit of y does not matter; scores are measured from the first target.
+        See :class:`HashedClassifier`. adagrad and ftrl scale their steps by the spread of the targets seen so far
+        (except for poisson), so the unit of y does not matter; scores are relative to the first target.
     penalty, alpha, l1_ratio
         As in :class:`HashedClassifier`.
     max_iter : int or "auto", default="auto"
-        Passes of `fit` over the data. ``"auto"``: as many as visit 100,000 rows of an array or 6,000 documents,
-        but at most 16, so that few rows are learnt well and many in one pass; the number is kept as ``n_iter_``.
-        `partial_fit` takes one pass, and `fit_file` takes one unless a number is given.
+        Passes of `fit` over the data. ``"auto"``: enough passes to visit 100,000 rows of an array or 6,000 documents,
+        but at most 16; many rows take one pass. The number is stored in ``n_iter_``. `partial_fit` takes one pass, and
+        `fit_file` takes one unless a number is given.
     n_jobs : int or None
         Threads of prediction; -1 for all cores. No result depends on it.
     random_state : int, RandomState or None, default=0
@@ -52,11 +52,11 @@ class HashedRegressor(RegressorMixin, HashedLearner):
     epsilon : float, default=1.0
         For ``loss="huber"``, in the unit of y.
     hasher : mercer.maps.TextHasher, mercer.maps.StringHasher or None
-        Which features documents have: the ``analyzer``, ``ngrams``, ``lowercase``, ``copies`` and ``seed`` of a
-        `TextHasher`, or the substrings of a `StringHasher`. The learner takes counts from it and has its own table, so
-        ``n_bits`` and ``signed`` of the hasher are ignored; one with ``weighting``, ``norm`` or ``weights`` raises an
-        error, and so does ``kernel="mismatch"`` without an alphabet. With ``copies`` every feature has so many weights,
-        those of columns of tables too. None: words in lower case.
+        Features of documents: the ``analyzer``, ``ngrams``, ``lowercase``, ``copies`` and ``seed`` of a `TextHasher`,
+        or the substrings of a `StringHasher`. The learner takes counts from it and has its own table, so ``n_bits`` and
+        ``signed`` of the hasher are ignored; one with ``weighting``, ``norm`` or ``weights`` raises an error, and so
+        does ``kernel="mismatch"`` without an alphabet. With ``copies`` every feature has that many weights, including
+        columns of tables. None: words in lower case.
     counts : {"sqrt", "linear"}, default="sqrt"
         The value of a word that occurs c times in a document: √c, which is better on long texts, or c. Arrays, records
         and the features of vw and svmlight files keep their values.
@@ -157,8 +157,8 @@ class HashedRegressor(RegressorMixin, HashedLearner):
         sample_weight : array of shape (n_samples,), optional
             Not negative.
         checkpoint : path or mercer.learning.Checkpoint, optional
-            Training is saved there every few seconds; a fit that was killed goes on from there when it is called again,
-            to the same model.
+            Training saves its state there every few seconds. A killed fit resumes from it when it is called again, with
+            the same final model.
 
         Returns
         -------
@@ -245,10 +245,10 @@ class HashedRegressor(RegressorMixin, HashedLearner):
 
     @property
     def coef_(self) -> np.ndarray:
-        """Weights of the columns of arrays, (n_features,)."""
+        """Return the weights of the columns of arrays, (n_features,)."""
         return self._column_weights()[0].ravel()
 
     @property
     def intercept_(self) -> float:
-        """The constant term, for arrays."""
+        """Return the constant term, for arrays."""
         return float(self._column_weights()[1][0])

@@ -1,7 +1,7 @@
-"""One call of `fit_file` or `partial_fit_file`: passes over blocks of examples, classes that come late, checkpoints.
+"""One call of `fit_file` or `partial_fit_file`: passes over blocks of examples, late classes, checkpoints.
 
-A file that ends within the first blocks is learnt like an array of rows: in a random order, in several passes. A longer
-one is learnt in its own order, block by block, and forgotten.
+A file that ends within the first blocks is learnt like an array: in a random order, in several passes. A longer file is
+learnt in its own order, block by block, and each block is discarded.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from mercer.online.inputs import Documents, Records, Rows, hasher_params, text_f
 __all__ = ["Training"]
 
 AHEAD = 4
-"""Blocks that are looked at before learning begins: they say which classes there are."""
+"""Number of blocks read before learning begins, to collect the classes."""
 
 _OF_NO_ACCOUNT = ("n_jobs", "verbose", "random_state")  # for what is learnt from a file
 
@@ -104,7 +104,7 @@ class Training:
     digest = ""
 
     def fit(self, classes: Any) -> None:
-        """All passes, afresh."""
+        """Make all passes, from scratch."""
         model = self.model
         passes = model._passes()
         if passes > 1 and not self.source.again:
@@ -159,7 +159,7 @@ class Training:
         return True
 
     def load(self, most: int) -> bool:
-        """Read the whole file if it has at most so many blocks; False where it goes on, or ends in an error."""
+        """Read the whole file if it has at most this number of blocks; else, or on an error, return False."""
         blocks = blocks_of(self.model, self.source, self.reader, self.form)
         first: list[_core.examples.Examples] = []
         try:
@@ -179,7 +179,7 @@ class Training:
         return True
 
     def examples(self) -> tuple[Records, np.ndarray]:
-        """The labelled examples of a file that was loaded, and their labels as the names in the file, or targets."""
+        """Return the labelled examples of a loaded file, with their labels as in the file, or targets."""
         assert self.first is not None
         records = Records.of(self.first)
         if self.model._numeric_targets:
@@ -190,27 +190,27 @@ class Training:
         return records.part(np.flatnonzero(known)), y[known]
 
     def labelled(self) -> np.ndarray:
-        """The numbers of the labelled examples of a file that was loaded."""
+        """Return the numbers of the labelled examples of a loaded file."""
         assert self.first is not None
         if self.model._numeric_targets:
             return np.flatnonzero(self._targets(self.first)[2])
         return np.flatnonzero(np.concatenate([block.labels for block in self.first]) >= 0)
 
     def report(self) -> ReadReport:
-        """What came of reading so far."""
+        """Return the report of reading so far."""
         report = ReadReport()
         report.note(self.reader)
         return report
 
     def fit_rows(self, rows: np.ndarray) -> None:
-        """Learn from these labelled examples of a file that was loaded, afresh."""
+        """Learn from these labelled examples of a loaded file, from scratch."""
         self.begun = time.perf_counter()
         self.started = False
         with self._ending():
             self._learn_rows(rows)
 
     def with_model(self, model: Any) -> Training:
-        """The same file for another model with the same features."""
+        """Return the same file for another model with the same features."""
         other = copy.copy(self)
         other.model, other.settings, other.names = model, model._check_parameters(), set(self.names)
         other.table = ProgressTable() if model.verbose else None
@@ -261,7 +261,7 @@ class Training:
         return targets, _weights(blocks), ~np.isnan(targets)
 
     def partial_fit(self, classes: Any) -> None:
-        """One pass, from where the model is."""
+        """Make one pass, from the current model."""
         model = self.model
         if getattr(model, "class_weight", None) == "balanced":
             raise ValueError("class_weight='balanced' needs all examples at once: give the weights as a dict")

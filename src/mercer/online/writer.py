@@ -1,4 +1,4 @@
-"""Predictions as lines: a label for each example, and lines without one as they are in the file."""
+"""Predictions as lines: a label for each example, with other lines of the file unchanged."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ HEADER = "\x01header"
 
 
 def label_text(label: Any) -> str:
-    """A label on a line of output: as it is, or as a JSON string if it would break the line."""
+    """Return a label for a line of output, as a JSON string if it would break the line."""
     text = str(label)
     return json.dumps(text, ensure_ascii=False) if any(c in text for c in "\t\r\n") else text
 
 
 def prediction_lines(model: Any, block: _core.examples.Examples, proba: bool, top: int | None) -> Iterator[str]:
-    """One line for each example, without line ends."""
+    """Return one line for each example, without line ends."""
     if model._numeric_targets:
         if proba or top is not None:
             raise ValueError("proba and top are for classifiers: this is a regressor")
@@ -51,7 +51,7 @@ def prediction_lines(model: Any, block: _core.examples.Examples, proba: bool, to
 
 
 def with_gaps(lines: Iterable[str], gaps: Iterable[tuple[int, str]]) -> Iterator[str]:
-    """The lines of predictions with those that have none between them: a gap is (predictions before it, its line)."""
+    """Return the lines of predictions with gap lines between them; a gap is (predictions before it, its line)."""
     number, rest = 0, iter(lines)
     for before, line in gaps:
         while number < before:
@@ -62,7 +62,7 @@ def with_gaps(lines: Iterable[str], gaps: Iterable[tuple[int, str]]) -> Iterator
 
 
 class LineWriter:
-    """Writes lines to a path (whole or not at all; packed by its suffix), or to standard output."""
+    """Write lines to a path (atomically; compressed by its suffix), or to standard output."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = os.fspath(path)

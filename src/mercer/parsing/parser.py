@@ -49,24 +49,24 @@ class Parser(StructuredEstimator):
         Weight of the summed loss: ``penalty(w) + C · Σ loss``.
     method : {"ssvm", "pcfg"}, default="ssvm"
         ``"pcfg"`` sets the weights to logarithms of relative frequencies instead; loss, solver, C, cost and features
-        then do not matter.
+        are then ignored.
     cost : {"bracket", "zero-one", "f1"}, default="bracket"
         Δ of the margin: brackets in one tree only, whether the trees differ, or 1 − F1 of the brackets. All three
         searches are exact; ``"f1"`` takes longer, above all for long sentences.
     grammar : Grammar, optional
-        The rules; by default those of the training trees. Its weights are not used, except where trees are not given.
+        The rules; by default those of the training trees. Its weights are used only if no trees are given.
     features : {"rules", "rules+boundaries"}, default="rules"
         Counts of rules; or also the label of each bracket with the words at its edges (see :class:`TreeStructure`).
     preterminals : bool, default=True
         Whether a node directly above a single word is a bracket, in costs and in :meth:`score`. With words as leaves,
-        False leaves out the parts of speech, as PARSEVAL does.
+        False excludes the parts of speech, as PARSEVAL does.
     rare : int, default=0
-        Words seen at most so often in training count as one unknown word, and so do new words later. With 0 a new word
-        cannot be parsed.
+        Words with at most this count in training are treated as one unknown word, like new words later. With 0, new
+        words cannot be parsed.
     smoothing : float, default=0.0
         With ``"pcfg"``: pseudo-count of each rule.
     on_failure : {"raise", "none"}, default="raise"
-        What :meth:`predict` does with a sentence that has no tree: :class:`ParseError`, or return None instead.
+        Result of :meth:`predict` for a sentence without a tree: raise :class:`ParseError`, or return None.
     penalty : {"l2", "l1", "elasticnet"} or None, default="l2"
         ½‖w‖², ‖w‖₁, or ``l1_ratio · ‖w‖₁ + (1 − l1_ratio) · ½‖w‖²``. ℓ1 needs ``"owlqn"`` or ``"sgd"``.
     l1_ratio : float, default=0.5
@@ -76,7 +76,7 @@ class Parser(StructuredEstimator):
     patience : int, default=10
         With ``fit(…, dev=…)``: iterations without a better held-out score before training stops.
     warm_start : bool, default=False
-        Begin from the weights of the last fit; without ``grammar``, rules and words may be new.
+        Start from the weights of the last fit; without ``grammar``, new rules and words are allowed.
     n_jobs : int or None
         Threads for prediction; -1 for all cores. The result does not depend on it.
     random_state : int, Generator or None
@@ -201,8 +201,8 @@ class Parser(StructuredEstimator):
             Held-out data: the weights with the best :meth:`score` on it are kept, and training stops when it no longer
             rises. Not for ``method="pcfg"``.
         checkpoint : path or Checkpoint, optional
-            Training is saved there every few seconds; a fit that was killed goes on from there when it is called again.
-            Not for ``method="pcfg"``, which counts.
+            Training saves its state there every few seconds. A killed fit resumes from it when it is called again. Not
+            for ``method="pcfg"``, which counts.
 
         Returns
         -------

@@ -1,9 +1,9 @@
-"""What learners from proportions share: rows, bags and labels checked, two classes at a time, prediction, model files.
+"""Code shared by learners from proportions: input checks, binary problems, prediction, model files.
 
 A learner of two classes gets a `Problem` (bags, shares of the positive class, labels where known) and a `Space`
 (features, or a kernel matrix, of the instances), and returns a `Solution`, f(x) = ⟨w, φ(x)⟩ + b. Several classes are
-one problem for each class against the rest; the largest output wins. An instance is a membership, bag by bag; labelled
-rows without a bag come last.
+one problem for each class against the rest; the largest output wins. An instance is a membership, in the order of the
+bags; labelled rows without a bag come last.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ class Problem:
     Attributes
     ----------
     offsets : int64, shape (n_bags + 1,)
-        The instances of bag k are offsets[k] … offsets[k + 1] − 1; those after the last bag have labels and no bag.
+        The instances of bag k are offsets[k] … offsets[k + 1] − 1; instances after the last bag have labels and no bag.
     target, low, high : shape (n_bags,)
         The share of positive instances (by ``row_weight``), and bounds on it.
     bag_weight : shape (n_bags,)
     row_weight : shape (n,)
     known : int8, shape (n,)
-        +1 or −1 where the label is known, else 0.
+        +1 or −1 if the label is known, else 0.
     rows : shape (n,)
         The training row of each instance.
     positive : int
@@ -91,7 +91,7 @@ class Problem:
         return np.diff(self.offsets)
 
     def means(self, values: Any) -> np.ndarray:
-        """Means over the instances of each bag, by ``row_weight``; values has one row (or number) for each instance."""
+        """Return means over the instances of each bag, by ``row_weight``; values has one entry per instance."""
         if self.n_bags == 0:
             return np.zeros((0, *values.shape[1:]))
         v = self.row_weight[: self.n_inside]
@@ -104,12 +104,12 @@ class Problem:
         return np.asarray(averages.toarray() if sp.issparse(averages) else averages)
 
     def shares(self, positive: np.ndarray) -> np.ndarray:
-        """The share of each bag, given which instances are positive."""
+        """Return the share of each bag, given the positive instances."""
         return self.means(np.asarray(positive, np.float64))
 
     @property
     def only_class(self) -> int:
-        """−1 or 1 where shares and labels allow this class only, else 0."""
+        """Return −1 or 1 if shares and labels allow only this class, else 0."""
         if self.n_bags and (self.high <= 0).all() and not (self.known > 0).any():
             return -1
         if self.n_bags and (self.low >= 1).all() and not (self.known < 0).any():
@@ -118,11 +118,11 @@ class Problem:
 
     @property
     def reversible(self) -> bool:
-        """Whether shares and labels would be the same with the classes exchanged."""
+        """Return whether shares and labels stay the same if the classes are exchanged."""
         return not self.known.any() and bool(np.allclose(self.low + self.high, 1.0, rtol=0, atol=1e-9))
 
     def single_bags(self) -> Problem:
-        """The same with every labelled instance without a bag as a bag of its own."""
+        """Return the same problem with every labelled instance without a bag as a bag of one."""
         extra = self.n - self.n_inside
         if not extra:
             return self
@@ -138,7 +138,7 @@ class Problem:
 
 
 def warn_of_one_class(problem: Problem) -> int:
-    """`Problem.only_class`, with a warning where there is one."""
+    """Return `Problem.only_class`, with a warning if it is not 0."""
     only = problem.only_class
     if only:
         which = "positive" if only > 0 else "negative"
@@ -158,11 +158,11 @@ class Space:
 
     @property
     def linear(self) -> bool:
-        """Whether there are features."""
+        """Return whether there are features."""
         return self.gram is None
 
     def coordinates(self) -> np.ndarray:
-        """Dense vectors, shape (n, r), with the inner products of the space: features, or Z with K = ZZᵀ."""
+        """Return dense vectors (n, r) with the inner products of the space: features, or Z with K = ZZᵀ."""
         if self._coordinates is None:
             if self.gram is None:
                 self._coordinates = self.features.toarray() if sp.issparse(self.features) else self.features
@@ -196,7 +196,7 @@ class Space:
         return np.ascontiguousarray(vectors * np.sqrt(values))
 
     def weights_of(self, w: np.ndarray) -> np.ndarray:
-        """What a `Solution` needs for the vector ``w`` in `coordinates`: itself, or its coefficients over instances."""
+        """Return the weights of a `Solution` for ``w`` in `coordinates`: ``w``, or coefficients over instances."""
         if self.gram is None:
             return w
         self.coordinates()
@@ -209,7 +209,7 @@ class Space:
         return coefficients
 
     def scores(self, weights: np.ndarray, intercept: float = 0.0) -> np.ndarray:
-        """f of every instance for the weights of a `Solution`."""
+        """Return f of every instance for the weights of a `Solution`."""
         return np.asarray((self.features if self.gram is None else self.gram) @ weights).ravel() + intercept
 
 
@@ -217,8 +217,8 @@ class Space:
 class Solution:
     """f(x) = ⟨weights, x⟩ + intercept with features, Σ_i weights_i k(x_i, x) + intercept over instances with a kernel.
 
-    ``info`` holds what the estimator shows: key ``history`` becomes the attribute ``history_``; with several classes
-    a list.
+    ``info`` holds the fitted attributes of the estimator: key ``history`` becomes ``history_``, a list with several
+    classes.
     """
 
     weights: np.ndarray
@@ -266,9 +266,8 @@ class ProportionEstimator(ClassifierMixin, KernelMethod):
     """A classifier that learns from the shares of classes in bags. Subclasses define `_check_parameters` and
     `_solve`.
 
-    Where it learned from bags, it has the mean absolute errors of shares on these: ``bag_error_`` of its predictions,
-    ``constant_bag_error_`` of the best share that is the same for all bags, ``majority_bag_error_`` of the most
-    frequent class for all rows.
+    After training on bags, it has the mean absolute errors of shares on them: ``bag_error_`` of its predictions,
+    ``constant_bag_error_`` of the best constant share, ``majority_bag_error_`` of the most frequent class for all rows.
     """
 
     _parts_reason = "the shares of all bags are met together, from the rows of all of them in memory"
@@ -309,7 +308,7 @@ class ProportionEstimator(ClassifierMixin, KernelMethod):
         ----------
         X : array or sparse matrix of shape (n, d); with a kernel any collection of n objects
         y : array of n labels, optional
-            Labels of some rows; None or NaN where unknown. With no bags at all every row needs one.
+            Labels of some rows; None or NaN if unknown. Without bags every row needs a label.
         bags : array of n values, array of (row, bag) pairs, or Bags
             See `Bags`. Rows without a bag must have a label.
         proportions : array of shape (n_bags,) or (n_bags, n_classes), dict, Series, DataFrame, or a pair (low, high)
@@ -577,7 +576,7 @@ class ProportionEstimator(ClassifierMixin, KernelMethod):
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the class of every row; of several with equal outputs the first.
+        """Return the class of every row; ties go to the first class.
 
         Parameters
         ----------
@@ -591,7 +590,7 @@ class ProportionEstimator(ClassifierMixin, KernelMethod):
         return self.classes_[self._winners(scores[:, None] if scores.ndim == 1 else scores)]
 
     def predict_proportions(self, X: Any, bags: Any) -> np.ndarray:
-        """Return the share of each class that is predicted for each bag.
+        """Return the predicted share of each class in each bag.
 
         Parameters
         ----------

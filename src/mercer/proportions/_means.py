@@ -15,7 +15,7 @@ __all__ = ["BagMeans", "bag_means"]
 
 @dataclass(frozen=True)
 class BagMeans:
-    """Means over bags, m = A Φ, and what is known of each.
+    """Means over bags, m = A Φ, with their shares and weights.
 
     Attributes
     ----------
@@ -26,10 +26,10 @@ class BagMeans:
     size : shape (n_means,)
         The summed weights of the instances of each bag.
     inside : int
-        How many of the means are bags and labelled rows without a bag; the others repeat instances of these bags whose
-        labels are known.
+        Number of means that are bags or labelled rows without a bag; the others repeat labelled instances of these
+        bags.
     labelled : int
-        How many of the means are labelled rows.
+        Number of means that are labelled rows.
     """
 
     average: sp.csr_matrix
@@ -42,16 +42,16 @@ class BagMeans:
     labelled: int
 
     def features(self, space: Space) -> Any:
-        """The means as rows, dense or sparse as the features are."""
+        """Return the means as rows, dense or sparse like the features."""
         return self.average @ space.features
 
     def gram(self, space: Space) -> np.ndarray:
-        """Inner products of the means: the average of the kernel over the pairs of two bags."""
+        """Return inner products of the means: the average of the kernel over the pairs of two bags."""
         return np.asarray(self.average @ (self.average @ space.gram).T)
 
 
 def bag_means(problem: Problem) -> BagMeans:
-    """The means of bags; labelled rows, inside bags or without one, follow as bags of one."""
+    """Return the means of bags; labelled rows, inside or outside bags, follow as bags of one."""
     single = problem.single_bags()
     inside = np.flatnonzero(problem.known[: problem.n_inside])
     label = (problem.known[inside] > 0).astype(np.float64)

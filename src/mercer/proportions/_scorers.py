@@ -1,9 +1,9 @@
-"""Functions of features with weights, scores and gradients: what `ProportionClassifier` trains.
+"""Scorers with weights, scores and gradients, which `ProportionClassifier` trains.
 
     scores(w, X)          F, shape (n, n_outputs)
     gradient(w, X, G)     ∂ Σ_io G_io F_io / ∂ w
 
-A scorer of one's own is an object with the four methods of `Linear`.
+A user-defined scorer is an object with the four methods of `Linear`.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ __all__ = ["Linear", "Network", "Scorer", "resolve_scorer"]
 
 
 class Scorer(Protocol):
-    """What is asked of a scorer. All weights are one vector w of float64."""
+    """The interface of a scorer. All weights are one vector w of float64."""
 
     def start(self, n_features: int, n_outputs: int, scale: float, random: np.random.RandomState) -> np.ndarray:
-        """Weights to begin with: random ones, whose scores are of the size of ``scale`` for features of size 1."""
+        """Return random initial weights; scores have size ``scale`` for features of size 1."""
 
     def decay(self, n_features: int, n_outputs: int) -> np.ndarray:
-        """1 for every weight that the penalty counts, 0 for others, such as intercepts."""
+        """Return 1 for every penalised weight, 0 for others, such as intercepts."""
 
     def scores(self, w: np.ndarray, X: Any, n_outputs: int) -> np.ndarray:
-        """F of shape (n, n_outputs); X is an array or a CSR matrix."""
+        """Return F of shape (n, n_outputs); X is an array or a CSR matrix."""
 
     def gradient(self, w: np.ndarray, X: Any, G: np.ndarray) -> np.ndarray:
-        """The gradient of Σ G ∘ F in w."""
+        """Return the gradient of Σ G ∘ F in w."""
 
 
 class Linear:
@@ -86,7 +86,7 @@ _METHODS = ("start", "decay", "scores", "gradient")
 
 
 def resolve_scorer(scorer: Any) -> Any:
-    """A scorer from its name; an object that has the methods as it is. Raises ValueError for anything else."""
+    """Return a scorer by its name, or an object with these methods; raise ValueError for anything else."""
     if scorer is None or (isinstance(scorer, str) and scorer == "linear"):
         return Linear()
     if isinstance(scorer, str) and scorer == "mlp":
@@ -101,12 +101,12 @@ def resolve_scorer(scorer: Any) -> Any:
 
 
 def is_module(scorer: Any) -> bool:
-    """Whether it is a module of torch; torch is not imported for that."""
+    """Return whether it is a torch module, without importing torch."""
     kinds = [kind.__module__.split(".")[0] == "torch" and kind.__name__ == "Module" for kind in type(scorer).__mro__]
     return any(kinds)
 
 
 def size_of(X: Any) -> float:
-    """The root mean square length of the rows, at least a little above 0."""
+    """Return the root mean square length of the rows, slightly above 0 at least."""
     squares = X.multiply(X).sum() if sp.issparse(X) else np.einsum("ij,ij->", X, X)
     return float(max(np.sqrt(squares / max(X.shape[0], 1)), 1e-12))

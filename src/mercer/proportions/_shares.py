@@ -14,9 +14,9 @@ __all__ = ["labelled_alone", "share_error", "share_threshold"]
 
 
 def labelled_alone(scores: np.ndarray, problem: Problem) -> tuple[np.ndarray, Problem]:
-    """Scores and bags with every labelled instance as a bag of one, of weight 1.
+    """Return scores and bags, with every labelled instance added as a bag of one with weight 1.
 
-    Also where it is in a bag, whose share knows nothing of which of its instances are positive.
+    This includes instances in bags, because a share does not tell which instances are positive.
     """
     labelled = np.flatnonzero(problem.known[: problem.n_inside])
     added = replace(
@@ -28,15 +28,15 @@ def labelled_alone(scores: np.ndarray, problem: Problem) -> tuple[np.ndarray, Pr
 
 
 def share_error(problem: Problem, shares: np.ndarray) -> float:
-    """Σ_k v_k |p_k − ȳ_k|, outside of bounds."""
+    """Return Σ_k v_k |p_k − ȳ_k|, outside of bounds."""
     away = np.maximum(np.maximum(problem.low - shares, shares - problem.high), 0.0)
     return float(problem.bag_weight @ away)
 
 
 def share_threshold(scores: np.ndarray, problem: Problem) -> tuple[float, float]:
-    """The least Σ_k v_k |p_k − ȳ_k| over all b of sign(f + b), and the b next to 0 that has it.
+    """Return the least Σ_k v_k |p_k − ȳ_k| over all b of sign(f + b), and the minimiser b nearest to 0.
 
-    All instances are in bags. No b puts a score at 0, or between two that are the same but for rounding.
+    All instances are in bags. No b sets a score to 0, or separates two scores that are equal up to rounding.
     """
     order = np.argsort(-scores, kind="stable")
     bag = np.repeat(np.arange(problem.n_bags), problem.sizes)

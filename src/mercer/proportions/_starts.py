@@ -1,4 +1,4 @@
-"""Learners whose solutions others start from."""
+"""Learners whose solutions are starts of others."""
 
 from __future__ import annotations
 
@@ -15,5 +15,5 @@ NAMED_STARTS = {"inverse-calibration": InverseCalibration, "mean-map": MeanMap, 
 
 
 def named_solution(name: str, space: Space, problem: Problem, random: np.random.RandomState) -> Solution:
-    """What the learner of this name finds, with its default parameters."""
+    """Return the solution of the learner of this name, with its default parameters."""
     return NAMED_STARTS[name]()._solve(space, problem, random)

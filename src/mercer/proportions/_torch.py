@@ -1,4 +1,4 @@
-"""Modules of torch trained on shares of bags, a few bags a step; torch is imported when one is used."""
+"""Training of torch modules on shares of bags, a few bags per step; torch is imported on first use."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ROWS = 1 << 14  # scored at a time without gradients
 
 @dataclass(frozen=True)
 class Settings:
-    """Parameters of `ProportionClassifier` that training uses."""
+    """Training parameters of `ProportionClassifier`."""
 
     loss: str
     alpha: float
@@ -73,7 +73,7 @@ def _outputs(module: Any, X: Any, n_classes: int) -> Any:
 
 
 def module_scores(module: Any, X: Any, n_classes: int) -> np.ndarray:
-    """Scores of all rows in evaluation mode, float64."""
+    """Return the scores of all rows in evaluation mode, float64."""
     torch = _torch()
     module.eval()
     parts = []
@@ -104,7 +104,7 @@ def train_module(
     stop: threading.Event,
     shown: Callable[[Run], None],
 ) -> Run:
-    """Adam over batches of items; the best state by training objective, or by held-out items, is kept."""
+    """Train by Adam over batches of items; keep the best state by training objective, or by held-out items."""
     torch = _torch()
     run, order = Run(), np.random.RandomState(seed)
     own, rows = shares.select(kept)

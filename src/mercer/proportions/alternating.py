@@ -1,12 +1,13 @@
-"""Support vector machines with hidden labels: alternating between machine and labels, from many starts (alter-∝SVM).
+"""Support vector machines with hidden labels: alternate between classifier and labels, from many starts (alter-∝SVM).
 
     min over y ∈ {−1, +1}ⁿ, w, b   ½ ‖w‖² + C' Σ_i max(0, 1 − y_i (⟨w, φ(x_i)⟩ + b)) + C Σ_k c_k L(p_k(y), ȳ_k)
 
-p_k(y) is the share of positive instances of bag k, L the distance to the known share (to the interval, where bounds
-are known) or its square, and known labels stay. For given labels this is a support vector machine; for a given machine
-the best labels are found exactly, bag by bag (see `assign_labels`). Alternating lowers the objective until it stays.
-The problem is not convex: C' grows from almost nothing to its value, so that at first the shares decide, and the best
-of several starts is kept. At the end single labels are changed, and pairs exchanged, as long as that helps.
+p_k(y) is the share of positive instances of bag k, L the distance to the known share (to the interval, if bounds are
+known) or its square, and known labels are fixed. For given labels this is a support vector machine. For a given
+classifier the best labels are found exactly, bag by bag (see `assign_labels`). Alternation lowers the objective until
+it converges. The problem is not convex: C' grows from almost 0 to its value, so that the shares decide first, and the
+best of several starts is kept. At the end, single labels are changed and pairs exchanged as long as the objective
+decreases.
 """
 
 from __future__ import annotations
@@ -41,45 +42,44 @@ INFORMED = ("inverse-calibration", "mean-map")
 
 
 class AlternatingProportionSVM(ProportionEstimator):
-    """A support vector machine that learns from the shares of classes in bags by alternating (alter-∝SVM).
+    """A support vector machine that learns from class shares of bags by alternating optimisation (alter-∝SVM).
 
     Parameters
     ----------
     C : float, default=1.0
-        Weight of the loss of proportions, one for each bag.
+        Weight of the loss of proportions, per bag.
     C_instance : float, default=1.0
         Weight of the hinge loss of every instance once annealing has ended (C* in the literature).
     kernel : Kernel or "precomputed", optional
-        Default: linear, over the features themselves, at linear cost.
+        Default: linear, on the features themselves, at linear cost.
     map : transformer, optional
         A feature map, such as those of `mercer.maps`, instead of a kernel.
     loss : {"absolute", "squared"}, default="absolute"
         Loss of a bag: the distance of its share of positive labels to the known share (or interval), or its square.
     annealing : bool, "auto" or "mixed", default="auto"
-        Let the weight of instances grow from ``start`` · ``C_instance`` by the factor 1 + ``step`` at a time. Without
-        it, all alternation is at ``C_instance``, and the result stays near the start. "auto": from random labels, not
-        from others. "mixed": from every second of the random ones. Annealing fits the shares first, so it misses
-        optima that violate them. "mixed" finds these, which may be worse classifiers: with a small ``C`` the
-        optimum can be one class for all rows.
+        Increase the weight of instances from ``start`` · ``C_instance`` by the factor 1 + ``step`` at a time. Without
+        annealing, the weight is always ``C_instance``, and the result stays near the start. "auto": only for random
+        starts. "mixed": for every second random start. Annealing fits the shares first, so it misses optima that
+        violate them. "mixed" finds these, which may be worse classifiers: with a small ``C`` the optimum can be one
+        class for all rows.
     step : float, default=0.5
     start : float, default=1e-5
     n_init : int, default=10
-        Number of random starts, where there are any.
+        Number of random starts, if there are any.
     init : {"auto", "random", "inverse-calibration", "mean-map", "convex"}, array, or list, default="auto"
-        Where to start. "random" is ``n_init`` starts; another name is one start, at the labels that
-        `InverseCalibration`, `MeanMap` or `ConvexProportionSVM` find with their default parameters. An array has a
-        label for each row, or a score (positive for the second class; with several classes a column of scores for
-        each). Of a list every entry is tried. "auto" is inverse calibration and the mean map, without the ones whose
-        predicted shares do not rise with the known shares of the training bags; where neither is left (equal shares,
-        means of bags that mislead), it is "random".
+        Initial labels. "random" is ``n_init`` starts; another name is one start, at the labels of `InverseCalibration`,
+        `MeanMap` or `ConvexProportionSVM` with default parameters. An array has a label for each row, or a score
+        (positive for the second class; with several classes a column of scores for each). Every entry of a list is
+        tried. "auto" is inverse calibration and the mean map, each only if its predicted shares rise with the known
+        shares of the training bags. If neither does (equal shares, misleading bag means), it is "random".
     tol : float, default=1e-4
-        Alternation stops when the objective falls by less than this part of it. Support vector machines are solved
-        to a duality gap of this share of ½ ‖w‖² (ten times as much while annealing).
+        Alternation stops when the objective falls by less than this share. Support vector machines are solved to a
+        duality gap of this share of ½ ‖w‖² (ten times as much during annealing).
     max_iter : int, default=100
-        Most alternations at each weight.
+        Maximum number of alternations at each weight.
     max_swaps : int, default=100
-        Most labellings to try next to that of the best start, with one label changed or two of a bag exchanged. Those
-        with the lowest cost under the present function come first. 0 for none.
+        Maximum number of neighbouring labellings of the best start to try, with one label changed or two labels of a
+        bag exchanged. Labellings with the lowest cost under the current function come first. 0 for none.
     random_state : int, RandomState or None
     n_jobs : int, optional
         Threads; starts run in parallel. Results do not depend on it.
@@ -89,9 +89,9 @@ class AlternatingProportionSVM(ProportionEstimator):
     Attributes
     ----------
     bag_error_, constant_bag_error_, majority_bag_error_ : float
-        Mean absolute errors of shares on the training bags: of the predictions, of the best share that is the same for
-        all bags, and of the most frequent class for all rows. A `ConstantAnswerWarning` is given where the first is not
-        below the second.
+        Mean absolute errors of shares on the training bags: of the predictions, of the best constant share for all
+        bags, and of the most frequent class for all rows. A `ConstantAnswerWarning` is raised if the first is not below
+        the second.
     classes_ : ndarray
     coef_ : ndarray of shape (1 or n_classes, n_features)
         Without a kernel.
@@ -99,26 +99,26 @@ class AlternatingProportionSVM(ProportionEstimator):
     dual_coef_, support_, support_objects_ :
         With a kernel: coefficients, the rows that have them, and these objects.
     labels_ : ndarray of shape (n_rows,), or of bool and shape (n_rows, n_classes)
-        The hidden labels of the training rows in the best solution. With several classes: the rows used for each
+        The hidden labels of the training rows in the best solution. With several classes: the positive rows of each
         class against the rest. A row in several bags has the label of most of its memberships.
     objective_ : float
-        Of the best start.
+        Objective of the best start.
     objectives_ : ndarray of shape (n_starts,)
     history_ : ndarray of shape (n_alternations, 3)
         Number of the start, weight of instances and objective of every alternation.
     n_iter_ : int
-        Alternations of the best start.
+        Number of alternations of the best start.
 
-    With several classes the last four are lists, one entry for each class against the rest.
+    With several classes the last four are lists, with one entry for each class against the rest.
 
     Notes
     -----
     The smallest objective is not the best classifier when bags are large: with shares of large bags many separations
-    fit almost equally well, and random starts find the wrong ones. This is why random starts are not the default,
-    although they reach lower objectives. Compare starts and parameters by the error on bags left out (`BagCV`).
+    fit almost equally well, and random starts find the wrong ones. So random starts are not the default, although they
+    reach lower objectives. Compare starts and parameters by the error on held-out bags (`BagCV`).
 
-    Nothing but the bounds of shares stops the labels from being all alike, which has objective 0 where it is allowed:
-    with bounds like (0.3, 0.7) for one bag of all rows this is maximum-margin clustering.
+    Only the bounds of shares exclude equal labels for all rows, which have objective 0 if allowed: with bounds like
+    (0.3, 0.7) for one bag of all rows this is maximum-margin clustering.
 
     References
     ----------
@@ -421,7 +421,7 @@ def _cheaper(space: Space) -> Space:
 
 
 def machine_of(space: Space) -> Any:
-    """The machine over what a space has: features, or a kernel matrix; both where it has both."""
+    """Return the classifier for a space with features, a kernel matrix, or both."""
     X, K = space.features, space.gram
     if X is None:
         assert K is not None

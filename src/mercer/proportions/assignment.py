@@ -1,10 +1,10 @@
-"""Labels of the rows of bags, given their scores and the shares of the bags.
+"""Optimal labels of the rows of bags, given their scores and the shares of the bags.
 
     min over y ∈ {−1, +1}ⁿ   Σ_i L'(y_i, f_i) + ratio Σ_k c_k L(p_k(y), [low_k, high_k])
 
 L' is the hinge or its square, p_k the share of positive rows of bag k, c_k the weight of the bag, and L the distance of
-p_k to its interval or its square. Bags are independent, and in each one the best labelling with m positives makes those
-of largest score positive, so that the best of 2ⁿ labellings is found by sorting.
+p_k to its interval or its square. Bags are independent. In each bag the best labelling with m positives labels the m
+largest scores positive, so sorting finds the best of 2ⁿ labellings.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ def assign_labels(
     scores : array of shape (n,)
         The output f of each row.
     bags : array of n values, or Bags
-        The bag of each row; a row is in one bag at most, and there are two classes. Rows without a bag need an
-        entry in ``known``.
+        The bag of each row. A row is in at most one bag, and there are two classes. Rows without a bag need an entry in
+        ``known``.
     proportions : array of shape (n_bags,), dict, Series, or a pair (low, high)
-        The share of positive rows, see `Bags`. Not needed where ``bags`` has them.
+        The share of positive rows, see `Bags`. Not needed if ``bags`` has them.
     ratio : float, default=1.0
         Weight of the loss of proportions relative to that of rows, C / C'.
     loss : {"hinge", "squared-hinge"}, default="hinge"
@@ -59,7 +59,7 @@ def assign_labels(
     proportion_loss : {"absolute", "squared"}, default="absolute"
         Loss of bags: the distance of the share to its interval, or the square of it.
     known : array of shape (n,), optional
-        −1 or 1 where the label is known and kept, 0 elsewhere.
+        −1 or 1 if the label is known and fixed, else 0.
     bag_weight : array of shape (n_bags,), optional
     n_jobs : int, optional
         Threads. Labels do not depend on it.
@@ -69,13 +69,13 @@ def assign_labels(
     labels : ndarray of int8, shape (n,)
         −1 or 1.
     cost : float
-        What was minimised.
+        The minimum.
 
     Notes
     -----
-    The minimum is exact where the rows of a bag have equal weights, as they do unless ``Bags`` was given
-    ``row_weight``. With unequal ones the problem is a knapsack: rows are taken in the order of their gain per unit of
-    weight, and then single labels are flipped until no flip helps.
+    The minimum is exact if the rows of a bag have equal weights, as they do without ``row_weight``. With unequal
+    weights the problem is a knapsack: rows are taken in the order of their gain per unit of weight, and then single
+    labels are flipped until no flip helps.
 
     Examples
     --------
@@ -125,7 +125,7 @@ def assigned(
     loss: str = "hinge",
     threads: int = 1,
 ) -> tuple[np.ndarray, float, float]:
-    """Labels of instances, their cost, and the loss of rows in it."""
+    """Return labels of instances, their cost, and its loss of rows."""
     labels, instances, shares = _core.bags.assign_labels(
         scores, problem.offsets, problem.low, problem.high, problem.bag_weight, problem.row_weight, problem.known,
         current, ratio, loss, proportion_loss, threads,
@@ -137,9 +137,9 @@ def assigned(
 def neighbours(
     scores: np.ndarray, labels: np.ndarray, problem: Problem, ratio: float, proportion_loss: str, most: int
 ) -> Iterator[np.ndarray]:
-    """Labellings with one label changed, or two unequal ones of a bag exchanged, those of least cost first.
+    """Return labellings with one label changed, or two labels of a bag exchanged, lowest cost first.
 
-    At most ``most``, and of each bag only exchanges among the ``_NEAREST`` rows of either label that cost least.
+    At most ``most`` are returned, and in each bag only exchanges among the ``_NEAREST`` cheapest rows of either label.
     """
     inside = problem.n_inside
     sign = labels[:inside].astype(np.float64)

@@ -1,12 +1,12 @@
-"""Attributes of images from what is known of their categories.
+"""Attributes of images, learned from the attribute shares of their categories.
 
-A category is a bag, and a matrix says which share of its images has each attribute:
+A category is a bag, and a matrix holds the share of its images with each attribute:
 
     P_ka = share of the images of category k that have attribute a
 
-Every attribute is a problem of two classes with proportions. Where the shares come from: people's estimates,
-relatedness of words (`proportions_from_similarity`), or another set of categories (`transfer_proportions`). The usual
-practice makes each share 0 or 1 and trains on that (`BinarizedAttributes`), which loses what lies between.
+Every attribute is a binary problem with proportions. Sources of shares are human estimates, relatedness of words
+(`proportions_from_similarity`), or another set of categories (`transfer_proportions`). Common practice rounds each
+share to 0 or 1 and trains on that (`BinarizedAttributes`), which loses intermediate values.
 """
 
 from __future__ import annotations
@@ -229,17 +229,17 @@ def _spread(X: Any) -> float:
 
 
 class AttributeModeler(_Attributes):
-    """Learn attributes of rows from the share of rows that have them in each category.
+    """Learn attributes of rows from their shares in each category.
 
     Parameters
     ----------
     estimator : ProportionEstimator, optional
         The learner of one attribute. Default: `AlternatingProportionSVM`, linear, with weight ``C`` for the share of
         each category and weight 1 for its rows together, both divided by the mean squared distance of rows from their
-        mean, which makes them fit for features of any scale. It starts at the labels of `InverseCalibration`. Where
-        the learner has a map or a kernel, it is computed once for all attributes.
+        mean, so that they suit features of any scale. It starts from the labels of `InverseCalibration`. A map or
+        kernel of the learner is computed once for all attributes.
     C : float, default=10.0
-        How strictly the default learner keeps to the shares.
+        Weight of the shares in the default learner.
     random_state : int, RandomState or None, default=None
         Used if the learner has none.
     n_jobs : int or None, default=None
@@ -261,10 +261,10 @@ class AttributeModeler(_Attributes):
 
     Notes
     -----
-    The default learner has a large margin, and tells rows of one category apart where features allow for it, even with
-    few categories. Where features say little about single rows, `ProportionClassifier` and `MeanMap` are safer: they
-    do no more than meet the shares. `C` and the learner are best chosen on categories left out
-    (``benchmarks/attributes_awa.py --parts choose``, by which the default was set).
+    The default learner has a large margin, and separates rows of one category if the features allow it, even with few
+    categories. If features are weak for single rows, `ProportionClassifier` and `MeanMap` are safer, because they only
+    fit the shares. Choose `C` and the learner on held-out categories (``benchmarks/attributes_awa.py --parts choose``,
+    which set the default).
 
     References
     ----------
@@ -316,7 +316,7 @@ class AttributeModeler(_Attributes):
         proportion_matrix : array of shape (n_categories, n_attributes), DataFrame, or dict
             The share of the rows of each category that have each attribute. An array follows the sorted categories; a
             frame has categories as index and attributes as columns; a dict has a row of shares for each category. NaN
-            where a share is not known.
+            marks an unknown share.
 
         Returns
         -------
@@ -431,7 +431,7 @@ class _Constant:
 
 
 class BinarizedAttributes(_Attributes):
-    """A baseline: ordinary classifiers, where every row has the binary attributes of its category.
+    """A baseline: ordinary classifiers, with the binary attributes of its category for every row.
 
     Parameters
     ----------
@@ -483,7 +483,7 @@ class BinarizedAttributes(_Attributes):
         X : array or sparse matrix of shape (n, d)
         category : array of n values
         proportion_matrix : as in `AttributeModeler.fit`
-            Rows of categories whose share is not known are left out.
+            Rows of categories with an unknown share are left out.
 
         Returns
         -------
@@ -527,7 +527,7 @@ def proportions_from_similarity(S: Any, norm: str = "minmax") -> np.ndarray:
     Parameters
     ----------
     S : array of shape (n_categories, n_attributes)
-        Finite numbers. NaN stays, for "not known".
+        Finite numbers; NaN (unknown) is kept.
     norm : {"minmax", "max", "rows"}, default="minmax"
         ``"minmax"`` moves each attribute to the range from 0 to 1 over categories; ``"max"`` divides each attribute by
         its largest value, and ``"rows"`` each category by its sum. The last two need similarities of at least 0.
@@ -569,12 +569,12 @@ def transfer_proportions(similarity: Any, matrix: Any) -> np.ndarray:
     similarity : array of shape (n_new, n_categories)
         At least 0; each row must have a positive value.
     matrix : array of shape (n_categories, n_attributes)
-        Shares in [0, 1]; NaN where not known, and then left out of the mean.
+        Shares in [0, 1]; NaN (unknown) is left out of the mean.
 
     Returns
     -------
     ndarray of shape (n_new, n_attributes)
-        NaN where all similar categories have NaN.
+        NaN if all similar categories have NaN.
 
     Examples
     --------
@@ -596,12 +596,12 @@ def transfer_proportions(similarity: Any, matrix: Any) -> np.ndarray:
 
 
 def discretize_proportions(matrix: Any, levels: int = 4) -> np.ndarray:
-    """Round shares to a few levels, as people give them: 0, 1/3, 2/3, 1 for four.
+    """Round shares to a few levels, like human estimates: 0, 1/3, 2/3, 1 for four levels.
 
     Parameters
     ----------
     matrix : array
-        Shares in [0, 1]; NaN stays.
+        Shares in [0, 1]; NaN is kept.
     levels : int, default=4
         At least 2.
 
@@ -623,7 +623,7 @@ def discretize_proportions(matrix: Any, levels: int = 4) -> np.ndarray:
 
 
 def average_precision_at(y_true: Any, scores: Any, k: int) -> float:
-    """Average precision of the first k positions of a ranking.
+    """Return the average precision of the first k positions of a ranking.
 
     The mean of the precision at the positions of relevant rows among the first k, over min(k, number of relevant rows).
 
@@ -631,7 +631,7 @@ def average_precision_at(y_true: Any, scores: Any, k: int) -> float:
     ----------
     y_true : array of 0 and 1
     scores : array of numbers
-        Higher is earlier; of equal ones the first.
+        Higher scores rank first; ties in input order.
     k : int
 
     Returns

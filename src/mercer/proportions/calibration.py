@@ -29,27 +29,27 @@ _CLIP = 0.02  # shares of small bags stay this far from 0 and 1
 class InverseCalibration(ProportionEstimator):
     """Support vector regression on the means of bags, for classifying rows.
 
-    Every bag is one point, the mean of its rows; its target is the logit of its share. The method is fast, since it
-    has one point per bag. It is accurate if the mean of a bag resembles a row of the bag's share.
+    Every bag is one point, the mean of its rows; its target is the logit of its share. The method is fast, because it
+    has one point per bag. It is accurate if the mean of a bag resembles a row whose probability is the bag's share.
 
     Parameters
     ----------
     C : float, default=1.0
-        Weight of what lies outside the tube.
+        Weight of errors outside the tube.
     epsilon : float, default=0.0
         Half the width of the tube, in logits. Bounds on a share widen the tube of its bag to the logits of both.
     clip : float or None, default=None
-        Shares are moved into [clip, 1 − clip] before the logit is taken, which is infinite at 0 and 1. None: the
-        smaller of 0.02 and 1 / (2 · rows in the bag).
+        Shares are clipped to [clip, 1 − clip] before the logit, which is infinite at 0 and 1. None: the smaller of 0.02
+        and 1 / (2 · rows in the bag).
     kernel : Kernel, "precomputed" or None
         None is linear. The kernel of two bags is the mean of the kernel over pairs of their rows.
     map : transformer, optional
-        From `mercer.maps`: linear in its features.
+        A map of `mercer.maps`; the model is linear in its features.
     tol : float, default=1e-8
         Relative duality gap at which the solver stops. It is an interior point method, which takes 10 to 40 steps of
-        O(bags³) operations, or O(bags · columns²) where columns are fewer.
+        O(bags³) operations, or O(bags · columns²) with fewer columns.
     max_iter : int or None, default=None
-        Limit on its steps, with a warning; None for 200.
+        Maximum number of its steps, with a warning; None for 200.
     n_jobs : int or None
         Threads for kernel values.
     verbose : int, default=0
@@ -58,9 +58,9 @@ class InverseCalibration(ProportionEstimator):
     Attributes
     ----------
     bag_error_, constant_bag_error_, majority_bag_error_ : float
-        Mean absolute errors of shares on the training bags: of the predictions, of the best share that is the same for
-        all bags, and of the most frequent class for all rows. A `ConstantAnswerWarning` is given where the first is not
-        below the second.
+        Mean absolute errors of shares on the training bags: of the predictions, of the best constant share for all
+        bags, and of the most frequent class for all rows. A `ConstantAnswerWarning` is raised if the first is not below
+        the second.
     classes_ : ndarray
     coef_ : ndarray of shape (1, d) or (n_classes, d)
         Without a kernel.
@@ -71,8 +71,8 @@ class InverseCalibration(ProportionEstimator):
 
     Notes
     -----
-    Rows whose label is known are bags of one besides, with weight 1, also where they are in a bag. When one number lies
-    within the tubes of all bags (equal shares, or one bag), the best w is 0 and the method says nothing:
+    Rows with a known label are also bags of one, with weight 1, even if they are in a bag. If one number lies within
+    the tubes of all bags (equal shares, or one bag), the best w is 0 and the model is not determined: it raises an
     `IllPosedWarning`.
 
     References

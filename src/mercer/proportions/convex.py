@@ -1,16 +1,15 @@
-"""The convex machine of proportions: a large margin over all labellings that agree with the bags.
+"""The convex ∝SVM: a large margin over all labellings that agree with the bags.
 
-With labels y among Y = {y : every bag has a share of positives that its proportion allows} and no bias, the machine is
+With labels y among Y = {y : every bag has a share of positives that its proportion allows} and no bias, the problem is
 
     min_{y ∈ Y} max_{0 ≤ α ≤ C}  Σ_i α_i − ½ Σ_ij α_i α_j y_i y_j k(x_i, x_j)
 
-which is convex in yyᵀ. Its convex hull makes it a problem of many kernels, one for each labelling:
+which is convex in yyᵀ. Its convex hull makes it a multiple-kernel problem, with one kernel for each labelling:
 
     min_μ max_α  Σ_i α_i − ½ Σ_t μ_t q_t(α),      q_t(α) = ‖Σ_i α_i y_ti φ(x_i)‖²,  μ ≥ 0, Σ_t μ_t = 1
 
-Labellings enter one at a time: the next is the y ∈ Y with the largest q_y(α) that a search finds. (The source prints
-+Σα where −Σα is meant, and the norm inside of the sum.) Bounds on the value over the active labellings
-come from any (μ, α): S(μ) = max_α … from above, Σα − ½ max_t q_t(α) from below.
+Labellings enter one at a time: the next one is the y ∈ Y with the largest q_y(α) found by a search. Any (μ, α) bounds
+the value over the active labellings: S(μ) = max_α … from above, Σα − ½ max_t q_t(α) from below.
 """
 
 from __future__ import annotations
@@ -63,10 +62,10 @@ class ConvexProportionSVM(ProportionEstimator):
     Parameters
     ----------
     C : float, default=1.0
-        How much a row counts that is on the wrong side of its margin. Rows of a bag of weight v get C · v.
+        Weight of the hinge loss of a row. Rows of a bag of weight v get C · v.
     epsilon : float, default=0.0
-        Maximum deviation of the share of a bag from its proportion, in [0, 1]. Where no count of rows is that near, the
-        nearest one is taken, with a warning, and the bag is in ``adjusted_bags_``.
+        Maximum deviation of the share of a bag from its proportion, in [0, 1]. If no count of rows is that near, the
+        nearest count is used, with a warning, and the bag is listed in ``adjusted_bags_``.
     kernel : Kernel, "precomputed" or None
         Default: linear.
     map : transformer, optional
@@ -74,12 +73,12 @@ class ConvexProportionSVM(ProportionEstimator):
     intercept : {"constant", "center"}, default="constant"
         The convex form has no bias: the instances are centred, and with ``"constant"`` also get a constant feature 1.
     variance : float, default=0.9
-        With a kernel, or more columns than rows: labellings are searched along the principal axes that have this part
+        With a kernel, or more columns than rows: labellings are searched along the principal axes that hold this share
         of the variance.
     max_iter : int, default=10
-        Most labellings to enter.
+        Maximum number of labellings.
     tol : float, default=1e-2
-        Stop when a labelling lowers the objective by less than this part of it.
+        Stop when a labelling lowers the objective by less than this share.
     random_state : ignored
         Nothing is drawn.
     n_jobs : int, optional
@@ -90,14 +89,14 @@ class ConvexProportionSVM(ProportionEstimator):
     Attributes
     ----------
     bag_error_, constant_bag_error_, majority_bag_error_ : float
-        Mean absolute errors of shares on the training bags: of the predictions, of the best share that is the same for
-        all bags, and of the most frequent class for all rows. A `ConstantAnswerWarning` is given where the first is not
-        below the second.
+        Mean absolute errors of shares on the training bags: of the predictions, of the best constant share for all
+        bags, and of the most frequent class for all rows. A `ConstantAnswerWarning` is raised if the first is not below
+        the second.
     classes_, coef_, intercept_, dual_coef_, support_, support_objects_
         The function, by features or over training objects.
     active_labelings_ : ndarray of int8, shape (n_labelings, n)
-        Labellings with their weights ``mu_``; one column for each row and bag, in the order of `Bags`, then labelled
-        rows without a bag.
+        The active labellings; one column for each row and bag, in the order of `Bags`, then labelled rows without a
+        bag.
     mu_ : ndarray of shape (n_labelings,)
     objective_history_ : ndarray
         The objective after each round; never rises.
@@ -114,17 +113,17 @@ class ConvexProportionSVM(ProportionEstimator):
 
     Notes
     -----
-    The last step is the threshold: among all, one with the least error of proportions on the training bags, next to 0.
-    Rows whose label is known are bags of one there, with weight 1, also where they are in a bag. The form itself has no
-    bias, which costs accuracy where classes differ in size.
+    The last step is the threshold: the value nearest to 0 with the least error of proportions on the training bags.
+    Rows with a known label are bags of one in this step, with weight 1, even if they are in a bag. The convex form has
+    no bias, which costs accuracy if classes differ in size.
 
     More rounds lower the objective, not always the error: with large bags, few labellings (``max_iter`` of 1 to 3)
     can give a better classifier. `BagCV` chooses without labels.
 
-    Rows of different weight in one bag raise an error. With equal weights the best labelling of a bag along a
-    direction is its so many highest rows; with different ones it is a knapsack problem, and where no subset of the
-    weights adds up to the share there is no labelling to mix at all. `AlternatingProportionSVM`, which fits shares by
-    a loss and not exactly, and `InverseCalibration` take such weights.
+    Rows of different weight in one bag raise an error. With equal weights, the best labelling of a bag along a
+    direction labels its highest rows positive. With different weights this is a knapsack problem, and if no subset of
+    the weights sums to the share, no labelling exists. `AlternatingProportionSVM`, which fits shares by a loss and not
+    exactly, and `InverseCalibration` take such weights.
 
     References
     ----------

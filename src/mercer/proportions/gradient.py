@@ -1,14 +1,15 @@
-"""Empirical proportion risk minimisation by gradient: any differentiable scorer, several classes.
+"""Empirical proportion risk minimisation by gradients: any differentiable scorer, several classes.
 
     minimise  α/2 ‖w‖² + 1/n ( Σ_k u_k L(p̄_k, ȳ_k) − Σ_{i known} v_i log p_i,y_i ),      n = Σ_k u_k + Σ_{i known} v_i
     p_i = softmax f(x_i; w),     p̄_k = Σ_{i ∈ B_k} v_i p_i / Σ_{i ∈ B_k} v_i
 
-    log         L = Σ_c ȳ_c log(ȳ_c / p̄_c)           cross-entropy, less the part that no p̄ can avoid
+    log         L = Σ_c ȳ_c log(ȳ_c / p̄_c)           cross-entropy minus its minimum over p̄
     squared     L = ½ Σ_c (p̄_c − ȳ_c)²               two classes: the square of the difference of shares
     absolute    L = ½ Σ_c |p̄_c − ȳ_c|                two classes: the difference of shares
 
-Bounds low ≤ ȳ ≤ high cost nothing where p̄ keeps them, and otherwise what the nearest shares within them cost. u are the
-weights of bags, v those of rows. The problem is not convex: it is solved from several starts, and the best is kept.
+With bounds low ≤ ȳ ≤ high, the loss is 0 if p̄ satisfies them, and otherwise the loss to the nearest shares within
+them. u are the weights of bags, v those of rows. The problem is not convex: it is solved from several starts, and the
+best solution is kept.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ def nearest_by_divergence(q: np.ndarray, low: np.ndarray, high: np.ndarray) -> n
 
 
 def share_loss(kind: str, q: np.ndarray, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The loss of predicted shares q, shape (m, n_classes), for each bag, and its derivative in q."""
+    """Return the loss of predicted shares q, shape (m, n_classes), for each bag, and its derivative in q."""
     if kind == "log":
         exact = low is high
         t = low if exact else nearest_by_divergence(q, low, high)
@@ -90,7 +91,7 @@ def share_loss(kind: str, q: np.ndarray, low: np.ndarray, high: np.ndarray) -> t
 
 @dataclass(frozen=True)
 class Shares:
-    """What is known: bounds on the shares of bags, labels of instances. Instances come bag by bag, those alone last."""
+    """The given information: bounds on the shares of bags, labels of instances. Instances without a bag come last."""
 
     n_classes: int
     offsets: np.ndarray
@@ -116,7 +117,7 @@ class Shares:
         return self.n_bags + len(self.codes) - int(self.offsets[-1])
 
     def select(self, items: np.ndarray) -> tuple[Shares, np.ndarray]:
-        """Some of the items (bags first, then instances without one), and their instances."""
+        """Return some of the items (bags first, then instances without one), and their instances."""
         bags, alone = items[items < self.n_bags], items[items >= self.n_bags] - self.n_bags + self.offsets[-1]
         parts = [np.arange(self.offsets[k], self.offsets[k + 1]) for k in bags]
         rows = np.concatenate([*parts, alone]).astype(np.int64)
@@ -186,7 +187,7 @@ def _log_probability(F: np.ndarray, label: np.ndarray) -> np.ndarray:
 
 @dataclass
 class Run:
-    """What one start gave: weights (or a module), its objective and those on the way."""
+    """The result of one start: weights (or a module), and its objectives."""
 
     w: Any = None
     objective: float = np.inf
@@ -198,7 +199,7 @@ class Run:
     waited: int = 0
 
     def keep(self, w: Any, objective: float, held: float | None, enough: float) -> None:
-        """Record an iteration; the weights are kept if they are the best, by held-out bags where there are some."""
+        """Record an iteration; keep the weights if they are the best, by held-out bags if there are any."""
         self.n_iter += 1
         self.history.append(objective)
         if held is not None:
@@ -243,7 +244,7 @@ class Task:
 def descend(
     task: Task, w: np.ndarray, max_iter: int, tol: float, patience: int, stop: threading.Event, shown: Any
 ) -> Run:
-    """L-BFGS from w; an interrupt ends it and sets ``stop``."""
+    """Run L-BFGS from w; an interrupt ends it and sets ``stop``."""
     run, decay = Run(), task.decay()
 
     def after(intermediate_result: Any) -> None:
@@ -269,7 +270,7 @@ def descend(
 
 
 def all_starts(train: Callable[[int], Run], n_init: int, n_jobs: int, stop: threading.Event) -> list[Run]:
-    """Runs from every start, on threads where there are several; an interrupt ends all of them with what they have."""
+    """Run from every start, in parallel threads; an interrupt ends all runs with their current results."""
     runs: dict[int, Run] = {}
 
     def one(number: int) -> None:
@@ -290,38 +291,39 @@ def all_starts(train: Callable[[int], Run], n_init: int, n_jobs: int, stop: thre
 class ProportionClassifier(ProportionEstimator):
     """Learn from class proportions by gradient: a model whose mean probabilities fit the shares of the bags.
 
-    The share that is predicted for a bag is the (weighted) mean of softmax probabilities of its rows. Several classes
-    are learnt at once. The objective is not convex; it is solved from ``n_init`` starts.
+    The predicted share of a bag is the (weighted) mean of softmax probabilities of its rows. Several classes are learnt
+    jointly. The objective is not convex; it is solved from ``n_init`` starts.
 
     Parameters
     ----------
     loss : {"log", "squared", "absolute"}, default="log"
-        How predicted and given shares are compared. Rows with labels always have the log loss.
+        Loss between predicted and given shares. Rows with labels always have the log loss.
     scorer : None, "linear", "mlp", torch.nn.Module or object, default=None
-        The function of features. None is linear; ``"mlp"`` has a layer of 32 tanh units. A module of torch takes rows
-        and gives ``n_classes`` outputs (or one for two classes); the first start uses its weights, others call
-        ``reset_parameters`` of its layers, and it needs ``pip install mercer[torch]``. Any other object has
-        the methods ``start(n_features, n_outputs, scale, random)`` (an initial vector w),
-        ``decay(n_features, n_outputs)`` (1 for each weight that is penalised, 0 for others),
-        ``scores(w, X, n_outputs)`` and ``gradient(w, X, G)``, the gradient of Σ G ∘ scores.
+        The function of features. None is linear; ``"mlp"`` has a layer of 32 tanh units. A torch module takes rows and
+        returns ``n_classes`` outputs (or one for two classes); the first start uses its weights, others call
+        ``reset_parameters`` of its layers, and it needs ``pip install mercer[torch]``. Any other object has the methods
+        ``start(n_features, n_outputs, scale, random)`` (an initial vector w), ``decay(n_features, n_outputs)`` (1 for
+        each weight that is penalised, 0 for others), ``scores(w, X, n_outputs)`` and ``gradient(w, X, G)``, the
+        gradient of Σ G ∘ scores.
     alpha : float, default=1e-3
-        Weight of the penalty ‖w‖²/2; the loss is a mean over bags (and labelled rows), so it need not grow with them.
+        Weight of the penalty ‖w‖²/2; the loss is a mean over bags (and labelled rows), so alpha need not grow with
+        their number.
     max_iter : int, default=200
         Steps of L-BFGS; passes over the bags for a module.
     tol : float, default=1e-6
-        L-BFGS ends where the gradient is smaller, a module where ``patience`` passes have not gained as much.
+        L-BFGS ends when the gradient is smaller; training of a module ends when ``patience`` passes gain less.
     batch : int, default=32
-        Bags in a step of a module.
+        Bags per step of a module.
     learning_rate : float, default=1e-3
-        Of Adam, for a module.
+        Learning rate of Adam, for a module.
     n_init : int, default=3
-        Starts.
+        Number of starts.
     init : {"random", "inverse-calibration", "mean-map", "convex"}, default="random"
         The first start of a linear scorer: small random weights, or the solution of `InverseCalibration`, `MeanMap` or
         `ConvexProportionSVM`. The other starts are random.
     early_stopping : bool, default=False
-        Hold out ``validation_fraction`` of the bags, end when their loss has not fallen for ``patience`` iterations,
-        and keep the weights with the least.
+        Hold out ``validation_fraction`` of the bags, stop when their loss has not fallen for ``patience`` iterations,
+        and keep the weights with the lowest loss.
     validation_fraction : float, default=0.1
     patience : int, default=10
     kernel : Kernel, "precomputed" or None, default=None
@@ -337,14 +339,14 @@ class ProportionClassifier(ProportionEstimator):
     Attributes
     ----------
     bag_error_, constant_bag_error_, majority_bag_error_ : float
-        Mean absolute errors of shares on the training bags: of the predictions, of the best share that is the same for
-        all bags, and of the most frequent class for all rows. A `ConstantAnswerWarning` is given where the first is not
-        below the second.
+        Mean absolute errors of shares on the training bags: of the predictions, of the best constant share for all
+        bags, and of the most frequent class for all rows. A `ConstantAnswerWarning` is raised if the first is not below
+        the second.
     classes_ : ndarray of shape (n_classes,)
     coef_, intercept_ : ndarray
-        Of a linear scorer of features: shapes (1, d) and (1,) for two classes, else (n_classes, d) and (n_classes,).
+        For a linear scorer of features: shapes (1, d) and (1,) for two classes, else (n_classes, d) and (n_classes,).
     weights_ : ndarray
-        Of another scorer.
+        Weights of any other scorer.
     scorer_ : object
         The scorer, or the trained module.
     objective_ : float
@@ -363,8 +365,8 @@ class ProportionClassifier(ProportionEstimator):
 
     Notes
     -----
-    Probabilities that all equal the share of their bag cost nothing. With equal shares in all bags a constant is
-    therefore optimal, and an `IllPosedWarning` says so.
+    Probabilities that equal the share of their bag have no loss. So with equal shares in all bags a constant is
+    optimal, and an `IllPosedWarning` is raised.
 
     Examples
     --------
@@ -460,13 +462,13 @@ class ProportionClassifier(ProportionEstimator):
     ) -> ProportionClassifier:
         """Learn from rows, their bags and the shares of classes in the bags.
 
-        Ctrl-C ends the training early: the model has the best weights so far, and a warning says so.
+        Ctrl-C ends the training early: the model keeps the best weights so far, with a warning.
 
         Parameters
         ----------
         X : array or sparse matrix of shape (n, d); with a kernel any collection of n objects
         y : array of n labels, optional
-            Labels of some rows; None or NaN where unknown. With no bags at all every row needs one.
+            Labels of some rows; None or NaN if unknown. Without bags every row needs a label.
         bags : array of n values, array of (row, bag) pairs, or Bags
             See `Bags`. Rows without a bag must have a label.
         proportions : array of shape (n_bags,) or (n_bags, n_classes), dict, Series, DataFrame, or a pair (low, high)
@@ -712,15 +714,15 @@ class ProportionClassifier(ProportionEstimator):
         return probabilities(scores[:, None] if scores.ndim == 1 else scores)
 
     def predict_proportions(self, X: Any, bags: Any, soft: bool = False) -> np.ndarray:
-        """Return the share of each class that is predicted for each bag.
+        """Return the predicted share of each class in each bag.
 
         Parameters
         ----------
         X : as in `fit`
         bags : array of n values, pairs (row, bag), or Bags
         soft : bool, default=False
-            The mean of probabilities, which is what was trained, instead of the share of predicted labels, which is
-            what all learners give.
+            Return the mean of probabilities, the trained quantity, instead of the share of predicted labels, as all
+            learners do.
 
         Returns
         -------

@@ -1,12 +1,12 @@
 """Labels of bags instead of proportions: a positive bag has at least one positive row, a negative bag none.
 
-With f(x) = ⟨w, φ(x)⟩ + b, both machines minimise ½‖w‖² + C Σ hinge(y_i f(x_i)),
+With f(x) = ⟨w, φ(x)⟩ + b, both methods minimise ½‖w‖² + C Σ hinge(y_i f(x_i)),
 
     mi   over all rows: y_i = −1 in negative bags, y_i free in positive bags, with at least one +1 in each of these
     MI   over all rows of negative bags and one row of each positive bag, the witness: the row with the largest f
 
-by turns: the machine for fixed labels (or witnesses), then the best labels (or witnesses) for the machine. Neither turn
-raises the objective, so the turns end.
+in alternation: the classifier for fixed labels (or witnesses), then the best labels (or witnesses) for the classifier.
+Neither step raises the objective, so the alternation ends.
 """
 
 from __future__ import annotations
@@ -39,43 +39,43 @@ class MultipleInstanceSVM(ProportionEstimator):
     Parameters
     ----------
     mode : {"mi", "MI"}, default="mi"
-        ``"mi"`` looks for the label of every row of positive bags, ``"MI"`` for one witness in each positive bag.
+        ``"mi"`` infers the label of every row of positive bags, ``"MI"`` one witness in each positive bag.
     C : float, default=1.0
-        How much a row counts that is on the wrong side of its margin. Rows of a bag of weight v get C · v.
+        Weight of the hinge loss of a row. Rows of a bag of weight v get C · v.
     kernel : Kernel, "precomputed" or None
         Default: linear.
     map : transformer, optional
         Makes features of rows; with a kernel, the objects that it compares.
     class_weight : dict, "balanced" or None
-        Factors on C by class; where a class is learned against several others, theirs are averaged. ``"balanced"``
-        counts the rows in use, in every turn.
+        Factors on C by class; if a class is learned against several others, their factors are averaged. ``"balanced"``
+        counts the rows in use, in every alternation.
     max_iter : int, default=50
-        Most turns.
+        Maximum number of alternations.
     tol : float, default=1e-3
         Tolerance of a support vector machine.
     n_jobs : int, optional
         Threads of the kernel.
     verbose : int, default=0
-        Print the objective of every turn.
+        Print the objective of every alternation.
 
     Attributes
     ----------
     classes_, coef_, intercept_, dual_coef_, support_, support_objects_
         The function, by features or over training objects; positive for ``classes_[1]``.
     history_ : ndarray
-        The objective after each turn. Without ``class_weight`` it does not rise, up to ``tol``.
+        The objective after each alternation. Without ``class_weight`` it does not rise, up to ``tol``.
     n_iter_ : int
-        Turns.
+        Number of alternations.
     witnesses_ : ndarray of int64
-        The place (row and bag, in the order of `Bags`) with the largest output in each positive bag.
+        The member (row and bag, in the order of `Bags`) with the largest output in each positive bag.
 
     Notes
     -----
-    The turns of ``"mi"`` end at a local minimum. They start twice, with all rows of positive bags as positive
-    [Andrews2002]_ and with the signs of a classifier of the means of positive bags, and the smaller objective is kept.
+    ``"mi"`` converges to a local minimum. It has two starts: all rows of positive bags as positive [Andrews2002]_, and
+    the signs of a classifier of the means of positive bags. The smaller objective is kept.
 
-    A negative bag is taken at its word: all its rows are negative. Where labels of bags are noisy, or positive bags
-    have many positive rows, learn from proportions (`AlternatingProportionSVM`).
+    All rows of a negative bag are negative. If labels of bags are noisy, or positive bags have many positive rows,
+    learn from proportions (`AlternatingProportionSVM`).
 
     References
     ----------
@@ -144,15 +144,15 @@ class MultipleInstanceSVM(ProportionEstimator):
         ----------
         X : array or sparse matrix of shape (n, d); with a kernel any collection of n objects
         y : array of n labels, optional
-            Labels of some rows, which then stay as they are; None or NaN where unknown. With no bags at all every row
-            needs one, and the result is an ordinary support vector machine.
+            Fixed labels of some rows; None or NaN if unknown. Without bags every row needs a label, and the result is
+            an ordinary support vector machine.
         bags : array of n values, array of (row, bag) pairs, or Bags
             See `Bags`.
         labels : array of n_bags labels, dict or Series
-            The label of each bag: arrays in the sorted order of bags, others by name. Of two labels the second in
-            sorted order is the positive one; with more, each class is learned against the rest.
+            The label of each bag: arrays in the sorted order of bags, others by name. With two labels, the second in
+            sorted order is positive; with more, each class is learned against the rest.
         proportions : as in `Bags`
-            Instead of labels: a bag is positive where its share is above 0.
+            Alternative to labels: a bag is positive if its share is above 0.
         bag_weight : array of shape (n_bags,), optional
 
         Returns
@@ -199,7 +199,7 @@ class MultipleInstanceSVM(ProportionEstimator):
         return np.asarray(np.maximum.reduceat(scores[made.members], made.offsets[:-1], axis=0))
 
     def predict_bags(self, X: Any, bags: Any) -> np.ndarray:
-        """Return the label of each bag: positive where any of its rows is.
+        """Return the label of each bag: positive if any of its rows is.
 
         Parameters
         ----------

@@ -6,13 +6,13 @@ With m_k the mean of φ over bag k, p_k its share of the positive class and ω_k
     mean of y φ(x)     μ = p μ₊ − (1 − p) μ₋                          p the share over all rows
     model              min (1/N) Σ_i log(e^{f_i} + e^{−f_i}) − ⟨w, μ⟩ − b (2p − 1) + α ‖w‖²,   f_i = ⟨w, φ(x_i)⟩ + b
 
-The first step takes it that the rows of a class are distributed alike in all bags. The Laplacian variant gives every
-bag class means of its own, which are close where bags are similar (``similarity`` s_kl, strength γ)::
+The first step assumes that the rows of a class have the same distribution in all bags. The Laplacian variant gives
+every bag its own class means, which are close if bags are similar (``similarity`` s_kl, strength γ)::
 
     min Σ_k ω_k ‖m_k − p_k μ₊ₖ − (1 − p_k) μ₋ₖ‖² + (γ/2) Σ_kl s_kl (‖μ₊ₖ − μ₊ₗ‖² + ‖μ₋ₖ − μ₋ₗ‖²)
-    μ = Σ_k q_k (p_k μ₊ₖ − (1 − p_k) μ₋ₖ)                             q_k the bag's part of all rows
+    μ = Σ_k q_k (p_k μ₊ₖ − (1 − p_k) μ₋ₖ)                             q_k the bag's share of all rows
 
-As γ grows, it becomes the first. Everything is linear in the means of bags, so that it works with kernels as well.
+As γ grows, it approaches the first form. Everything is linear in the means of bags, so it also works with kernels.
 """
 
 from __future__ import annotations
@@ -48,31 +48,30 @@ class MeanMap(ProportionEstimator):
     alpha : float, default=0.1
         Weight of ‖w‖² (λ in the literature).
     weighted : bool, default=True
-        Weigh bags by their number of rows when class means are estimated: the mean of a large bag is known better.
-        With False all bags have the same weight. ``bag_weight`` multiplies either.
+        Weight bags by their number of rows in the estimate of class means, because the mean of a large bag is more
+        accurate. With False all bags have the same weight. Both are multiplied by ``bag_weight``.
     laplacian : float or None, default=None
-        γ: class means that vary from bag to bag, smoothly over similar bags. None: the same in all bags.
+        γ: class means that vary smoothly over similar bags. None: the same class means in all bags.
     similarity : float, array of shape (n_bags, n_bags) or None, default=None
-        Of bags, for ``laplacian``: the width s of exp(−‖m_k − m_l‖ / s), None for the median distance; or a symmetric
-        matrix of numbers of at least 0. Rows whose labels are known are bags of one here, and have rows and columns of
-        the matrix after those of the bags: first rows without a bag, then rows within bags, each in their order.
+        Similarity of bags, for ``laplacian``: the width s of exp(−‖m_k − m_l‖ / s), None for the median distance; or a
+        symmetric nonnegative matrix. Labelled rows are bags of one here. Their rows and columns of the matrix follow
+        those of the bags: first rows without a bag, then rows within bags, each in order.
     fit_intercept : bool or "auto", default="auto"
-        Whether there is an offset, which has no penalty. "auto": with features, not with a kernel. The feature vectors
-        of most kernels have norm 1, so that the common range of ``alpha`` leaves little more than an offset, which says
-        the same of all rows; without one, the sign of the function remains.
+        Whether to fit an unpenalised offset. "auto": with features, not with a kernel. The feature vectors of most
+        kernels have norm 1, so with common values of ``alpha`` the offset would dominate and all rows would get the
+        same class.
     threshold : {"model", "shares"}, default="model"
-        Where the function is cut: at 0, or where the shares of the training bags are met best (of all places with the
-        least absolute error, by ``bag_weight``, the one next to 0), which is added to the offset. ``"shares"`` predicts
-        better as a rule where a strong penalty, needed for the noise in the means of the classes, keeps the offset from
-        its place.
+        Decision threshold: 0, or the threshold that best fits the shares of the training bags (of all with the least
+        absolute error, by ``bag_weight``, the one nearest to 0), which is added to the offset. ``"shares"`` is usually
+        better with a strong penalty, which noise in the class means requires and which distorts the offset.
     kernel : Kernel, "precomputed" or None
         None is linear.
     map : transformer, optional
-        From `mercer.maps`: linear in its features.
+        A map of `mercer.maps`; the model is linear in its features.
     tol : float, default=1e-8
         Norm of the gradient, relative to that at w = 0 (or to 1, if that is larger), at which training stops.
     max_iter : int, default=200
-        Newton steps.
+        Maximum number of Newton steps.
     n_jobs : int or None
         Threads for kernel values.
     verbose : int, default=0
@@ -81,26 +80,27 @@ class MeanMap(ProportionEstimator):
     Attributes
     ----------
     bag_error_, constant_bag_error_, majority_bag_error_ : float
-        Mean absolute errors of shares on the training bags: of the predictions, of the best share that is the same for
-        all bags, and of the most frequent class for all rows. A `ConstantAnswerWarning` is given where the first is not
-        below the second.
+        Mean absolute errors of shares on the training bags: of the predictions, of the best constant share for all
+        bags, and of the most frequent class for all rows. A `ConstantAnswerWarning` is raised if the first is not below
+        the second.
     classes_ : ndarray
     coef_ : ndarray of shape (1, d) or (n_classes, d)
         Without a kernel.
     intercept_ : ndarray
     class_means_ : ndarray of shape (2, d), or a list of these
-        Estimated means of the rest and of the class: with two classes in the order of ``classes_``, with more one array
-        for each class against the rest. Not with a kernel. With ``laplacian`` the averages over bags.
+        Estimated means of the rest and of the class: with two classes in the order of ``classes_``; with more, one
+        array for each class against the rest. Not with a kernel. With ``laplacian``, averages over bags.
     gradient_norm_ : float, or one for each class
-        Where training stopped. The objective is within gradient_norm_² / (4 α) of its minimum for the present offset.
+        Final norm of the gradient. The objective is within gradient_norm_² / (4 α) of its minimum for the current
+        offset.
     n_iter_ : int, or one for each class
 
     Notes
     -----
-    Of bounds on a share the middle is used. Rows whose label is known count as bags of one, also where they are in a
-    bag. With equal shares in all bags the class means are not determined: both are then taken to be the mean of all
-    rows, with an `IllPosedWarning`. With labels for all rows and no bags this is logistic regression. A share over all
-    rows of 0 or 1 is moved in by 1 / (2 N + 2), where the offset would be infinite.
+    Bounds on a share are replaced by their midpoint. Labelled rows count as bags of one, even if they are in a bag.
+    With equal shares in all bags the class means are not determined: both are set to the mean of all rows, with an
+    `IllPosedWarning`. With labels for all rows and no bags this is logistic regression. An overall share of 0 or 1 is
+    moved inwards by 1 / (2 N + 2), because the offset would be infinite.
 
     References
     ----------

@@ -1,10 +1,10 @@
-"""Scores of bags, and the choice of parameters by them: no label of a single row is ever looked at.
+"""Scores of bags, and parameter search by them, without labels of single rows.
 
 The risk of predicted shares h̄ against known ones ȳ, with bag weights c_k::
 
     Σ_k c_k L(h̄_k, ȳ_k) / Σ_k c_k        absolute: L = ½ Σ_c |h̄_kc − ȳ_kc|        squared: L = ½ Σ_c (h̄_kc − ȳ_kc)²
 
-which for two classes is |h̄ − ȳ| and (h̄ − ȳ)² of either. Of bounds on a share the nearest point counts.
+which for two classes is |h̄ − ȳ| and (h̄ − ȳ)² of either class. With bounds on a share, the nearest point is used.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ def proportion_risk(predicted: Any, bags: Any, proportions: Any = None, *, loss:
     Parameters
     ----------
     predicted : array of shape (n_bags,) or (n_bags, n_classes)
-        Shares as ``predict_proportions`` gives them: of the second class, or of all. Bags are sorted by name.
+        Shares as returned by ``predict_proportions``: of the second class, or of all. Bags are sorted by name.
     bags : Bags, or what `Bags` takes
-        Its weights of bags count.
+        Bags, with their weights.
     proportions : optional
-        The known shares, as for `Bags`; not needed where ``bags`` has them.
+        The known shares, as for `Bags`; not needed if ``bags`` has them.
     loss : {"absolute", "squared"}, default="absolute"
 
     Returns
@@ -88,7 +88,7 @@ def bag_score(estimator: Any, X: Any, bags: Any, proportions: Any = None) -> flo
     X : rows, as the estimator takes them
     bags : array of n values, pairs (row, bag), or Bags
     proportions : optional
-        The known shares, as for `Bags`; not needed where ``bags`` has them.
+        The known shares, as for `Bags`; not needed if ``bags`` has them.
 
     Returns
     -------
@@ -111,7 +111,7 @@ def bag_score(estimator: Any, X: Any, bags: Any, proportions: Any = None) -> flo
 
 
 def constant_shares(bags: Bags) -> np.ndarray:
-    """The shares of classes that, predicted for all bags, have the least absolute error; of means, medians, classes."""
+    """Return the constant class shares with the least absolute error, among means, medians and single classes."""
     weight = bags.bag_weight if bags.bag_weight.any() else np.ones(len(bags))
     mean = np.average(bags.shares, axis=0, weights=weight)
     order = np.argsort(bags.shares, axis=0, kind="stable")
@@ -124,12 +124,12 @@ def constant_shares(bags: Bags) -> np.ndarray:
 
 
 def majority_shares(bags: Bags) -> np.ndarray:
-    """Shares of bags whose rows all get the class that is most frequent in all bags together."""
+    """Return the shares of bags if all rows get the overall most frequent class."""
     return np.eye(bags.shares.shape[1])[int((bags.sizes @ bags.shares).argmax())]
 
 
 def warn_if_no_better(error: float, constant: float, where: str, stacklevel: int = 2) -> None:
-    """Warn where the error of a model is not below that of one share for all bags. Equal shares cannot be beaten."""
+    """Warn if the error of a model is not below that of a constant share. Equal shares cannot be beaten."""
     if error >= constant > 1e-9:
         message = (
             f"the shares of {where} are met no better ({error:.3f}) than by one share for all bags ({constant:.3f}):"
@@ -182,10 +182,10 @@ def _best_has(name: str) -> Callable[[Any], bool]:
 
 
 class BagCV(MetaEstimatorMixin, ClassifierMixin, Estimator):
-    """A search for parameters by cross-validation over whole bags.
+    """Search for parameters by cross-validation over whole bags.
 
-    Every combination is fitted to some bags and scored by the shares that it predicts for the others. Labels of single
-    rows, where there are any, are used for fitting only.
+    Every combination is fitted to some bags and scored by its predicted shares of the others. Labels of single rows, if
+    any, are used only for fitting.
 
     Parameters
     ----------
@@ -196,40 +196,40 @@ class BagCV(MetaEstimatorMixin, ClassifierMixin, Estimator):
     cv : int or iterable of (training bags, held-out bags), default=5
         Number of folds, or indices of bags (positions in ``Bags.names``).
     scoring : {"absolute", "squared"} or callable, default="absolute"
-        Minus this `proportion_risk`; or a function (estimator, X, bags) that is larger for better ones.
+        Minus this `proportion_risk`, or a function (estimator, X, bags) with larger values for better models.
     refit : bool, default=True
         Fit the best combination to all bags, for prediction.
     n_jobs : int or None
-        Fits at a time. The result does not depend on it. None: 1, or what ``joblib.parallel_config`` says, which may
-        name a cluster.
+        Number of parallel fits. The result does not depend on it. None: 1, or the setting of
+        ``joblib.parallel_config``, which may be a cluster.
     random_state : int, RandomState or None
-        Of the folds. Where it is given, an estimator whose ``random_state`` is None gets a seed from it for each fold,
-        the same for all combinations.
+        Seed of the folds. If given, an estimator with ``random_state`` None gets a seed from it for each fold, the same
+        for all combinations.
     verbose : int, default=0
-        1 says how many fits there are and which won, 2 shows every combination.
+        1 prints the number of fits and the best combination, 2 every combination.
 
     Attributes
     ----------
     cv_results_ : dict of arrays
-        As scikit-learn's ``GridSearchCV`` has it; ``pandas.DataFrame(search.cv_results_)`` shows it as a table. Means
-        over folds weigh every bag as its weight says.
+        As in scikit-learn's ``GridSearchCV``; ``pandas.DataFrame(search.cv_results_)`` shows it as a table. Means over
+        folds weight every bag by its weight.
     best_index_, best_params_, best_score_
-        Of the first among the best.
+        Values of the first of the best combinations.
     constant_score_, majority_score_ : float
         The scores, on the same held-out bags, of one share for all bags, and of the most frequent class for all rows,
-        both learned from the training bags. Where ``best_score_`` is not above the first, a `ConstantAnswerWarning` is
-        given. Not with a callable ``scoring``.
+        both learned from the training bags. If ``best_score_`` is not above the first, a `ConstantAnswerWarning` is
+        raised. Not with a callable ``scoring``.
     best_estimator_
-        Fitted to all bags, with ``refit``.
+        The estimator fitted to all bags, with ``refit``.
     n_splits_ : int
     refit_time_ : float
 
     Notes
     -----
-    Labelled rows without a bag are in all training parts. Rows that overlapping bags share may be on both sides of a
-    split; then held-out errors are too small, and a warning says so.
+    Labelled rows without a bag are in all training folds. With overlapping bags, a row may be on both sides of a split;
+    held-out errors are then too small, and a warning is raised.
 
-    To keep what was found, `mercer.save` its ``best_estimator_``.
+    To store the result, `mercer.save` its ``best_estimator_``.
 
     Examples
     --------
@@ -271,7 +271,7 @@ class BagCV(MetaEstimatorMixin, ClassifierMixin, Estimator):
         ----------
         X : rows, as the estimator takes them
         y : array of n labels, optional
-            Labels of some rows, None or NaN elsewhere. They go with their rows, and are used for fitting only.
+            Labels of some rows, None or NaN elsewhere. They stay with their rows, and are used only for fitting.
         bags, proportions, bag_weight
             As in the estimator's ``fit``.
 
@@ -434,7 +434,7 @@ class BagCV(MetaEstimatorMixin, ClassifierMixin, Estimator):
 
     @property
     def classes_(self) -> np.ndarray:
-        """The classes of the best estimator."""
+        """Return the classes of the best estimator."""
         return np.asarray(self._best().classes_)
 
     def predict(self, X: Any) -> np.ndarray:
@@ -443,17 +443,17 @@ class BagCV(MetaEstimatorMixin, ClassifierMixin, Estimator):
 
     @available_if(_best_has("decision_function"))
     def decision_function(self, X: Any) -> np.ndarray:
-        """Outputs of the best estimator."""
+        """Return the outputs of the best estimator."""
         return np.asarray(self._best().decision_function(X))
 
     @available_if(_best_has("predict_proba"))
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Probabilities of the best estimator."""
+        """Return the probabilities of the best estimator."""
         return np.asarray(self._best().predict_proba(X))
 
     @available_if(_best_has("predict_proportions"))
     def predict_proportions(self, X: Any, bags: Any) -> np.ndarray:
-        """Shares that the best estimator predicts for bags."""
+        """Return the shares of bags predicted by the best estimator."""
         return np.asarray(self._best().predict_proportions(X, bags))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
@@ -526,9 +526,9 @@ class MajorityBag(Saved, ClassifierMixin, Estimator):
     names_ : ndarray
         Groups, sorted.
     majority_ : ndarray of int64
-        The number of the most frequent class of each group; of equally frequent ones the first.
+        The number of the most frequent class of each group; ties go to the first.
     overall_ : int
-        That of all rows: for groups that were not seen.
+        The most frequent class of all rows, for unseen groups.
 
     Examples
     --------
@@ -553,7 +553,7 @@ class MajorityBag(Saved, ClassifierMixin, Estimator):
         X : array of n values, or Bags
             The group of every row.
         proportions : as for `Bags`
-            Not needed where X has them.
+            Not needed if X has them.
 
         Returns
         -------

@@ -2,7 +2,7 @@
 
 instances of a video   segments of g frames, for every granularity g; "all" is the whole video
 features               mean (or maximum) over the frames of the segment,   weight ϖ = its length
-share of a bag         1 for a video with the event, 0 for others; the learner's soft loss allows for frames without
+share of a bag         1 for a video with the event, 0 for others; the soft loss allows for frames without it
 
 score of a video       Σ ϖ_i f(x_i) / Σ ϖ_i
 score of a frame       mean of f over the segments that cover it
@@ -44,15 +44,15 @@ class Segments:
 
     @property
     def lengths(self) -> np.ndarray:
-        """Frames of each segment."""
+        """Return the number of frames of each segment."""
         return self.stops - self.starts
 
 
 def cut(lengths: np.ndarray, granularities: Sequence[Any], stride: int) -> Segments:
-    """The segments of videos of these lengths.
+    """Return the segments of videos with these lengths.
 
-    Segments of g frames begin every ``stride`` frames, and one more ends with the video. Videos shorter than g have
-    none of that length; where there is no other, the whole video is one.
+    Segments of g frames begin every ``stride`` frames, plus one that ends with the video. Videos shorter than g have no
+    segment of that length; a video without any segment becomes one segment.
     """
     starts, stops, video = [], [], []
     begin = 0
@@ -74,7 +74,7 @@ def cut(lengths: np.ndarray, granularities: Sequence[Any], stride: int) -> Segme
 
 
 def pooled(frames: Any, segments: Segments, pooling: str) -> Any:
-    """Features of segments: means, or maxima, over their frames."""
+    """Return features of segments: means, or maxima, over their frames."""
     if pooling == "max":
         bounds = zip(segments.starts, segments.stops, strict=True)
         if sp.issparse(frames):
@@ -92,17 +92,17 @@ def cover(segments: Segments, n: int, values: np.ndarray) -> sp.csr_matrix:
 
 
 def averages(scores: np.ndarray, segments: Segments, n: int) -> np.ndarray:
-    """Scores of n videos: those of their segments, weighted by length."""
+    """Return scores of n videos: means of segment scores, weighted by length."""
     weight = segments.lengths.astype(np.float64)
     total = np.bincount(segments.video, weight, minlength=n)
     return np.column_stack([np.bincount(segments.video, weight * f, minlength=n) / total for f in scores.T])
 
 
 class VideoEventDetector(Saved, Estimator):
-    """Detect events in videos, and the frames that show them, from labels of whole videos.
+    """Detect events in videos and their frames, from labels of whole videos.
 
-    A video is a bag of segments of several lengths, with share 1 of positive ones where the video has the event and 0
-    elsewhere, and a learner from proportions gives a function of segments.
+    A video is a bag of segments of several lengths. The share of positive segments is 1 if the video has the event,
+    else 0. A learner from proportions then learns a function of segments.
 
     Parameters
     ----------
@@ -111,15 +111,15 @@ class VideoEventDetector(Saved, Estimator):
         video, the bag of words of a video. A model learnt from some lengths can be applied to others: set this
         parameter again after `fit`.
     stride : int, default=1
-        Frames between the beginnings of segments of one length.
+        Frames between the starts of segments of one length.
     pooling : {"mean", "max"}, default="mean"
-        Features of a segment from those of its frames.
+        How the features of frames are pooled into those of a segment.
     estimator : ProportionEstimator, optional
         The learner of one event. Default: `AlternatingProportionSVM`, linear, with weight ``C`` for the share of each
         video and weight 1 for its segments together.
     C : float, default=1.0
-        How strictly the default learner keeps to the shares 1 and 0. On generated videos values from 0.1 to 10 rank
-        held-out videos equally well (``benchmarks/video_events.py --parts choose``); for others choose it by
+        Weight of the shares 1 and 0 in the default learner. On generated videos values from 0.1 to 10 rank held-out
+        videos equally well (``benchmarks/video_events.py --parts choose``); for other videos choose it by
         cross-validation.
     random_state : int, RandomState or None, default=None
         Used if the learner has none.
@@ -207,7 +207,7 @@ class VideoEventDetector(Saved, Estimator):
             raise ValueError(f"estimator must be a learner from proportions of mercer.proportions, got {kind}")
 
     def fit(self, videos: Any, y: Any) -> VideoEventDetector:
-        """Learn from videos and what they show.
+        """Learn from videos and their labels.
 
         Parameters
         ----------
@@ -337,7 +337,7 @@ class VideoEventDetector(Saved, Estimator):
         return self._squeezed(self._averages(pooled(frames, segments, self.pooling), segments, len(lengths)))
 
     def decision_function(self, videos: Any) -> np.ndarray:
-        """Return the same as `score_videos`, by scikit-learn's name."""
+        """Return the scores of `score_videos`, with scikit-learn's method name."""
         return self.score_videos(videos)
 
     def predict(self, videos: Any) -> np.ndarray:
@@ -387,7 +387,7 @@ class VideoEventDetector(Saved, Estimator):
         video : array of shape (n_frames, n_features)
         n : int, default=5
         event : label, optional
-            Which event, where there are several.
+            The event, if there are several.
         granularity : int or "all", optional
             Only segments of this length, one of ``granularities``: 1 gives key frames. Default: of any length.
 
@@ -426,7 +426,7 @@ class VideoEventDetector(Saved, Estimator):
         Parameters
         ----------
         videos, y : as in `fit`
-            Events that no video has are left out.
+            Events without a positive video are left out.
 
         Returns
         -------
@@ -446,14 +446,14 @@ class VideoEventDetector(Saved, Estimator):
 
     @staticmethod
     def fuse(detectors: Sequence[VideoEventDetector], views: Sequence[Any], weights: Any = None) -> np.ndarray:
-        """Return the scores of videos that are described in several ways, one detector for each (late fusion).
+        """Return the scores of videos from several views, with one detector for each view (late fusion).
 
-        Scores are made comparable by the mean and standard deviation that they had in training.
+        Scores are standardised by their mean and standard deviation in training.
 
         Parameters
         ----------
         detectors : sequence of fitted VideoEventDetector
-            Of the same events.
+            Detectors of the same events.
         views : sequence of videos
             The same videos for each detector, in its features.
         weights : array, one for each detector, optional

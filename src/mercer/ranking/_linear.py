@@ -1,4 +1,4 @@
-"""What the rankers share: checks of X, the losses and solvers of linear scores."""
+"""Code shared by the rankers: checks of X, the losses and solvers of linear scores."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NO_DISTRIBUTION = "a ranker learns scores, and no distribution over rankings"
 
 
 class LinearRanker(ScoreModel, RiskEstimator):
-    """Linear scores that a solver trains on a risk of rankings."""
+    """Linear scores trained on a ranking risk."""
 
     n_features_in_: int
 

@@ -1,8 +1,8 @@
-"""Ranking of labels for an example, learnt from preference graphs (multilabel: H6).
+"""Ranking of labels for an example, learnt from preference graphs.
 
     minimise  ½‖W‖² + C Σ_i |A(y_i)|⁻¹ Σ_{G in A(y_i)} ξ_iG,   ⟨w_u − w_v, x_i⟩ ≥ 1 − ξ_iG for (u, v) in G, ξ ≥ 0
 
-The decomposition A cuts the graph y_i into parts that share a slack: each edge alone, or the star of edges from one
+The decomposition A divides the graph y_i into parts that share a slack: single edges, or the star of edges from one
 label. With the graph of :func:`mercer.ranking.preference_graph.from_label` and stars this is the multiclass support
 vector machine.
 """
@@ -33,18 +33,18 @@ class LabelRanker(LinearRanker):
     Parameters
     ----------
     decomposition : {"edges", "star"} or callable, default="edges"
-        The parts of a preference graph, each of which pays for its worst edge; an example's parts have the same weight.
-        ``"edges"``: each edge; ``"star"``: for each label the edges from it; or a function from a list of edges to a
-        list of lists of edges that together hold every edge.
+        The parts of a preference graph. The loss of a part is that of its worst edge; all parts of an example have the
+        same weight. ``"edges"``: each edge; ``"star"``: for each label the edges from it; or a function from a list of
+        edges to a list of lists of edges that together contain every edge.
     loss : {"hinge", "squared-hinge"}, default="hinge"
         ξ or ξ² of a part.
     solver : {"auto", "bmrm", "lbfgs", "owlqn"} or Solver, default="auto"
-        ``"bmrm"`` stops at a certified gap; ``"lbfgs"``, for the squared hinge of single edges, is faster and has
-        none. ``"auto"``: ``"lbfgs"`` where it can be (``"owlqn"`` with an ℓ1 penalty), else ``"bmrm"``.
+        ``"bmrm"`` stops at a certified gap; ``"lbfgs"``, for the squared hinge of single edges, is faster but has no
+        certificate. ``"auto"``: ``"lbfgs"`` where possible (``"owlqn"`` with an ℓ1 penalty), else ``"bmrm"``.
     C : float, default=1.0
         Weight of the summed loss against ½‖W‖².
     fit_intercept : bool, default=True
-        A further weight for each label, of a constant feature 1; it is penalised with the others.
+        Whether to add a constant feature 1 for each label; its weight is penalised like the others.
     penalty : {"l2", "l1", "elasticnet"} or None, default="l2"
         ½‖W‖², ‖W‖₁, or ``l1_ratio · ‖W‖₁ + (1 − l1_ratio) · ½‖W‖²``. ℓ1 needs ``"owlqn"``, so a smooth loss.
     l1_ratio : float, default=0.5
@@ -54,7 +54,7 @@ class LabelRanker(LinearRanker):
     patience : int, default=10
         With ``fit(…, dev=…)``: iterations without a better held-out score before training stops.
     warm_start : bool, default=False
-        Begin from the weights of the last fit; labels may be new, the number of features not.
+        Start from the weights of the last fit; new labels are allowed, but the number of features must be the same.
     n_jobs : int or None
         Threads for products with a sparse X; -1 for all cores. The result does not depend on it.
     random_state : int, RandomState, Generator or None
@@ -151,15 +151,15 @@ class LabelRanker(LinearRanker):
         X : array or sparse matrix (n, n_features)
         y : list of n preference graphs
             Each a list of edges (u, v): for this example label u is preferred to label v. Labels are strings or
-            numbers. An empty list says nothing. :mod:`mercer.ranking.preference_graph` makes them from labels, label
-            sets and rankings.
+            numbers. An empty list has no preferences. :mod:`mercer.ranking.preference_graph` makes graphs from labels,
+            label sets and rankings.
         sample_weight : array of n numbers, optional
             Factors of C, not negative.
         dev : (X, y), optional
             Held-out data: the weights with the best :meth:`score` on it are kept, and training stops when it no longer
             rises.
         checkpoint : path or Checkpoint, optional
-            Training is saved there every few seconds; a fit that was killed goes on from there when it is called again.
+            Training saves its state there every few seconds. A killed fit resumes from it when it is called again.
 
         Returns
         -------
@@ -250,7 +250,7 @@ class LabelRanker(LinearRanker):
         return np.asarray(X @ self.coef_.T) + self.intercept_
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the labels from best to worst, an array (n, n_labels); ties are in the order of the labels.
+        """Return the labels from best to worst, an array (n, n_labels); ties in label order.
 
         Parameters
         ----------
@@ -264,7 +264,7 @@ class LabelRanker(LinearRanker):
         return self.classes_[order]
 
     def score(self, X: Any, y: Sequence[Sequence[Edge]]) -> float:
-        """Return the share of preferences that the predicted rankings respect, ties half: a mean over all edges."""
+        """Return the share of preferences that the predicted rankings satisfy, over all edges; ties count half."""
         return self._quality(self._flat(self), *self._read(X, y))
 
     # ------------------------------------------------------------------ model files

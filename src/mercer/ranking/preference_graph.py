@@ -5,7 +5,7 @@
     a ranking    the order's whole graph: (u, v) for all u before v
 
 An edge from a label to itself, or a pair of labels preferred to each other, has no margin to learn and raises an error;
-longer cycles are conflicting wishes, which a soft margin can take.
+longer cycles are conflicting preferences, which a soft margin allows.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def from_multilabel(Y: Any, classes: Sequence[Any] | None = None) -> list[Graph]
     Returns
     -------
     graphs : list of lists of edges
-        Empty where an example has all labels or none.
+        Empty if an example has all labels or none.
 
     Examples
     --------
@@ -118,7 +118,7 @@ def from_ranking(rankings: Iterable[Sequence[Any]]) -> list[Graph]:
 
 
 def check(graphs: Any) -> list[Graph]:
-    """The graphs as lists of pairs of plain labels; raises ValueError at what is not a preference graph.
+    """Return the graphs as lists of pairs of plain labels; raise ValueError for invalid graphs.
 
     Parameters
     ----------

@@ -34,21 +34,22 @@ class Ranker(LinearRanker):
     Parameters
     ----------
     measure : {"pairs", "roc-area", "average-precision", "f1"}, default="pairs"
-        What is trained. ``"pairs"``: every pair of examples of one group with different grades should be in the
-        correct order with a margin, the RankSVM; grades may be any numbers. The others need two classes and bound
-        1 − measure of each group as a whole: a group is one training example.
+        Training objective. ``"pairs"``: every pair of examples of one group with different grades should be in the
+        correct order with a margin, the RankSVM; grades may be any numbers. The others need two classes and bound 1 −
+        measure of each group as a whole: a group is one training example.
     loss : {"hinge", "squared-hinge"}, default="hinge"
-        Of a pair. The other measures have the hinge only (margin rescaling).
+        Loss of a pair. The other measures support only the hinge (margin rescaling).
     solver : {"auto", "bmrm", "lbfgs", "owlqn"} or Solver, default="auto"
-        ``"bmrm"`` stops at a certified gap; ``"lbfgs"``, for the squared hinge, is faster and has none. ``"auto"``:
-        ``"lbfgs"`` for the squared hinge (``"owlqn"`` with an ℓ1 penalty), else ``"bmrm"``.
+        ``"bmrm"`` stops at a certified gap; ``"lbfgs"``, for the squared hinge, is faster but has no certificate.
+        ``"auto"``: ``"lbfgs"`` for the squared hinge (``"owlqn"`` with an ℓ1 penalty), else ``"bmrm"``.
     C : float, default=1.0
         Weight of the loss in ``½‖w‖² + C · loss``. The loss is a **sum over pairs** for ``"pairs"``, and a sum over
-        groups of means otherwise, so good values are small for the first (1 / number of pairs and upwards) and large
+        groups of means otherwise, so good values are small for ``"pairs"`` (1 / number of pairs and upwards) and large
         for the others (1 to the number of examples).
     fit_intercept : bool, default=True
         For ``"f1"``: learn the score above which an example is labelled positive. It is the weight of a constant
-        feature 1, so it is penalised with the others. A ranking does not depend on it: other measures have none.
+        feature 1, so it is penalised with the others. Rankings do not depend on it, so other measures have no
+        intercept.
     penalty : {"l2", "l1", "elasticnet"} or None, default="l2"
         ½‖w‖², ‖w‖₁, or ``l1_ratio · ‖w‖₁ + (1 − l1_ratio) · ½‖w‖²``. ℓ1 needs ``"owlqn"``, so a smooth loss.
     l1_ratio : float, default=0.5
@@ -74,8 +75,7 @@ class Ranker(LinearRanker):
     classes_ : array
         The different grades, sorted.
     thresholds_ : array of shape (n_grades − 1,) or None
-        For ``"pairs"``: the scores at which :meth:`predict_grades` goes to the next grade; None for more than 256
-        grades.
+        For ``"pairs"``: the score thresholds between grades for :meth:`predict_grades`; None for more than 256 grades.
     history_ : dict of lists, one value per iteration
     solver_ : str, the solver that ran
     converged_ : bool
@@ -172,15 +172,15 @@ class Ranker(LinearRanker):
             Grades of relevance, higher is better; two classes (0 and 1, −1 and 1, or False and True) for all measures
             but ``"pairs"``.
         groups : array of n values, optional
-            The query or the user each example belongs to: only examples of one group are compared. None: all are one
+            The query or the user of each example: only examples of the same group are compared. None: all are one
             group.
         sample_weight : array of n numbers of at least 0, optional
-            Weights of groups as factors of C: an example is a group, so all rows of one must have the same.
+            Weights of groups as factors of C; all rows of a group must have the same weight.
         dev : (X, y) or (X, y, groups), optional
             Held-out data: the weights with the best :meth:`score` on it are kept, and training stops when it no longer
             rises.
         checkpoint : path or Checkpoint, optional
-            Training is saved there every few seconds; a fit that was killed goes on from there when it is called again.
+            Training saves its state there every few seconds. A killed fit resumes from it when it is called again.
 
         Returns
         -------
@@ -294,9 +294,9 @@ class Ranker(LinearRanker):
     def predict_grades(self, X: Any) -> np.ndarray:
         """Return the grades, for ``measure="pairs"``: ordinal regression.
 
-        The thresholds between grades are fitted to the training examples' scores: each next grade begins where the
-        number of examples on the wrong side of the threshold is least. Together they have the least possible sum
-        of distances between true and predicted grade, counted in grades, for the given scores.
+        The thresholds between grades are fitted to the training examples' scores: each threshold minimises the number
+        of examples on its wrong side. Together they minimise the sum of distances between true and predicted grades, in
+        grades, for the given scores.
         """
         scores = self.decision_function(X)
         if self.measure != "pairs":
@@ -308,12 +308,12 @@ class Ranker(LinearRanker):
         return self.classes_[np.searchsorted(self.thresholds_, scores, side="right")]
 
     def score(self, X: Any, y: Any, groups: Any = None) -> float:
-        """Return the measure itself.
+        """Return the value of the measure.
 
         For "pairs" the share of pairs in the right order (ties count half), see
         :func:`mercer.metrics.pairwise_error`; otherwise the mean over groups of ROC area, average precision or F1.
-        Groups in which it is not defined are left out: those of one class for the ROC area, without a positive for
-        the average precision. F1 without positives is 1 if none is predicted.
+        Groups where the measure is undefined are left out: groups of one class for the ROC area, groups without
+        positives for the average precision. F1 without positives is 1 if none is predicted.
         """
         return self._quality(self._flat(self), *self._read(X, y, groups))
 
@@ -329,7 +329,7 @@ class Ranker(LinearRanker):
 
 
 def fit_thresholds(scores: np.ndarray, ranks: np.ndarray, n_grades: int) -> np.ndarray:
-    """Cuts of the sorted scores with the least Σ |rank − predicted rank|.
+    """Return thresholds of the sorted scores with the least Σ |rank − predicted rank|.
 
     |r − q| = Σ_k [r ≥ k] ≠ [q ≥ k], so each cut k can be chosen alone: the first place at which the fewest examples
     are on the wrong side. As k grows, these places can only move up.

@@ -5,13 +5,13 @@
     average-precision  the same with Δ = 1 − average precision
     f1                 the same with Δ = 1 − F1
 
-One group is one example whose output r is its whole ranking (for f1: its labelling), and the loss is margin rescaling.
-A ranking's score is the mean over pairs of ±½ (s_i − s_j). The roc-area loss is the mean of the pairs' hinges, since
-swapping all pairs that gain by it gives a ranking: that of the scores with 1 taken from those of the relevant examples.
-A labelling's score is Σ_i ±½ s_i over twice the number P of positives: one wrong label costs about 1/(2P) of F1, so
-that it asks for a margin of about 1, as the plain hinge does.
+One group is one example, its output r is the whole ranking (for f1: its labelling), and the loss uses margin rescaling.
+A ranking's score is the mean over pairs of ±½ (s_i − s_j). The roc-area loss is the mean of the pairs' hinges: swapping
+all pairs that increase the loss gives a ranking, that of the scores with 1 subtracted from those of the relevant
+examples. A labelling's score is Σ_i ±½ s_i over twice the number P of positives: one wrong label costs about 1/(2P) of
+F1, so the required margin is about 1, as for the plain hinge.
 
-The losses are compiled (cpp/solvers/ranking_losses.cpp); here are the products with X.
+The losses are compiled (cpp/solvers/ranking_losses.cpp); this module computes the products with X.
 
 Label ranking, with f(x, u) = ⟨w_u, x⟩ and A(y) the parts of the preference graph y:
 
@@ -34,10 +34,10 @@ MEASURES = ("pairs", "roc-area", "average-precision", "f1")
 
 
 class Products:
-    """X W and Xᵀ G. A large sparse X is cut into blocks of rows for the threads.
+    """X W and Xᵀ G. A large sparse X is divided into blocks of rows for the threads.
 
-    The blocks depend on the data only, and their parts of Xᵀ G are added in order: the number of threads changes no
-    result.
+    The blocks depend only on the data, and their parts of Xᵀ G are added in order, so the number of threads does not
+    change the result.
     """
 
     def __init__(self, X: Any, width: int, threads: int) -> None:
@@ -74,7 +74,7 @@ def _rows(X: csr_matrix, a: int, b: int) -> csr_matrix:
 
 
 class RankingRisk:
-    """Σ over groups of a ranking loss, with the gradient in the weights: what a solver needs.
+    """Σ over groups of a ranking loss, with the gradient in the weights.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ class RankingRisk:
     squared : bool
         The squared hinge; for "pairs" only.
     intercept : bool
-        Whether the last weight is added to all scores (it counts for "f1" only).
+        Whether the last weight is added to all scores (only relevant for "f1").
     threads : int
     """
 
@@ -113,7 +113,7 @@ class RankingRisk:
         self.weights: np.ndarray | None = None
 
     def weigh(self, weights: np.ndarray | None) -> None:
-        """Multiply the loss of each group by the weight that all its rows have."""
+        """Multiply the loss of each group by the common weight of its rows."""
         if weights is None:
             return
         in_order = weights[self.order]
@@ -180,7 +180,7 @@ class LabelRankingRisk:
     n_labels : int
     squared : bool
     intercept : bool
-        Whether each label has a further weight, added to its scores.
+        Whether each label has an additional constant weight.
     threads : int
     """
 
@@ -238,7 +238,7 @@ class LabelRankingRisk:
         return self.loss_of(self.scores(w))[0]
 
     def loss_of(self, F: np.ndarray) -> tuple[float, np.ndarray]:
-        """The summed loss and a subgradient in the scores of the labels."""
+        """Return the summed loss and a subgradient in the scores of the labels."""
         flat = F.ravel()
         short = 1.0 - flat[self._better] + flat[self._worse]
         xi = np.maximum(np.maximum.reduceat(short, self._starts), 0.0)

@@ -37,7 +37,7 @@ def image_shape(X: Any) -> np.ndarray | None:
 
 
 def check_images(X: Any, fitted: np.ndarray | None) -> None:
-    """Refuse images of another shape than those of training: as many pixels would still be other pixels."""
+    """Raise an error for images of another shape than in training, even with the same number of pixels."""
     shape = image_shape(X)
     if fitted is None or shape is None or len(shape) != len(fitted):
         return

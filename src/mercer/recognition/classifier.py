@@ -1,4 +1,4 @@
-"""Classification by sparse representation: a query is a combination of few training rows; whose rows are they?
+"""Classification by sparse representation: a query is a combination of a few training rows, which decide its class.
 
     a = sparse code of P x over the projected training rows P x_j, all of unit length
     r_k = ‖P x − Σ_{j of class k} a_j P x_j‖,                   ŷ = argmin_k r_k
@@ -140,7 +140,7 @@ class SparseRepresentationClassifier(_Gallery):
     solver : {"omp", "order-recursive", "l1", "lasso"}, default="lasso"
         How codes are found; see `SparseCoder`.
     n_nonzero : int, optional
-        Most atoms of a code, for "omp" and "order-recursive".
+        Maximum number of atoms in a code, for "omp" and "order-recursive".
     tol : float, optional
         Residual to stop at, as a share of the query's norm, for all but "lasso"; 0.05 where neither this nor
         ``n_nonzero`` is given.
@@ -149,8 +149,8 @@ class SparseRepresentationClassifier(_Gallery):
     positive : bool, default=False
         Codes without negative entries; not for "order-recursive".
     occlusion : bool, default=False
-        Let single pixels be explained by themselves: the dictionary is [A, I], and the part of I is taken from the
-        query before classes are compared. Needs ``projection=None``: a projection mixes pixels.
+        Model corrupted pixels: the dictionary is [A, I], and the part of I is subtracted from the query before classes
+        are compared. Needs ``projection=None``: a projection mixes pixels.
     min_concentration : float, default=0.0
         Queries whose code is less concentrated on one class (see `concentration`) get the label ``unknown``.
     unknown : label, optional
@@ -212,7 +212,7 @@ class SparseRepresentationClassifier(_Gallery):
         self.n_jobs = n_jobs
 
     def fit(self, X: Any, y: Any) -> SparseRepresentationClassifier:
-        """Fit the projection and keep the projected rows.
+        """Fit the projection and store the projected rows.
 
         Parameters
         ----------
@@ -256,7 +256,7 @@ class SparseRepresentationClassifier(_Gallery):
             )
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the class of the smallest residual, or ``unknown`` where the code is not concentrated enough.
+        """Return the class of the smallest residual, or ``unknown`` if the code is not concentrated enough.
 
         Parameters
         ----------
@@ -278,7 +278,7 @@ class SparseRepresentationClassifier(_Gallery):
         return labels
 
     def residuals(self, X: Any) -> np.ndarray:
-        """Return how much of each query the part of the code of each class leaves unexplained.
+        """Return the residual of each query for the part of the code of each class.
 
         Parameters
         ----------
@@ -310,7 +310,7 @@ class SparseRepresentationClassifier(_Gallery):
         return residuals[:, 0] - residuals[:, 1] if len(self.classes_) == 2 else -residuals
 
     def concentration(self, X: Any) -> np.ndarray:
-        """Return how far the codes of queries are concentrated on one class, from 0 to 1.
+        """Return the concentration of the codes of queries on one class, from 0 to 1.
 
         People who are not in the gallery have codes that are spread over many classes.
 
@@ -382,8 +382,7 @@ class SparseRepresentationClassifier(_Gallery):
 class CodeClassifier(_Gallery):
     """Classify sparse codes over the training rows with a linear classifier.
 
-    The code of a training row must not use the row itself, and the code of a query may use all: codes of training rows
-    are found with their own atom left out.
+    The codes of training rows are computed without their own atom; the code of a query may use all atoms.
 
     Parameters
     ----------
@@ -394,7 +393,7 @@ class CodeClassifier(_Gallery):
     classifier : classifier, optional
         Fitted to the codes; by default ``mercer.classification.LinearClassifier(C=10)``.
     n_nonzero : int, optional
-        Most atoms of a code, for "omp" and "order-recursive".
+        Maximum number of atoms in a code, for "omp" and "order-recursive".
     tol : float, optional
         Residual to stop at, as a share of the row's norm, for all but "lasso"; 0.05 where neither this nor
         ``n_nonzero`` is given.
@@ -467,7 +466,7 @@ class CodeClassifier(_Gallery):
         y : array of shape (n_rows,)
             Their labels.
         sample_weight : array of n_rows numbers of at least 0, optional
-            Weights for the classifier; a row of weight 0 is no atom either.
+            Weights for the classifier; a row of weight 0 is not used as an atom.
 
         Returns
         -------

@@ -83,7 +83,7 @@ class SparseCoder(Coding, Saved, ClassNamePrefixFeaturesOutMixin, TransformerMix
         the residual most, both followed by least squares over the chosen atoms; "l1" finds the code of the smallest
         ℓ1 norm with a given residual; "lasso" minimises ½‖x − Φa‖² + alpha ‖x‖ Σ_j ‖φ_j‖ ``|a_j|``.
     n_nonzero : int, optional
-        Most atoms of a code, for "omp" and "order-recursive".
+        Maximum number of atoms in a code, for "omp" and "order-recursive".
     tol : float, optional
         Residual to stop at, as a share of the norm of the row, for all but "lasso"; 0.05 where neither this nor
         ``n_nonzero`` is given.
@@ -144,7 +144,7 @@ class SparseCoder(Coding, Saved, ClassNamePrefixFeaturesOutMixin, TransformerMix
         self.n_jobs = n_jobs
 
     def fit(self, X: Any = None, y: Any = None) -> SparseCoder:
-        """Take the rows of X as atoms, or check the dictionary that was given.
+        """Take the rows of X as atoms, or check the given dictionary.
 
         Parameters
         ----------

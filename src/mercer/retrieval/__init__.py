@@ -2,13 +2,13 @@
 
     b(x) = sign(R D x)                  R a circulant, bilinear or dense projection, D random signs
 
-Codes of k bits keep angles: two vectors at angle θ differ in k θ / π of them on average. A circulant R = circ(r) needs
-O(d) memory and O(d log d) time, so codes of tens of thousands of bits are cheap to compute;
-`HammingIndex` holds them packed, and searches them exactly.
+Codes of k bits preserve angles: the codes of two vectors at angle θ differ in k θ / π bits on average. A circulant R =
+circ(r) needs O(d) memory and O(d log d) time, so codes of tens of thousands of bits are cheap to compute.
+`HammingIndex` stores packed codes and searches them exactly.
 
 - `CirculantEmbedding`: codes by circulants, random or learned;
-- `BilinearEmbedding`, `SignProjection`: codes by two small matrices, by a full matrix: comparators;
-- `IterativeQuantization`, `SpectralHashing`, `ShiftInvariantHashing`: baselines of the literature;
+- `BilinearEmbedding`, `SignProjection`: baselines, codes by two small matrices or by a full matrix;
+- `IterativeQuantization`, `SpectralHashing`, `ShiftInvariantHashing`: published baselines;
 - `HammingIndex`: k nearest codes, codes within a radius; ids, removal, filters, files; `ShardedIndex` merges several,
   also on a cluster.
 """

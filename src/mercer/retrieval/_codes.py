@@ -1,7 +1,7 @@
-"""Packed codes: layout, distances, what they estimate, and the base of all embeddings.
+"""Packed codes: layout, distances and their estimates, and the base class of all embeddings.
 
-A code of k bits lies in ⌈k / 8⌉ bytes as `numpy.packbits` lays it out: bit j in byte j // 8, the first bit of a byte
-the highest, and zeros after the last one. A bit is 1 where the projection is ≥ 0 (sign(0) = +1).
+A code of k bits is stored in ⌈k / 8⌉ bytes in the layout of `numpy.packbits`: bit j in byte j // 8, the first bit of a
+byte is the highest, padded with zeros. A bit is 1 if the projection is ≥ 0 (sign(0) = +1).
 """
 
 from __future__ import annotations
@@ -27,17 +27,18 @@ BLOCK_BYTES = 1 << 26  # of projections held at a time
 
 
 def pack_codes(signs: Any) -> Any:
-    """Pack signs, or truth values, into codes.
+    """Pack signs or booleans into codes.
 
     Parameters
     ----------
     signs : array of shape (n, n_bits)
-        A bit is 1 where a value is ≥ 0; of a boolean array where it is True.
+        A bit is 1 if a value is ≥ 0, or True in a boolean array.
 
     Returns
     -------
     array of uint8 of shape (n, ⌈n_bits / 8⌉)
-        The first bit in the highest bit of the first byte, as in `numpy.packbits`; of a tensor a tensor beside it.
+        The first bit is the highest bit of the first byte, as in `numpy.packbits`. A tensor gives a tensor on the same
+        device.
 
     Examples
     --------
@@ -83,7 +84,7 @@ def unpack_codes(codes: Any, n_bits: int) -> Any:
     Returns
     -------
     array of int8 of shape (n, n_bits)
-        The signs; of a tensor a tensor beside it.
+        The signs. A tensor gives a tensor on the same device.
 
     Examples
     --------
@@ -102,7 +103,7 @@ def unpack_codes(codes: Any, n_bits: int) -> Any:
 
 
 def checked_codes(name: str, codes: Any, n_bits: int) -> np.ndarray:
-    """Packed codes of ``n_bits`` bits, contiguous; the bits that fill the last byte must be zero."""
+    """Return contiguous packed codes of ``n_bits`` bits; padding bits must be zero."""
     array = as_numpy(codes)[0] if is_tensor(codes) else np.asarray(codes)
     if array.ndim == 1 and array.dtype == np.uint8:
         raise ValueError(f"{name} must be a matrix with a code in each row; for one code use {name}[None, :]")
@@ -117,7 +118,7 @@ def checked_codes(name: str, codes: Any, n_bits: int) -> np.ndarray:
 
 
 def to_words(codes: np.ndarray) -> np.ndarray:
-    """Rows of bytes as rows of 64-bit words, filled up with zeros."""
+    """Return rows of bytes as rows of 64-bit words, padded with zeros."""
     width = -(-codes.shape[1] // 8) * 8
     if codes.shape[1] != width:
         filled = np.zeros((len(codes), width), np.uint8)
@@ -134,7 +135,7 @@ def hamming_distances(A: Any, B: Any = None) -> Any:
     A : array of uint8 of shape (n, bytes)
         Packed codes.
     B : array of uint8 of shape (m, bytes), optional
-        Others; otherwise those of A among themselves.
+        Other codes; by default A itself.
 
     Returns
     -------
@@ -228,10 +229,10 @@ def hamming_variance(theta: float, n_bits: int) -> float:
 
 
 def circulant_variance_bound(theta: float, n_bits: int, rho: float, delta: float) -> float:
-    """Bound of the same variance for circulant projections: that of independent ones + 8 ρ √ln(8k²/δ).
+    """Return a bound of this variance for circulant projections: that of independent ones + 8 ρ √ln(8k²/δ).
 
-    Holds with probability 1 − δ over the signs D, for unit vectors whose entries do not exceed ρ. The
-    source has 4k² in the logarithm, from a tail on one side; both sides make it 8k².
+    It holds with probability 1 − δ over the signs D, for unit vectors with entries of at most ρ. The published bound
+    has 4k² in the logarithm, from a one-sided tail; both sides give 8k².
 
     Parameters
     ----------
@@ -262,16 +263,16 @@ def circulant_variance_bound(theta: float, n_bits: int, rho: float, delta: float
 
 
 def recall_at(found: Any, neighbours: Any, ks: Any = (1, 10, 100)) -> dict[int, float]:
-    """Return the recall of a search: the share of true neighbours among the first k found.
+    """Return the recall of a search: the share of true neighbours among the first k results.
 
     Parameters
     ----------
     found : array of shape (n_queries, n_found)
-        Ids as a search gave them, nearest first.
+        Ids of a search result, nearest first.
     neighbours : array of shape (n_queries, n_true)
         Ids of the true neighbours.
     ks : iterable of int, default=(1, 10, 100)
-        Where to cut; at most ``n_found``.
+        Numbers of results to evaluate; at most ``n_found``.
 
     Returns
     -------
@@ -301,7 +302,7 @@ def recall_at(found: Any, neighbours: Any, ks: Any = (1, 10, 100)) -> dict[int, 
 
 
 def as_numpy(X: Any) -> tuple[np.ndarray, Any]:
-    """X as a NumPy array, copied only from a device, and a function that turns results into X's kind."""
+    """Return X as a NumPy array, copied only from a device, and a function that converts results back."""
     if not is_tensor(X):
         return X, lambda array: array
     import torch
@@ -312,7 +313,7 @@ def as_numpy(X: Any) -> tuple[np.ndarray, Any]:
 
 
 def on_device(X: Any) -> bool:
-    """Whether X is a tensor that does not lie in the memory of the processor: the compiled loops cannot see it."""
+    """Return whether X is a tensor outside CPU memory, which the compiled loops cannot read."""
     return is_tensor(X) and X.device.type != "cpu"
 
 
@@ -327,7 +328,7 @@ def _same(array: Any) -> Any:
 
 
 class SignCodes(Saved, Copies, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
-    """Base of the embeddings: x ↦ sign(P x), packed. Subclasses have ``_project`` (X Pᵀ) and ``_back`` (B P)."""
+    """Base class of the embeddings x ↦ sign(P x). Subclasses implement ``_project`` (X Pᵀ) and ``_back`` (B P)."""
 
     n_bits: int
     n_jobs: int | None
@@ -412,10 +413,10 @@ class SignCodes(Saved, Copies, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         Parameters
         ----------
         X : array of shape (n, n_features)
-            Vectors. float32 stays float32, and is faster; integers become float64. A tensor of torch gives a tensor on
-            its device, where the work is done too.
+            Vectors. float32 stays float32, and is faster; integers become float64. A torch tensor is processed on its
+            device and gives a tensor there.
         packed : bool, default=True
-            Eight bits a byte, as `numpy.packbits` lays them out; otherwise signs −1 and +1 as int8.
+            Eight bits per byte, in the layout of `numpy.packbits`; otherwise signs −1 and +1 as int8.
 
         Returns
         -------
@@ -450,9 +451,9 @@ class SignCodes(Saved, Copies, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
     @available_if(lambda self: self._linear)
     def inverse_transform(self, codes: Any) -> Any:
-        """Return the directions that codes stand for: Pᵀ b, scaled to length 1.
+        """Return the directions of codes: Pᵀ b, scaled to length 1.
 
-        Lengths are lost in a code; for random projections Pᵀ sign(P x) points to x on average.
+        Codes do not keep lengths. For random projections Pᵀ sign(P x) has the direction of x on average.
 
         Parameters
         ----------
@@ -548,5 +549,5 @@ def _same_device(X: Any, codes: Any) -> None:
 
 
 def check_optional_positive(name: str, value: Any) -> float:
-    """Zero or a positive finite number."""
+    """Return zero or a positive finite number."""
     return 0.0 if value == 0 and not isinstance(value, bool) else check_positive(name, value)

@@ -1,7 +1,7 @@
-"""Sign-circulant codes by a kernel of our own on a GPU.
+"""Sign-circulant codes by a GPU kernel of Mercer.
 
-`mercer.retrieval.circulant_source` writes the text of that kernel. Where NVRTC, or a plan for the length, is missing,
-`KernelError` tells the caller to compute codes from torch's own transforms.
+`mercer.retrieval.circulant_source` generates the source of the kernel. If NVRTC, or a plan for the length, is missing,
+`KernelError` tells the caller to compute codes with torch's transforms.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class CodeTables:
         Raises
         ------
         KernelError
-            Where the kernel cannot be compiled or started here.
+            If the kernel cannot be compiled or started here.
         """
         plan = self.plan
         if not plan.pairs and (x.stride(0) % 2 or x.data_ptr() % 8):
@@ -87,7 +87,7 @@ class CodeTables:
         _codes_kernel(plan, ballots, self.index).start((blocks, 1), plan.threads, arguments)
 
     def finite(self) -> bool:
-        """Whether all rows of the last calls, and sums of their numbers, were finite; waits for them."""
+        """Return whether all rows of the last calls, and their sums, were finite; wait for the calls."""
         if not int(self.broken):
             return True
         self.broken.zero_()

@@ -1,9 +1,9 @@
-"""Hamming distances on a GPU: the bits that differ are counted where the codes lie, which are read once.
+"""Hamming distances on a GPU, counted in place with one read of the codes.
 
     key(q, i) = dist(q, i) · 2^shift + i        or the distance alone
 
-A code belongs to 1, 2, 4, … or 32 threads beside each other: a long one is read by a whole warp, so that neighbours
-read neighbouring words. Queries wait in shared memory, and every code that was read meets all of them.
+A code is assigned to 1, 2, 4, … or 32 adjacent threads. A whole warp reads a long code, so that adjacent threads read
+adjacent words. Queries are in shared memory, and every code is compared with all of them.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ _refused: set[tuple[Layout, int]] = set()  # that could not be compiled or start
 
 
 def serves(codes: Tensor) -> bool:
-    """Whether the kernel can be used for these codes, as far as is known."""
+    """Return whether the kernel supports these codes, as far as is known."""
     if not codes.is_cuda or not available():
         return False
     layout = layout_for(codes.shape[1], codes.data_ptr())
@@ -140,7 +140,7 @@ def distances(queries: Tensor, codes: Tensor, shift: int | None = None) -> Tenso
     Parameters
     ----------
     queries, codes : CUDA tensors of uint8 of shape (q, width) and (n, width), contiguous
-        Codes that the kernel `serves`.
+        Codes supported by the kernel (see `serves`).
     shift : int, optional
 
     Returns
@@ -150,7 +150,7 @@ def distances(queries: Tensor, codes: Tensor, shift: int | None = None) -> Tenso
     Raises
     ------
     KernelError
-        Where the kernel cannot be compiled or started here.
+        If the kernel cannot be compiled or started here.
     """
     import torch
 

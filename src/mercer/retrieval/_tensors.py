@@ -1,11 +1,11 @@
-"""Packed codes and exact search on tensors of torch, on whatever device they lie.
+"""Packed codes and exact search on torch tensors, on any device.
 
     dist(a, b) = (k − ⟨s(a), s(b)⟩) / 2          s(·) the k signs ±1 of a code
 
-so the distances of many codes are a matrix product. In half precision it is exact as long as no sum exceeds 2,048:
-longer codes are taken 2,048 bits at a time, and the parts added as whole numbers. On a GPU a kernel of our own counts
-bits instead (`_cuda_hamming`). Neighbours are the smallest of distance · 2^p + place, so that ties fall as in the
-compiled scan: by place in the index.
+so the distances of many codes are a matrix product. In half precision it is exact if no sum exceeds 2,048: longer codes
+are processed 2,048 bits at a time, and the parts are added as integers. On a GPU, a kernel of Mercer counts bits
+instead (`_cuda_hamming`). Neighbours are the smallest values of distance · 2^p + position, so ties are resolved as in
+the compiled scan, by position in the index.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ def _nearest_keys(codes: Tensor, queries: Tensor, n_bits: int, k: int) -> Tensor
 
 
 def within(codes: Tensor, queries: Tensor, n_bits: int, radius: int) -> tuple[Tensor, Tensor, Tensor]:
-    """(counts, distances, places) of the codes within a radius, query by query, nearest first."""
+    """Return (counts, distances, positions) of the codes within a radius for each query, nearest first."""
 
     def some(step: int) -> list[tuple[Tensor, Tensor, Tensor]]:
         starts = range(0, len(queries), step)

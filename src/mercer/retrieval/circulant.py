@@ -2,24 +2,24 @@
 
     R[i, j] = r[(i − j) mod d],     R x = r ⊛ x = F⁻¹(F(r) ∘ F(x)),     D = diag(±1)
 
-Learning (the objective is rebuilt there from its parts, as its line is lost in the source):
+Learning minimises
 
     min over B ∈ {−1, +1}, r of   ‖B − X D Rᵀ‖² + λ ‖R Rᵀ − I‖² + μ [Σ_similar ‖R D (x_i − x_j)‖² − Σ_dissimilar ‖…‖²]
 
-B given r is a sign. r given B splits into one problem for each frequency, with z = F(r)_l,
+For fixed r, B is a sign. For fixed B, the problem in r splits into one for each frequency, with z = F(r)_l,
 
     min  a |z|² + λ d (|z|² − 1)² − 2 Re(conj(c) z),     a = Σ_i |F(x_i)|² + μ A,     c = Σ_i conj(F(x_i)) F(B_i)
 
-whose minimiser is z = p c / |c|, p ≥ 0 the root of 2 λ d p³ + (a − 2 λ d) p = |c|: no step size, and the objective
-never rises. Frequencies 0 and d/2 are real, by the same formula.
+whose minimiser is z = p c / |c|, p ≥ 0 the root of 2 λ d p³ + (a − 2 λ d) p = |c|: there is no step size, and the
+objective never rises. Frequencies 0 and d/2 are real; the same formula applies.
 
-With fewer bits than outputs, something must be said of the rest of the outputs. B_ij = 0 there (I-11) moves variance
-into the bits: good where the spectrum of the data is flat, but where a few directions hold most of the variance, as in
-images, all bits come to look at these, and codes get worse than random ones. B_ij = ±1 there, too, keeps R close to a
-rotation of the data, of which the first outputs are taken. Where one direction holds nearly all of the variance even
-that spreads it over all bits, which then say little else; and with fewer rows than outputs the rows are learnt by
-heart. `rest` chooses, by default by the neighbours that codes of new rows keep among the rows that were learned from:
-the use that codes are made for. Learned codes must be better than random ones by more than chance.
+With fewer bits than outputs, the remaining outputs need targets. B_ij = 0 moves variance into the bits. This is good if
+the spectrum of the data is flat. If a few directions hold most of the variance, as in images, all bits depend on these,
+and codes are worse than random ones. B_ij = ±1 keeps R close to a rotation of the data, whose first outputs are used.
+If one direction holds nearly all of the variance, even that spreads it over all bits, which then carry little other
+information. With fewer rows than outputs, learning overfits. `rest` chooses the targets, by default by the neighbours
+that codes of held-out rows keep among the training rows. Learned codes are used only if they are significantly better
+than random ones.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _MARGIN = 2.0  # standard errors by which learned codes must be better than rand
 class CirculantEmbedding(SignCodes):
     """Binary codes by circulant projections: long codes of long vectors, in O(d log d).
 
-    b(x) = sign(r ⊛ (D x)), the first ``n_bits`` of them; with more bits than features, several circulants with their
+    b(x) = sign(r ⊛ (D x)), its first ``n_bits`` entries. With more bits than features, several circulants with their
     own signs give d bits each.
 
     Parameters
@@ -55,27 +55,27 @@ class CirculantEmbedding(SignCodes):
     n_bits : int, default=256
         Bits of a code.
     method : {"random", "learned"}, default="random"
-        r is normal, or learned from data by alternating between bits and frequencies.
+        r is normal, or learned from data by alternating optimisation of bits and frequencies.
     alpha : float, default=1.0
         Weight λ > 0 of ‖R Rᵀ − I‖², which keeps bits uncorrelated. Results hardly depend on it.
     pair_weight : float, default=1.0
-        Weight μ ≥ 0 of the pairs that `fit` is given.
+        Weight μ ≥ 0 of the pairs passed to `fit`.
     rest : {"auto", "sign", "zero"}, default="auto"
-        Of learned codes with fewer bits than features: the targets of outputs beyond the bits. "sign": near ±1 like
+        For learned codes with fewer bits than features: the targets of outputs beyond the bits. "sign": near ±1 like
         the bits; "zero": near 0, so that variance moves into the bits. "auto" learns both from four fifths of the rows,
-        takes the others as queries against these, and then learns from all rows in the way that kept more of the
-        queries' neighbours. Unless that is more than a random circulant kept, by two standard errors, the circulant
-        stays random. With pairs, or with too few rows to tell (below 300), "auto" is "sign".
+        uses the other rows as queries against these, and then learns from all rows with the setting that kept more of
+        the queries' neighbours. If that is not better than a random circulant by two standard errors, the circulant
+        stays random. With pairs, or with fewer than 300 rows, "auto" is "sign".
     max_iter : int, default=10
-        Rounds of learning.
+        Maximum number of iterations.
     tol : float, default=0.0
-        Learning ends when a round lowers the objective by less than this share of it.
+        Learning ends when an iteration lowers the objective by less than this share.
     sign_flip : bool, default=True
         Whether inputs get random signs D. Without them codes of smooth inputs are much noisier.
     random_state : int, RandomState or None, default=None
-        Of r and D.
+        Seed of r and D.
     n_jobs : int, optional
-        Threads; −1 is all. Codes do not depend on it.
+        Threads; −1 for all cores. Codes do not depend on it.
 
     Attributes
     ----------
@@ -84,18 +84,18 @@ class CirculantEmbedding(SignCodes):
     signs_ : ndarray of int8 of shape (n_circulants, n_features)
         The signs D.
     history_ : list of list of float
-        Of a learned embedding: the objective of each circulant at the start and after each round; nothing where it
+        For a learned embedding: the objective of each circulant at the start and after each iteration; empty if it
         stayed random.
     n_iter_ : int
-        Rounds of learning, of the circulant that took the most; 1 for random ones, which are drawn once.
+        Maximum number of iterations over all circulants; 1 for random ones.
     n_features_in_ : int
         Features of the input.
 
     Notes
     -----
-    Codes are computed in the type of the input, in compiled code where the number of features is a product of primes up
-    to 13, otherwise by `scipy.fft`. The compiled code takes rows two at a time, so a projection within rounding of zero
-    may get another sign beside another row. For learning, rows are best centred and of length 1.
+    Codes are computed in the type of the input, in compiled code if the number of features is a product of primes up to
+    13, otherwise by `scipy.fft`. The compiled code processes rows in pairs, so the sign of a projection within rounding
+    error of zero may depend on the other row. For learning, centre rows and scale them to length 1.
 
     References
     ----------
@@ -156,13 +156,13 @@ class CirculantEmbedding(SignCodes):
         Parameters
         ----------
         X : array of shape (n, n_features)
-            Vectors. A random embedding only counts its columns.
+            Vectors. A random embedding uses only the number of columns.
         y : None
             Not used.
         similar, dissimilar : array of int of shape (n_pairs, 2), optional
             Rows of X that should have near codes, and rows that should not: the semi-supervised form.
         sample_weight : array of n numbers of at least 0, optional
-            Of learned circulants: a row of weight 2 counts as two.
+            For learned circulants: a row of weight 2 counts as two.
 
         Returns
         -------
@@ -191,12 +191,12 @@ class CirculantEmbedding(SignCodes):
         return max([1, *(len(history) - 1 for history in self.history_)])
 
     def partial_fit(self, X: Any, y: Any = None) -> CirculantEmbedding:
-        """Learn from one more batch of rows; a random embedding is drawn in the first call and then stays.
+        """Learn from one more batch of rows; a random embedding is drawn in the first call and then fixed.
 
-        The sums a and c over all rows so far are kept, O(d) numbers: those of a batch with the bits of the circulant
-        that it met. Any bits bound the objective from above, so each call lowers a bound of that of all rows. Neither
-        `fit` nor a model file keeps these sums: the first call after one of them begins with the bits of the circulant
-        there, and learns from the rows of that call on.
+        The sums a and c over all rows so far are stored, O(d) numbers, where each batch uses the bits of the circulant
+        at that time. Any bits bound the objective from above, so each call lowers an upper bound of the objective of
+        all rows. `fit` and model files do not store these sums: the first call after one of them starts from the bits
+        of the current circulant, and learns from the rows of that call onwards.
 
         Parameters
         ----------
@@ -402,7 +402,7 @@ class CirculantEmbedding(SignCodes):
         return total
 
     def to_dense(self) -> np.ndarray:
-        """Return the projection as a matrix of shape (n_bits, n_features), for tests and for looking at.
+        """Return the projection as a matrix of shape (n_bits, n_features), for tests and inspection.
 
         Returns
         -------
@@ -448,11 +448,11 @@ def _checked_pairs(name: str, pairs: Any, n: int) -> np.ndarray:
 
 
 def frequency_step(a: np.ndarray, c: np.ndarray, weight: float, start: np.ndarray) -> np.ndarray:
-    """The minimiser of a|z|² + weight (|z|² − 1)² − 2 Re(conj(c) z) for each frequency.
+    """Return the minimiser of a|z|² + weight (|z|² − 1)² − 2 Re(conj(c) z) for each frequency.
 
-    z = p c/|c| with p the largest root of p³ + P p = Q, P = (a − 2 weight) / (2 weight), Q = |c| / (2 weight). Beyond
-    that root the cubic rises and is convex, so Newton's steps from above come down to it without a miss. Where c = 0
-    every phase is as good, and that of ``start`` stays.
+    z = p c/|c| with p the largest root of p³ + P p = Q, P = (a − 2 weight) / (2 weight), Q = |c| / (2 weight). Above
+    that root the cubic is increasing and convex, so Newton's method from above converges to it monotonically. If c = 0
+    all phases are optimal, and that of ``start`` is kept.
     """
     P, Q = (a - 2 * weight) / (2 * weight), np.abs(c) / (2 * weight)
     p = np.sqrt(np.maximum(-P, 0)) + np.cbrt(Q)

@@ -1,9 +1,9 @@
 """Exact search among packed codes by Hamming distance.
 
-Codes lie in blocks of eight, word by word (`cpp/maps/hamming.cpp`), in memory as in files, so that a file is searched
-where it lies. Neighbours are ordered by distance, then by place in the index: results do not depend on the number of
-threads, the instruction set, the method, or the device. Queries that lie on a GPU are answered there, from a copy of
-the codes that is made for the first of them (`_tensors`).
+Codes are stored in blocks of eight, word by word (`cpp/maps/hamming.cpp`), in memory and in files, so a file can be
+searched in place. Neighbours are ordered by distance, then by position in the index. Results do not depend on the
+number of threads, the instruction set, the method, or the device. Queries on a GPU are answered there, from a copy of
+the codes made for the first query (`_tensors`).
 
 A file holds, little endian:
 
@@ -44,21 +44,22 @@ class HammingIndex:
     codes : array of uint8 of shape (n, ⌈n_bits / 8⌉), optional
         Initial packed codes (see `pack_codes`).
     n_bits : int, optional
-        Bits of a code; needed without codes, otherwise eight times the bytes of a code unless given.
+        Bits per code; required without codes, otherwise by default eight times the bytes of a code.
     ids : array of int of shape (n,), optional
-        Ids ≥ 0 of the codes, all different; 0, 1, … unless given.
+        Distinct ids ≥ 0 of the codes; by default 0, 1, ….
     method : {"scan", "multi-index"}, default="scan"
-        Compare with every code; or look up substrings of the code in tables (multi-index hashing), which reads only a
-        small part of the codes where neighbours are near and codes many, and scans where they are not. Both are exact.
+        Compare with every code, or look up substrings of the code in tables (multi-index hashing). The latter reads
+        only a small part of the codes if there are many codes and neighbours are near, and scans otherwise. Both are
+        exact.
     n_jobs : int, optional
-        Threads; −1 is all.
+        Threads; −1 for all cores.
 
     Attributes
     ----------
     n_bits : int
         Bits of a code.
     ids : ndarray of int64
-        Ids of the codes, in the order in which they were added.
+        Return the ids of the codes, in insertion order.
 
     References
     ----------
@@ -120,7 +121,7 @@ class HammingIndex:
 
     @property
     def codes(self) -> np.ndarray:
-        """The packed codes, in the order in which they were added."""
+        """Return the packed codes, in insertion order."""
         return self._rows(np.arange(self._n))
 
     def _rows(self, positions: np.ndarray) -> np.ndarray:
@@ -135,7 +136,7 @@ class HammingIndex:
         codes : array of uint8 of shape (n, ⌈n_bits / 8⌉)
             Packed codes.
         ids : array of int of shape (n,), optional
-            Their ids ≥ 0, new ones; otherwise they go on after the highest id.
+            New ids ≥ 0; by default they continue after the highest id.
 
         Returns
         -------
@@ -215,7 +216,7 @@ class HammingIndex:
         return self._rows(positions)
 
     def remove(self, ids: Any) -> int:
-        """Remove codes by their ids; ids that are not there are passed over.
+        """Remove codes by their ids; unknown ids are ignored.
 
         Parameters
         ----------
@@ -225,7 +226,7 @@ class HammingIndex:
         Returns
         -------
         int
-            Codes removed. The others keep their ids and their order.
+            Number of removed codes. The others keep their ids and their order.
         """
         positions = self._positions(_checked_ids("ids", ids))
         gone = np.zeros(self._n, bool)
@@ -325,18 +326,18 @@ class HammingIndex:
         Parameters
         ----------
         queries : array of uint8 of shape (n_queries, ⌈n_bits / 8⌉)
-            Packed codes. Those on a GPU are answered there, always by scanning.
+            Packed codes. Queries on a GPU are answered there, always by scanning.
         k : int, default=10
             Neighbours.
         filter : array, optional
-            Only these: a boolean for each code, in the order of the index, or ids.
+            Codes to search: a boolean for each code, in index order, or ids.
 
         Returns
         -------
         distances : array of int32 of shape (n_queries, k)
-            Ascending; equal ones in the order of the index. Of the kind of the queries, as are the ids.
+            Ascending; ties in index order. Distances and ids have the array library of the queries.
         ids : array of int64 of shape (n_queries, k)
-            Their ids. Where there are fewer than k codes: id −1 and distance ``n_bits + 1``.
+            Ids of the codes. With fewer than k codes, the rest has id −1 and distance ``n_bits + 1``.
         """
         k = check_count("k", k)
         if on_device(queries):
@@ -386,7 +387,7 @@ class HammingIndex:
         Returns
         -------
         distances : list of array of int32
-            One array a query, ascending; equal ones in the order of the index. Of the kind of the queries.
+            One array per query, ascending; ties in index order. Arrays have the library of the queries.
         ids : list of array of int64
             Their ids.
         """
@@ -413,7 +414,7 @@ class HammingIndex:
         return positions if self._ids is None else np.asarray(self._ids)[positions]
 
     def save(self, path: Any) -> None:
-        """Write the index to a file, at once or not at all.
+        """Write the index to a file atomically.
 
         Parameters
         ----------
@@ -445,8 +446,8 @@ class HammingIndex:
         path : str or path-like
             The file.
         mmap : bool, default=True
-            Search the file where it lies: pages are read when they are needed, and shared between processes. The file
-            must not change meanwhile. Adding and removing copy the codes into memory first.
+            Search the file in place: pages are read on demand and shared between processes. The file must not change
+            during use. Adding and removing first copy the codes into memory.
         verify : bool, default=False
             Read the whole file and compare its checksum. The header is always checked, and the size of the file.
         method, n_jobs
@@ -460,7 +461,7 @@ class HammingIndex:
         Raises
         ------
         IndexFileError
-            If the file is none of these, of another version, cut short or damaged.
+            If the file is not an index, has another version, or is truncated or damaged.
         """
         n_bits, n, ids_at, checksum = _read_header(path)
         index = cls(n_bits=n_bits, method=method, n_jobs=n_jobs)

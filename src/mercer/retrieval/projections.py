@@ -1,4 +1,4 @@
-"""Comparators: codes by a full matrix (LSH) and by two small ones (bilinear)."""
+"""Baselines: codes by a full matrix (LSH) and by two small matrices (bilinear)."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ __all__ = ["BilinearEmbedding", "SignProjection"]
 class SignProjection(SignCodes):
     """Binary codes by a dense random projection: b(x) = sign(R x), R with normal entries.
 
-    The classical hash for angles: bits are independent, and differ with probability θ/π. Time and memory are
-    O(n_bits · d).
+    The classical hash for angles: bits are independent and differ with probability θ/π. Time and memory are O(n_bits ·
+    d).
 
     Parameters
     ----------
     n_bits : int, default=256
         Bits of a code.
     random_state : int, RandomState or None, default=None
-        Of the directions.
+        Seed of the directions.
     n_jobs : int, optional
         Not used: the matrix product runs on the threads of the BLAS.
 
@@ -66,7 +66,7 @@ class SignProjection(SignCodes):
         Parameters
         ----------
         X : array of shape (n, n_features)
-            Vectors; only their columns are counted.
+            Vectors; only the number of columns is used.
         y : None
             Not used.
 
@@ -108,12 +108,12 @@ class BilinearEmbedding(SignCodes):
     n_bits : int, default=256
         Bits of a code.
     method : {"random", "learned"}, default="random"
-        Normal matrices; or orthogonal ones that lie as close to their signs as can be, by alternating between bits
-        and the two matrices.
+        Normal matrices, or orthogonal matrices with projections as close to their signs as possible, by alternating
+        optimisation of bits and matrices.
     max_iter : int, default=10
         Rounds of learning.
     random_state : int, RandomState or None, default=None
-        Of the matrices.
+        Seed of the matrices.
     n_jobs : int, optional
         Not used: the matrix products run on the threads of the BLAS.
 
@@ -124,7 +124,7 @@ class BilinearEmbedding(SignCodes):
     right_ : ndarray of shape (d₂, k₂)
         R₂.
     history_ : list of float
-        Of a learned embedding: the mean of ``|R₁ᵀ Z R₂|`` over rows, summed over bits; it never falls.
+        For a learned embedding: the mean of ``|R₁ᵀ Z R₂|`` over rows, summed over bits; it never falls.
     n_iter_ : int
         Rounds of learning; 1 for random matrices, which are drawn once.
     n_features_in_ : int
@@ -173,7 +173,7 @@ class BilinearEmbedding(SignCodes):
         y : None
             Not used.
         sample_weight : array of n numbers of at least 0, optional
-            Of learned matrices: a vector of weight 2 counts as two.
+            For learned matrices: a vector of weight 2 counts as two.
 
         Returns
         -------
@@ -262,7 +262,7 @@ class BilinearEmbedding(SignCodes):
 
 
 def near_square(n: int) -> tuple[int, int]:
-    """Two factors near √n with product n, or just above n where there are none."""
+    """Return two factors near √n with product n, or slightly above n if there are none."""
     root = math.isqrt(n)
     for a in range(root, root // 2, -1):
         if n % a == 0:
@@ -272,6 +272,6 @@ def near_square(n: int) -> tuple[int, int]:
 
 
 def polar(A: np.ndarray) -> np.ndarray:
-    """The matrix with orthonormal columns (or rows, where these are fewer) that agrees with A most."""
+    """Return the matrix with orthonormal columns (or rows, if these are fewer) that is nearest to A."""
     u, _, vt = np.linalg.svd(A, full_matrices=False)
     return u @ vt

@@ -1,4 +1,4 @@
-"""Baselines of the literature: iterative quantization, spectral hashing, codes of shift-invariant kernels."""
+"""Published baselines: iterative quantization, spectral hashing, codes of shift-invariant kernels."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _TERMS = 200  # of the series of `ShiftInvariantHashing.expected_share`
 
 
 class IterativeQuantization(SignCodes):
-    """Binary codes by principal components, rotated until they lie near their signs (ITQ).
+    """Binary codes by principal components, rotated towards their signs (ITQ).
 
     min over B, R of ‖B − V R‖², V the first ``n_bits`` principal components of the centred rows, R orthogonal. The
     method alternates between B = sign(V R) and R, the solution of a Procrustes problem [Gong2011]_. Learning takes
@@ -37,7 +37,7 @@ class IterativeQuantization(SignCodes):
     max_iter : int, default=50
         Rounds of the alternation.
     random_state : int, RandomState or None, default=None
-        Of the first rotation.
+        Seed of the first rotation.
     n_jobs : int, optional
         Not used: the matrix products run on the threads of the BLAS.
 
@@ -199,7 +199,7 @@ class SpectralHashing(SignCodes):
         self.n_jobs = n_jobs
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> SpectralHashing:
-        """Learn the principal components, their ranges, and which eigenfunctions vary least.
+        """Learn the principal components, their ranges, and the smoothest eigenfunctions.
 
         Parameters
         ----------
@@ -262,7 +262,7 @@ class ShiftInvariantHashing(SignCodes):
         γ of the kernel. "neighbors": 1 / (2 s²), with s the mean distance of a training row to its 50th neighbour,
         estimated from at most 1,000 rows.
     random_state : int, RandomState or None, default=None
-        Of the directions, shifts and thresholds, and of the rows looked at.
+        Seed of the directions, shifts and thresholds, and of the sampled rows.
     n_jobs : int, optional
         Not used: the matrix products run on the threads of the BLAS.
 
@@ -314,7 +314,7 @@ class ShiftInvariantHashing(SignCodes):
         self.n_jobs = n_jobs
 
     def fit(self, X: Any, y: Any = None) -> ShiftInvariantHashing:
-        """Draw the directions, shifts and thresholds; choose γ where it is not given.
+        """Draw the directions, shifts and thresholds; choose γ if it is not given.
 
         Parameters
         ----------
@@ -346,7 +346,7 @@ class ShiftInvariantHashing(SignCodes):
         return self
 
     def expected_share(self, distances: Any) -> np.ndarray:
-        """The expected share of bits in which the codes of two vectors differ.
+        """Return the expected share of bits in which the codes of two vectors differ.
 
         (8/π²) Σ_m (1 − exp(−γ m² r²)) / (4m² − 1) for vectors at Euclidean distance r. It rises from 0 to 4/π².
 
@@ -379,7 +379,7 @@ class ShiftInvariantHashing(SignCodes):
 
 
 def principal_axes(X: np.ndarray, weights: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """The mean of the rows and their first k principal axes, as columns; the largest entry of each is positive."""
+    """Return the mean of the rows and their first k principal axes as columns, with a positive largest entry each."""
     n, d = X.shape
     mean = weights @ X / weights.sum()
     centred = (X - mean) * np.sqrt(weights / weights.max())[:, None]

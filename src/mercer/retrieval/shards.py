@@ -1,9 +1,9 @@
-"""Exact search in an index that is cut into shards, each a `HammingIndex` of its own.
+"""Exact search in a sharded index; each shard is a `HammingIndex`.
 
     nearest(q) = the first k of ∪_s nearest_s(q), by distance, then by shard, then by place in the shard
 
-Every shard answers for itself, here or on the workers of a cluster, and the answers are merged: the result is that of
-one index of all codes in their order.
+Every shard is searched separately, here or on the workers of a cluster, and the results are merged. The result equals
+that of one index of all codes in order.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ class ShardedIndex:
     Parameters
     ----------
     shards : list of HammingIndex, or of paths of their files, or of Dask's delayed indices or futures
-        A file is mapped where it is searched: in this process, or on workers that read it under the same path.
+        A file is memory-mapped by the process that searches it: this one, or workers that see the same path.
     on_workers : bool, default=False
         Search on the workers of Dask's current client. Delayed indices and futures are always searched there.
     n_jobs : int, optional
-        Shards that are searched at the same time in this process; −1 is all.
+        Number of shards searched in parallel in this process; −1 for all cores.
 
     Attributes
     ----------
@@ -44,8 +44,8 @@ class ShardedIndex:
 
     Notes
     -----
-    Where no shard has ids of its own, the ids go on from shard to shard, as in one index. Otherwise all must have them,
-    all different.
+    If no shard has its own ids, ids are numbered across shards, as in one index. Otherwise all shards must have
+    distinct ids.
 
     Examples
     --------
@@ -100,9 +100,9 @@ class ShardedIndex:
         Returns
         -------
         distances : array of int32 of shape (n_queries, k)
-            Ascending; equal ones in the order of the shards, and of the codes in a shard.
+            Ascending; ties in the order of the shards, and of the codes in a shard.
         ids : array of int64 of shape (n_queries, k)
-            Where there are fewer than k codes: id −1 and distance ``n_bits + 1``.
+            With fewer than k codes, the rest has id −1 and distance ``n_bits + 1``.
         """
         k = check_count("k", k)
         packed, back = checked_codes("queries", queries, self.n_bits), as_numpy(queries)[1]
@@ -125,7 +125,7 @@ class ShardedIndex:
         Returns
         -------
         distances : list of array of int32
-            One array a query, ascending; equal ones in the order of the shards.
+            One array per query, ascending; ties in the order of the shards.
         ids : list of array of int64
         """
         radius = check_count("radius", radius, 0)

@@ -1,4 +1,4 @@
-"""What feature packs share: the features of segmentations, statistics of segments by prefix sums, and rescaling.
+"""Code shared by feature packs: features of segmentations, segment statistics by prefix sums, and rescaling.
 
 The score of a segment [s, e) that starts at s is ⟨w_b, φ(x, s)⟩ + ⟨w_g, ψ(x, s, e)⟩: φ are the boundary features of
 its first position, and ψ statistics of the frame features h_s .. h_{e−1}. With prefix sums H_t = Σ_{u<t} h_u and Q_t =
@@ -47,21 +47,21 @@ class SegmentFeatures:
     frames : Sequences
         A row of features for each position; the features of a segment are statistics of its rows.
     boundaries : Sequences
-        A row of features for each position: those of "a segment starts here".
+        A row of features for each position, for a segment that starts there.
     statistics : tuple of str
-        Which statistics of the frames are used, among ``"sum"``, ``"mean"``, ``"variance"`` and ``"length"``.
+        Statistics of the frames, among ``"sum"``, ``"mean"``, ``"variance"`` and ``"length"``.
     frame_names, boundary_names : tuple of str
-        What the columns are.
+        Names of the columns.
     segments : tuple of arrays of shape (n, max_length, k), optional
-        Features of whole segments that no statistic of frames gives: ``segments[i][s, l − 1]`` belongs to the segment
-        [s, s + l) of sequence i, and is 0 where that goes beyond the end.
+        Features of whole segments beyond statistics of frames: ``segments[i][s, l − 1]`` belongs to the segment [s, s +
+        l) of sequence i, and is 0 beyond the end.
     segment_names : tuple of str
-        What the k columns of ``segments`` are.
+        Names of the k columns of ``segments``.
     pairs : tuple of arrays of shape (n, max_length, max_length, k), optional
         Features of two whole neighbouring segments: ``pairs[i][t, l − 1, m − 1]`` belongs to [t − l, t) and [t, t + m)
         of sequence i, and is 0 where one of them goes beyond the sequence. Needs ``segments`` of the same lengths.
     pair_names : tuple of str
-        What the columns of ``pairs`` are.
+        Names of the columns of ``pairs``.
     """
 
     frames: Sequences
@@ -97,14 +97,14 @@ class SegmentFeatures:
 
     @property
     def shape(self) -> tuple[int]:
-        """(number of sequences,): what scikit-learn's splitters ask for."""
+        """Return (number of sequences,), for scikit-learn's splitters."""
         return (len(self),)
 
     def __len__(self) -> int:
         return len(self.frames)
 
     def __getitem__(self, key: Any) -> SegmentFeatures:
-        """The sequences that a slice, a list of integers or a mask chooses; an integer chooses one."""
+        """Return the sequences of a slice, a list of integers or a mask; an integer selects one."""
         if isinstance(key, tuple) and len(key) == 2 and key[1] is Ellipsis:
             key = key[0]
         if isinstance(key, int | np.integer):
@@ -128,9 +128,9 @@ class SegmentFeatures:
 class FeaturePack(Saved, TransformerMixin, Estimator, ABC):
     """Base class of transformers from raw sequences to :class:`SegmentFeatures`.
 
-    A pack is a transformer in scikit-learn's sense: `fit` learns from training sequences what needs learning
-    (vocabularies, ranges), `transform` applies it. A subclass has ``_fit(documents)``, which learns and returns the
-    features of the training sequences, and ``transform``.
+    A pack is a scikit-learn transformer: `fit` learns vocabularies and ranges from training sequences, `transform`
+    applies them. A subclass implements ``_fit(documents)``, which learns and returns the features of the training
+    sequences, and ``transform``.
 
     Examples
     --------
@@ -144,12 +144,12 @@ class FeaturePack(Saved, TransformerMixin, Estimator, ABC):
     """
 
     def fit(self, X: Any, y: Any = None) -> Any:
-        """Learn from training sequences; ``y`` is not looked at."""
+        """Learn from training sequences; ``y`` is ignored."""
         self._fit(X)
         return self
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> SegmentFeatures:
-        """Learn from training sequences and give their features."""
+        """Learn from training sequences and return their features."""
         return self._fit(X)
 
     @abstractmethod
@@ -275,12 +275,12 @@ class MinMaxRescaler(Saved, OneToOneFeatureMixin, TransformerMixin, Estimator):
 def bow_rescale(B: Any, power: int = 2) -> Any:
     """Return bags of words divided by a power of their norm: B / ⟨B, B⟩ for 2, the unit vector B / ‖B‖ for 1.
 
-    The square of the norm is what the source prints, so that ⟨B / ⟨B, B⟩, B⟩ = 1.
+    With the squared norm, ⟨B / ⟨B, B⟩, B⟩ = 1.
 
     Parameters
     ----------
     B : array or sparse matrix of shape (n, d)
-        A bag of words a row; a row of zeros stays.
+        One bag of words per row; rows of zeros stay zero.
     power : {1, 2}, default=2
 
     Returns

@@ -13,7 +13,7 @@ __all__ = ["check_all_starts", "check_starts", "starts_mask"]
 
 
 def check_all_starts(name: str, starts: Iterable[Any], lengths: Sequence[int] | np.ndarray) -> list[np.ndarray]:
-    """The starts of each sequence as checked arrays."""
+    """Return the starts of each sequence as checked arrays."""
     given = list(starts)
     if len(given) != len(lengths):
         raise ValueError(f"{name} holds the starts of {len(given)} sequences, but there are {len(lengths)}")
@@ -21,7 +21,7 @@ def check_all_starts(name: str, starts: Iterable[Any], lengths: Sequence[int] | 
 
 
 def starts_mask(starts: np.ndarray, n: int) -> np.ndarray:
-    """A boolean array of length ``n``: True where a segment starts."""
+    """Return a boolean array of length ``n``, True where a segment starts."""
     mask = np.zeros(n, bool)
     mask[starts] = True
     return mask

@@ -1,11 +1,11 @@
-"""Segmentation by deciding on each position alone: baselines for models of whole segments.
+"""Segmentation by independent decisions on each position: baselines for models of whole segments.
 
 A classifier gives every position t ≥ 1 a score f(φ(x, t)) from its boundary features alone, and a segment starts where
 
     f(φ(x, t)) + offset > 0.
 
-More offset only adds starts, so recall does not fall as it grows; the offset with the best score on held-out documents
-is the one to take (the weight of the constant feature Φ_0 of a model of segments is tuned likewise).
+A larger offset only adds starts, so recall never falls as it grows. Choose the offset with the best score on held-out
+documents (the weight of the constant feature Φ_0 of a segment model is tuned in the same way).
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ class OffsetCurve:
     Attributes
     ----------
     offsets, accuracy, precision, recall, f1 : arrays
-        The offsets tried, rising, and what each gave.
+        The offsets, ascending, and their scores.
     best : float
-        The offset chosen.
+        The chosen offset.
     """
 
     offsets: np.ndarray
@@ -67,7 +67,7 @@ def tune_offset(
     Parameters
     ----------
     predict : function of an offset
-        Gives the predicted starts of each sequence. It works for any model with a bonus for every segment.
+        Returns the predicted starts of each sequence. Any model with a bonus for every segment can be used.
     starts : list of arrays of int
         The true starts.
     lengths : list of int
@@ -76,13 +76,13 @@ def tune_offset(
         The offsets to try. 0 is tried in any case, so that the result is never worse than without.
     metric : {"f1", "accuracy", "recall", "precision"}, default="f1"
     min_recall, min_precision : float, default=0.0
-        Only offsets that reach these are chosen: the best precision at a recall of 0.8, say. If none reaches them, it
-        raises an error.
+        Only offsets that reach these are considered, for example for the best precision at a recall of 0.8. If none
+        does, an error is raised.
 
     Returns
     -------
     curve : OffsetCurve
-        Of equally good offsets the one nearest to 0 is ``best``.
+        If several offsets are equally good, ``best`` is the one nearest to 0.
 
     Examples
     --------
@@ -130,7 +130,7 @@ class BoundaryClassifier(Estimator):
     features_ : the fitted pack, or None
     offset_ : float
     curve_ : OffsetCurve
-        What :meth:`tune_offset` saw.
+        The result of :meth:`tune_offset`.
 
     Examples
     --------
@@ -153,13 +153,13 @@ class BoundaryClassifier(Estimator):
         self.offset = offset
 
     def fit(self, X: Any, y: Sequence[Any], sample_weight: Any = None) -> BoundaryClassifier:
-        """Train the classifier on all positions but the first of each sequence, where a segment starts in any case.
+        """Train the classifier on all positions but the first of each sequence, where a segment always starts.
 
         Parameters
         ----------
         X : SegmentFeatures, Sequences or list of feature matrices; raw sequences if there is a feature pack
         y : list of arrays of int
-            The starts of the segments of each sequence, rising, the first of them 0.
+            The starts of the segments of each sequence, ascending; the first is 0.
         sample_weight : array of a number for each sequence, optional
             At least 0: passed on to the classifier for all positions of the sequence; a sequence of weight 0 is left
             out.
@@ -219,7 +219,7 @@ class BoundaryClassifier(Estimator):
         Parameters
         ----------
         X, y
-            As for :meth:`fit`; not what it was fitted to.
+            As for :meth:`fit`, but not the training data.
         metric : {"f1", "accuracy", "recall", "precision"}, default="f1"
         min_recall, min_precision : float, default=0.0
 

@@ -1,7 +1,7 @@
 """Feature packs: frames with statistics of their segments, and sentences with the features of paragraphs.
 
 :class:`SegmentStatistics` takes feature vectors as they are. :class:`ParagraphFeatures` takes sentences. Boundary
-features speak of the first position of a segment, frame features enter through the sum, mean or variance over a
+features describe the first position of a segment. Frame features enter through the sum, mean or variance over a
 segment.
 """
 
@@ -52,10 +52,10 @@ __all__ = [
 class SegmentStatistics(FeaturePack):
     """Features of frames: statistics of whole segments, and features around their starts.
 
-    Frames h_t are used unchanged. The boundary features of a start at t are, side by side,
+    Frames h_t are used unchanged. The boundary features of a start at t are the concatenation of
 
     - ``start``: the constant 1;
-    - ``frame[o]``: h_{t+o} for the offsets o of a window centred on t, the nearest frame standing in beyond the ends;
+    - ``frame[o]``: h_{t+o} for the offsets o of a window centred on t, with the nearest frame beyond the ends;
     - ``step``: the mean of h_t .. h_{t+c−1} minus the mean of h_{t−c} .. h_{t−1}, its absolute values, and
       ``step_norm``, its Euclidean norm; 0 at the first position.
 
@@ -64,11 +64,11 @@ class SegmentStatistics(FeaturePack):
     mean, variance, length : bool, default=True
         Statistics of the frames of a segment.
     sum : bool, default=False
-        The sum of the frames, which for a model without the others is a chain of frames.
+        The sum of the frames; a model with only the sum is a chain of frames.
     window : int, default=3
-        Width of the window of frames, odd; 1 is the frame at the start alone, 0 none.
+        Width of the window of frames, odd; 1 uses only the frame at the start, 0 none.
     contrast : int, default=5
-        c: frames on either side that ``step`` compares; 0 leaves it out.
+        c: number of frames on either side that ``step`` compares; 0 disables it.
 
     Attributes
     ----------
@@ -307,14 +307,14 @@ class ParagraphFeatures(FeaturePack):
     n_topics : int, default=16
         Columns of the hashed bag of words among the frame features; 0 leaves it out.
     max_length : int, optional
-        Longest segment with features of whole segments. None: none are made.
+        Maximum length of segments with features of whole segments. None: no such features.
     pairs : bool, default=False
         Features of two neighbouring segments; needs ``max_length``.
     statistics : tuple of str, default=("mean", "variance", "length")
         Statistics of the frame features.
     cv : int, default=5
         The surprisals of training sentences come from models of the other documents, in this number of folds: a model
-        is less surprised by text that it has seen. ``fit(X).transform(X)`` therefore differs from ``fit_transform(X)``;
+        has lower surprisal on its training text. ``fit(X).transform(X)`` therefore differs from ``fit_transform(X)``;
         train on the latter.
 
     Attributes

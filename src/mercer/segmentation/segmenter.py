@@ -1,14 +1,14 @@
-"""Segmentation and labelling at once: a semi-Markov structure, any loss, any solver.
+"""Joint segmentation and labelling: a semi-Markov structure, any loss, any solver.
 
     minimise  penalty(w) + C Σ_i loss(x_i, y_i; w),   score(x, y) = Σ_segments Φ1 + Φ2 + Σ_neighbours Φ3
 
-y cuts a sequence into labelled segments. A segment is scored as a whole: by statistics of its positions, by its length,
-by features of the place where it starts, and with the label of the segment before it; see
-:class:`mercer.structures.Segments`. After training every segment may get an extra score, the offset:
+y divides a sequence into labelled segments. A segment is scored as a whole: by statistics of its positions, by its
+length, by features of its start, and with the label of the preceding segment; see :class:`mercer.structures.Segments`.
+After training every segment may get an extra score, the offset:
 
     score(x, y) + offset · n(y),   n(y) the number of segments
 
-so that more boundaries are found, or fewer.
+to find more or fewer boundaries.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Segmenter(NeighbouringLabels, StructuredEstimator):
         ``"log"`` is a semi-Markov conditional random field, ``"hinge"`` a structured support vector machine; see
         :mod:`mercer.learning`. ``"auto"``: hinge for dense features and for a feature pack, log for names and other
         sparse features; hinge as well where ``cost`` or a margin solver is given, log with an ℓ1 penalty or a solver
-        of smooth losses. The choice is kept as ``loss_``.
+        of smooth losses. The choice is stored in ``loss_``.
     solver : {"auto", "bmrm", "bcfw", "cutting-plane", "subgradient", "marginal-dual", "lbfgs", "owlqn", "sgd", \
 "averaged-perceptron", "passive-aggressive"} or Solver, default="auto"
         ``"auto"``: bmrm for margins with dense features and for the hybrid, bcfw with sparse features, lbfgs for smooth
@@ -88,11 +88,11 @@ class Segmenter(NeighbouringLabels, StructuredEstimator):
         Weight of the summed loss against the penalty: ``penalty(w) + C · Σ loss``. Smaller values regularise more.
         ``"auto"``: 1 for losses with a likelihood (log, softmax-margin, hybrid); for margin losses 2 / mean ‖x‖² over
         the positions, so that the unit of the features does not matter (see
-        :mod:`mercer.learning.strength`). The number is kept as ``C_``.
+        :mod:`mercer.learning.strength`). The number is stored in ``C_``.
     cost : {"auto", "hamming", "boundary", "segment", "zero-one"} or Cost, default="auto"
         Δ(y, z) of the margin losses: wrong positions (or weights by label, or a matrix, as for a tagger), boundaries in
-        one of both only, segments in one of both only, or 1 for any error. ``"auto"``: wrong positions, or boundaries
-        where there is only one label.
+        only one of the two, segments in only one of the two, or 1 for any error. ``"auto"``: wrong positions, or
+        boundaries if there is only one label.
     features : FeaturePack or None
         Computes features of raw sequences, such as :class:`SegmentStatistics` for frames or
         :class:`ParagraphFeatures` for sentences; refitted by :meth:`fit`. None: X holds the features of positions.
@@ -107,12 +107,12 @@ default="table"
         either, the features of that position.
     neighbours : sequence of {"boundary", "mean", "variance"}, default=()
         Features with weights for pairs of labels of neighbouring segments: the features of the boundary between them,
-        mean and variance of the first one (which take as many times longer as there are labels).
+        mean and variance of the first one (which multiply the time by the number of labels).
     weights : {"observed", "all"}, default="observed"
         With sparse features: weights for the (feature, label) pairs of the training data, or for all pairs.
     repeats : {"auto", True, False}, default="auto"
-        Whether two neighbouring segments may have one label. ``"auto"``: if two do in the training data (and always
-        with one label, or ``max_length=1``).
+        Whether neighbouring segments may have the same label. ``"auto"``: if this occurs in the training data (and
+        always with one label, or ``max_length=1``).
     constraints : Constraints or None
         Forbidden neighbours, first and last labels.
     form : {"auto", "frames", "boundaries", "triples", "bio"}, default="auto"
@@ -133,7 +133,7 @@ default="table"
     patience : int, default=10
         With ``fit(..., dev=…)``: iterations without a better held-out score before training stops.
     warm_start : bool, default=False
-        Begin from the weights of the last fit; features by name, labels and lengths may be new. A feature pack is
+        Start from the weights of the last fit; new named features, labels and lengths are allowed. A feature pack is
         not refitted.
     n_jobs : int or None
         Threads; -1 for all cores. The result does not depend on it.
@@ -290,7 +290,7 @@ default="table"
             Held-out data: the weights with the best :meth:`score` on it are kept, and training stops when it no longer
             rises.
         checkpoint : path or Checkpoint, optional
-            Training is saved there every few seconds; a fit that was killed goes on from there when it is called again.
+            Training saves its state there every few seconds. A killed fit resumes from it when it is called again.
 
         Returns
         -------
@@ -299,7 +299,7 @@ default="table"
         return self._fit(X, y, sample_weight=sample_weight, dev=dev, checkpoint=checkpoint)
 
     def partial_fit(self, X: Any, y: Sequence[Any]) -> Segmenter:
-        """Make one pass of an online solver over more sequences; features by name, labels and lengths may be new.
+        """Make one pass of an online solver over more sequences; new named features, labels and lengths are allowed.
 
         Parameters
         ----------
@@ -584,7 +584,7 @@ default="table"
     # ------------------------------------------------------------------ prediction
 
     def predict(self, X: Any) -> list[Any]:
-        """Return the best segmentation of each sequence, written as in training (``form_``).
+        """Return the best segmentation of each sequence, in the format of training (``form_``).
 
         Parameters
         ----------
@@ -679,12 +679,12 @@ default="table"
         Parameters
         ----------
         X, y
-            As for :meth:`fit`; not what it was fitted to.
+            As for :meth:`fit`, but not the training data.
         offsets : array of float, optional
-            Those to try. None: forty, on both sides of 0, up to where nothing changes any more.
+            Offsets to try. None: forty on both sides of 0, over the whole range of changes.
         metric : {"f1", "accuracy", "recall", "precision"}, default="f1"
         min_recall, min_precision : float, default=0.0
-            Only offsets that reach these are taken; see :func:`mercer.segmentation.tune_offset`.
+            Only offsets that reach these are considered; see :func:`mercer.segmentation.tune_offset`.
 
         Returns
         -------

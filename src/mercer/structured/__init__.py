@@ -1,4 +1,4 @@
-"""Your own structures: write features, cost and argmax, and every loss and solver works."""
+"""User-defined structures: implement features, cost and argmax, and every loss and solver works."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Maximum entropy discrimination: a distribution over weights, whose averaged score predicts.
+"""Maximum entropy discrimination: a distribution over weights; predictions use the averaged score.
 
     min_{Q, ξ}  KL(Q ‖ P) + C Σ_i ξ_i   subject to   E_Q[⟨w, ΔΦ_i(y)⟩] ≥ Δ(y_i, y) − ξ_i   for all i, y
 
@@ -28,23 +28,23 @@ class MaximumEntropyDiscrimination(Saved, Estimator):
     """Learn a posterior over the weights of a structured model, with margins that hold in expectation.
 
     The posterior is the distribution Q nearest to the prior (in the sense of KL(Q ‖ P)) under which the expected score
-    of the true output leads by the cost, up to slack. Predictions use the averaged score, which is the score of the
-    posterior mean.
+    of the true output exceeds all others by the cost, up to slack. Predictions use the averaged score, which is the
+    score of the posterior mean.
 
     Parameters
     ----------
     model : StructuredEstimator
-        What is learned: a ``Tagger``, ``Segmenter``, ``StructuredPredictor``, ``GraphLabeler``, … with a margin loss
+        The model to learn: a ``Tagger``, ``Segmenter``, ``StructuredPredictor``, ``GraphLabeler``, … with a margin loss
         such as "hinge". It is copied, not changed; its ``penalty`` must be "l2", which represents the prior.
     prior : {"gaussian", "laplace"}, default="gaussian"
-        Independent for all weights. "gaussian" gives the max-margin Markov network as the posterior mean; "laplace"
-        shrinks small weights more, large ones less.
+        Independent prior of all weights. "gaussian" gives the max-margin Markov network as the posterior mean;
+        "laplace" shrinks small weights more, large ones less.
     scale : float, default=1.0
         Standard deviation of the prior.
     C : float, default=1.0
         Weight of the slack.
     random_state : int, Generator or None
-        Of the solver, and of `sample` where none is given there.
+        Seed of the solver, and of `sample` by default.
 
     Attributes
     ----------
@@ -197,7 +197,7 @@ class MaximumEntropyDiscrimination(Saved, Estimator):
         Parameters
         ----------
         X : inputs
-            As the model inside takes them.
+            Inputs of the inner model.
 
         Returns
         -------

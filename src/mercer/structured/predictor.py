@@ -28,7 +28,7 @@ _PAIRS = 64  # of true outputs whose costs tell structures apart
 
 
 class StructuredPredictor(StructuredEstimator):
-    """Learn the weights of your own structure.
+    """Learn the weights of a user-defined structure.
 
     Parameters
     ----------
@@ -53,11 +53,11 @@ class StructuredPredictor(StructuredEstimator):
     patience : int, default=10
         With ``fit(…, dev=…)``: iterations without a better held-out score before training stops.
     warm_start : bool, default=False
-        Begin from the weights of the last fit; feature vectors must have the same length.
+        Start from the weights of the last fit; feature vectors must have the same length.
     n_jobs : int or None
-        Kept for the interface: the methods of a Python structure run one after the other.
+        Ignored: the methods of a Python structure run sequentially.
     random_state : int, RandomState, Generator or None
-        Order in which solvers visit the examples.
+        Seed of the order in which solvers visit the examples.
     verbose : int, default=0
 
     Attributes
@@ -154,11 +154,11 @@ class StructuredPredictor(StructuredEstimator):
             Held-out data: the weights with the best :meth:`score` on it are kept, and training stops when it no longer
             rises.
         checkpoint : path or Checkpoint, optional
-            Training is saved there every few seconds; a fit that was killed goes on from there when it is called again.
-            Other data is known by other features of the true outputs; another structure by its class, its settings
-            (attributes whose names do not begin with an underscore: numbers, strings, arrays, and lists, dicts or
-            objects of them) and the costs between some of the true outputs. The code of its methods is not read. What
-            they change, such as a cache, belongs into attributes that begin with an underscore.
+            Training saves its state there every few seconds. A killed fit resumes from it when it is called again.
+            The checkpoint identifies data by the features of the true outputs. It identifies a structure by its class,
+            its settings (attributes without a leading underscore: numbers, strings, arrays, and lists, dicts or objects
+            of them) and the costs between some of the true outputs, but not by the code of its methods. Store state
+            that the methods change, such as a cache, in attributes with a leading underscore.
 
         Returns
         -------
@@ -167,12 +167,12 @@ class StructuredPredictor(StructuredEstimator):
         Notes
         -----
         An error in the structure's methods is an :class:`OracleError` that names the example; ``history_`` then holds
-        what was recorded until it came.
+        the values recorded before the error.
         """
         return self._fit(X, y, sample_weight=sample_weight, dev=dev, checkpoint=checkpoint)
 
     def partial_fit(self, X: Sequence[Any], y: Sequence[Any]) -> StructuredPredictor:
-        """Make one pass of an online solver over more data, an example a step.
+        """Make one pass of an online solver over more data, one example per step.
 
         Parameters
         ----------

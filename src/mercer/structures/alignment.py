@@ -1,10 +1,10 @@
-"""Alignments as a structure: everything that losses and solvers ask of them.
+"""Alignments as a structure, with all methods that losses and solvers need.
 
     Φ(x, y) = (number of each substitution, number of gap openings, number of gap extensions)
-    Δ(y*, y) = |y* \\ y| + |y \\ y*|,  the pairs missed and the pairs that are wrong
+    Δ(y*, y) = |y* \\ y| + |y \\ y*|, the missed pairs and the wrong pairs
 
-Δ adds over the pairs of y, Δ(y*, y) = |y*| + Σ_{(i,j) ∈ y} (1 − 2 [(i, j) ∈ y*]), so that the search that finds the
-best alignment also finds the one that is best after Δ is added. The 0/1 cost needs the two best alignments instead.
+Δ adds over the pairs of y, Δ(y*, y) = |y*| + Σ_{(i,j) ∈ y} (1 − 2 [(i, j) ∈ y*]), so the search for the best alignment
+also finds the best one after Δ is added. The 0/1 cost needs the two best alignments instead.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ class AlignmentStructure(Saved, CustomStructure):
     """The alignments of a pair of encoded sequences.
 
     An input x is a pair (s, t) of int32 arrays of symbol numbers, an output y an int32 array of shape (n_pairs, 2).
-    :class:`Aligner` does the coding; the structure by itself is for :class:`~mercer.structured.StructuredPredictor`.
+    :class:`Aligner` encodes the sequences; use the structure directly with
+    :class:`~mercer.structured.StructuredPredictor`.
 
     The weights are the scores of substitutions (row by row; with ``symmetric`` those of a ≤ b), of opening and of
     extending a gap: a gap of length l scores ``gap_open + (l − 1) · gap_extend``.
@@ -117,7 +118,7 @@ class AlignmentStructure(Saved, CustomStructure):
         return sparse.csr_matrix((np.concatenate([counts, tail]), row), shape=(1, self.n_weights))
 
     def cost(self, y_true: Any, y: Any) -> float:
-        """Return Δ: pairs missed plus pairs that are wrong; or 1 for every other alignment."""
+        """Return Δ: missed pairs plus wrong pairs, or 1 for every other alignment."""
         if self.cost_name == "zero-one":
             return 0.0 if self.equal(y_true, y) else 1.0
         return float(len(y_true) + len(y) - 2 * shared_pairs(y_true, y))
@@ -172,7 +173,7 @@ class AlignmentStructure(Saved, CustomStructure):
 
 
 def shared_pairs(y: np.ndarray, z: np.ndarray) -> int:
-    """How many pairs two alignments have in common."""
+    """Return the number of pairs common to two alignments."""
     if not len(y) or not len(z):
         return 0
     # Both ascend in i, so a partner is found by bisection.

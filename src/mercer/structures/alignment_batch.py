@@ -1,6 +1,6 @@
-"""Pairs of sequences as arrays, and the compiled questions about them (cpp/structures/alignment.cpp).
+"""Pairs of sequences as arrays, with compiled inference (cpp/structures/alignment.cpp).
 
-A batch is asked for its best alignments, their scores, log Z = log Σ_y exp score(y), and expected counts under
+Inference on a batch gives the best alignments, their scores, log Z = log Σ_y exp score(y), and expected counts under
 p(y) ∝ exp score(y).
 """
 
@@ -30,7 +30,7 @@ class Scores(NamedTuple):
     gap_extend: float
 
     def negated(self) -> Scores:
-        """The worst alignment is the best one of the negated scores."""
+        """Return the negated scores: their best alignment is the worst one."""
         return Scores(-self.substitution, -self.gap_open, -self.gap_extend)
 
 
@@ -49,7 +49,7 @@ class Anchors(NamedTuple):
 
 
 class Encoder:
-    """Symbols to numbers, and back."""
+    """Map symbols to numbers, and back."""
 
     def __init__(self, alphabet: Iterable[Any]) -> None:
         self.symbols = list(alphabet)
@@ -65,7 +65,7 @@ class Encoder:
             raise ValueError(f"alphabet must not hold a symbol twice, found {twice!r} again")
 
     def encode(self, sequence: Sequence[Any], where: str) -> np.ndarray:
-        """Symbol numbers of one sequence."""
+        """Return the symbol numbers of one sequence."""
         try:
             return np.fromiter(map(self.index.__getitem__, sequence), dtype=np.int32, count=len(sequence))
         except (KeyError, TypeError):
@@ -77,7 +77,7 @@ class Encoder:
 
 
 def check_sequences(pairs: Any) -> list[tuple[Sequence[Any], Sequence[Any]]]:
-    """A list of (s, t), each a string or a sequence of tokens."""
+    """Return a list of (s, t), each a string or a sequence of tokens."""
     if isinstance(pairs, (str, bytes)):
         raise ValueError("X must be a list of (s, t), got one string")
     out = []
@@ -96,7 +96,7 @@ def check_sequences(pairs: Any) -> list[tuple[Sequence[Any], Sequence[Any]]]:
 def compile_batch(
     coded: Sequence[Coded], scores: Scores, local: bool, anchors: Sequence[Anchors] | None = None
 ) -> _core.alignment.AlignmentBatch:
-    """The compiled form of pairs and scores."""
+    """Return the compiled form of pairs and scores."""
     s, s_offsets = _stack([pair.s for pair in coded])
     t, t_offsets = _stack([pair.t for pair in coded])
     columns = bonus = None
@@ -111,7 +111,7 @@ def compile_batch(
 
 
 def k_best(batch: _core.alignment.AlignmentBatch, k: int, threads: int = 1) -> list[list[Found]]:
-    """The k best alignments of every pair, best first; fewer where there are fewer."""
+    """Return the k best alignments of every pair, best first; fewer if fewer exist."""
     stacked, pair_offsets, scores, offsets = _core.alignment.k_best(batch, k, threads)
     stacked = stacked.reshape(-1, 2)
     stacked.flags.writeable = False
@@ -123,7 +123,7 @@ def k_best(batch: _core.alignment.AlignmentBatch, k: int, threads: int = 1) -> l
 def expect(
     batch: _core.alignment.AlignmentBatch, n_pairs: int, n_symbols: int, threads: int = 1
 ) -> tuple[np.ndarray, np.ndarray]:
-    """log Z of every pair, and expected counts (n_pairs, n_symbols² + 2): substitutions, openings, extensions."""
+    """Return log Z and expected counts (n_pairs, n_symbols² + 2): substitutions, gap openings, extensions."""
     counts = np.empty((n_pairs, n_symbols**2 + 2))
     return _core.alignment.expect(batch, counts, None, threads), counts
 
@@ -131,7 +131,7 @@ def expect(
 def match_probabilities(
     batch: _core.alignment.AlignmentBatch, coded: Sequence[Coded], n_symbols: int, threads: int = 1
 ) -> list[np.ndarray]:
-    """p(i and j are aligned) of every pair, as arrays (len(s), len(t))."""
+    """Return p(i and j are aligned) of every pair, as arrays (len(s), len(t))."""
     shapes = [(len(pair.s), len(pair.t)) for pair in coded]
     ends = np.concatenate([[0], np.cumsum([n * m for n, m in shapes], dtype=np.int64)])
     stacked = np.empty(int(ends[-1]))

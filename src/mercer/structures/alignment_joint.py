@@ -1,8 +1,8 @@
-"""Alignments behind the contract of all structures, a batch at a time: compiled search on threads, features in bulk.
+"""Alignments with the interface of all structures, in batches: compiled search on threads, vectorised features.
 
-The answers are those of :class:`mercer.structures.Joint` over an :class:`AlignmentStructure`, which asks for one
-example at a time; where a question has no batched form (a cost scaled differently for each example, the 0/1 softmax
-margin), it is asked that way.
+The results equal those of :class:`mercer.structures.Joint` over an :class:`AlignmentStructure`, which processes one
+example at a time. Methods without a batched form (a cost scaled differently for each example, the 0/1 softmax margin)
+fall back to it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _COUNTS = 1 << 23  # expected counts that are held at once
 
 
 class AlignmentJoint(Joint):
-    """The alignments of batches of coded pairs."""
+    """The alignments of batches of encoded pairs."""
 
     structure: AlignmentStructure
 

@@ -1,7 +1,7 @@
-"""The contract between structures and everything that learns or predicts with them.
+"""The interface between structures and the code that learns or predicts with them.
 
-A structure scores the parts of its outputs, θ = ⟨w, Φ(x, part)⟩, and answers eight verbs about a batch of θ. Losses and
-solvers see nothing else, so a new structure works with all of them.
+A structure scores the parts of its outputs, θ = ⟨w, Φ(x, part)⟩, and implements eight inference methods on a batch of
+θ. Losses and solvers use nothing else, so a new structure works with all of them.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ class Structure(ABC):
     """A space of outputs with part scores and inference.
 
     A batch of inputs X is a sequence that can be sliced; the structure chooses the types of batches of part scores
-    θ and of outputs y. All verbs take θ of a whole batch.
+    θ and of outputs y. All inference methods take θ of a whole batch.
 
     Attributes
     ----------
     n_weights : int
         Length of the weight vector w.
     threads : int
-        Number of threads the compiled verbs may use. Results do not depend on it.
+        Number of threads for compiled methods. Results do not depend on it.
     """
 
     n_weights: int
@@ -49,7 +49,7 @@ class Structure(ABC):
         """Compute ``out += Σ_part μ[part] Φ(x, part)``: the adjoint of :meth:`scores`."""
 
     def has_curvature(self, X: Any) -> bool:
-        """Return whether :meth:`curvature` is for these inputs."""
+        """Return whether :meth:`curvature` supports these inputs."""
         return False
 
     def curvature(self, X: Any, theta: Any, out: np.ndarray) -> None:
@@ -57,7 +57,7 @@ class Structure(ABC):
         raise NotImplementedError
 
     def batches(self, X: Any, positions: int) -> Iterator[slice]:
-        """Return slices of X that fill about ``positions`` parts' worth of scores each."""
+        """Return slices of X with scores of about ``positions`` parts each."""
         size = max(1, positions)
         for start in range(0, len(X), size):
             yield slice(start, min(start + size, len(X)))
@@ -99,8 +99,8 @@ class Structure(ABC):
     def log_cardinality(self, X: Any) -> np.ndarray:
         """Return log ``|Y(x)|``: the logarithm of the number of outputs of each input; −inf where none is allowed.
 
-        By default the sum over all outputs at weights of 0. A structure whose sums may be approximate, or follow the
-        precision of X, counts by itself.
+        By default, log Z at weights of 0. A structure with approximate sums, or sums in the precision of X, overrides
+        it.
         """
         w = np.zeros(self.n_weights)
         parts = [self.log_partition(self.scores(w, X[batch])) for batch in self.batches(X, 4096)]
@@ -127,7 +127,7 @@ class Structure(ABC):
         raise _missing(self, "scaled")
 
     def augment(self, theta: Any, y: Any, cost: Cost | None = None, scale: float | np.ndarray = 1.0) -> Any:
-        """Return θ + scale · Δ(y, ·) for a cost that decomposes over parts (None: the structure's own)."""
+        """Return θ + scale · Δ(y, ·) for a cost that decomposes over parts (None: the default of the structure)."""
         raise _missing(self, "augment")
 
     def cost_between(self, y: Any, z: Any, cost: Cost | None = None) -> np.ndarray:
@@ -188,7 +188,7 @@ class Structure(ABC):
     ) -> tuple[float, int]:
         """Make one pass of an online rule, a step for each example; return (summed loss, wrong parts).
 
-        By the verbs, example by example; a structure with a compiled loop replaces it.
+        The default calls the inference methods for each example; a structure with a compiled loop overrides it.
         """
         from mercer.structures.online import online_by_verbs
 
@@ -203,7 +203,7 @@ class Structure(ABC):
         return False
 
     def restrict(self, theta: Any, y: Any) -> Any:
-        """Return θ with every output forbidden that contradicts what is known of y."""
+        """Return θ with every output forbidden that contradicts the known part of y."""
         raise TypeError(f"{type(self).__name__} does not take partly known outputs")
 
 

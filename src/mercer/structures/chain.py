@@ -1,11 +1,11 @@
-"""First-order chains: a label for each position of a sequence, with scores for neighbouring labels.
+"""First-order chains: a label for each position of a sequence, with transition scores.
 
     score(y) = start[y_0] + Σ_t nodes[t, y_t] + Σ_{t≥1} (transitions[y_{t−1}, y_t] + edges[t, y_{t−1}, y_t]) +
     end[y_{T−1}]
 
 The weight vector is [nodes | transitions (C × C) | start (C) | end (C) | edges]. Node weights exist for all (feature,
-label) pairs or for a pattern of them; edge weights (observation-dependent transitions) for (feature, label pair)
-likewise.
+label) pairs or for a pattern of them. The same holds for edge weights (observation-dependent transitions) of (feature,
+label pair).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class ChainScores:
     start, end : arrays of shape (n_labels,)
     offsets : int64 array of shape (n_sequences + 1,)
     edges : array of shape (n_positions, n_labels, n_labels), optional
-        Scores of the transition into a position, added to ``transitions``; those of a first position are not used.
+        Scores of the transition into a position, added to ``transitions``; values at first positions are ignored.
     """
 
     nodes: np.ndarray
@@ -112,9 +112,9 @@ class Chain(SharedScores, Saved, Structure):
     ----------
     n_labels : int
     n_features : int
-        Features of a position.
+        Number of features of a position.
     n_edge_features : int, default=0
-        Features of the transition into a position (observation-dependent transitions).
+        Number of features of the transition into a position (observation-dependent transitions).
     pattern, edge_pattern : tuple (starts, columns), optional
         Which (feature, label) and (feature, label pair) pairs have weights, in CSR form; default all.
     masks : tuple of bool arrays (labels × labels, labels, labels), optional
@@ -216,7 +216,7 @@ class Chain(SharedScores, Saved, Structure):
             _core.linear.backward(X.edges.core, row, count, self._edges, flat, out[self.slices["edges"]], self.threads)
 
     def has_curvature(self, X: Sequences) -> bool:
-        """Return whether all features are 0 or 1: their squares are then themselves."""
+        """Return whether all features are 0 or 1, and so equal to their squares."""
         rows = X.rows if X.edges is None else X.edges
         return all(one.dense is None and one.values is None for one in (X.rows, rows))
 
@@ -365,7 +365,7 @@ class Chain(SharedScores, Saved, Structure):
         return out
 
     def log_cardinality(self, X: Sequences) -> np.ndarray:
-        """Return the labellings that the masks allow, counted once for each length."""
+        """Return the number of labellings that the masks allow, computed once for each length."""
         lengths, which = np.unique(X.lengths, return_inverse=True)
         offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
         nodes = np.zeros((int(offsets[-1]), self.n_labels))
@@ -384,7 +384,7 @@ class Chain(SharedScores, Saved, Structure):
         self.add_output(mu, y, np.full(len(y), -1.0))
 
     def is_partial(self, y: TagSequences) -> bool:
-        """Return whether some label is not known."""
+        """Return whether some label is unknown."""
         return y.partial
 
     def restrict(self, theta: ChainScores, y: TagSequences) -> ChainScores:
@@ -459,7 +459,7 @@ class Chain(SharedScores, Saved, Structure):
     def best_product(
         self, theta: ChainScores, y: TagSequences, cost: Cost | None = None
     ) -> tuple[TagSequences, np.ndarray, np.ndarray] | None:
-        """Exact for costs in whole units: the best labelling at each level of cost (T · C² for each level)."""
+        """Return the exact maximum for integer costs: the best labelling at each cost level (T · C² per level)."""
         cost = cost or Hamming()
         if not cost.decomposes:
             return None
@@ -627,7 +627,7 @@ class Chain(SharedScores, Saved, Structure):
         return held[:size].reshape(shape)
 
     def resized(self, pattern: Pattern, edge_pattern: Pattern) -> Chain:
-        """Return the same structure with other patterns."""
+        """Return the same structure with different patterns."""
         return Chain(**{**self.__getstate__(), "pattern": pattern, "edge_pattern": edge_pattern})
 
     def carry_over(self, w: np.ndarray, old: Chain, place: np.ndarray) -> np.ndarray:

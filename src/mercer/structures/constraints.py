@@ -1,7 +1,7 @@
-"""What labellings are allowed: forbidden neighbours, forbidden beginnings and ends.
+"""Constraints on labellings: forbidden transitions, first labels and last labels.
 
-A forbidden part scores exactly −inf, so no verb ever gives it probability. The same object serves decoding (only
-allowed labellings are predicted) and training (the partition function sums over allowed labellings only).
+A forbidden part scores exactly −inf, so it always has probability 0. The same object is used in decoding (only allowed
+labellings are predicted) and in training (the partition function sums over allowed labellings only).
 """
 
 from __future__ import annotations
@@ -21,18 +21,19 @@ class Constraints:
     Parameters
     ----------
     forbidden : iterable of (label, label)
-        Pairs that must not follow each other.
+        Forbidden transitions.
     forbidden_start, forbidden_end : iterable of labels
-        Labels that no sequence may begin or end with.
+        Labels that may not begin or end a sequence.
 
     Notes
     -----
-    Labels that a model does not have are ignored: a constraint can only take labellings away.
+    Labels that the model does not have are ignored: a constraint can only remove labellings.
 
     Attributes
     ----------
     labels : tuple or None
-        What :meth:`allowing`, :meth:`bio` and :meth:`bilou` were given, in that order. Model files do not keep it.
+        The labels passed to :meth:`allowing`, :meth:`bio` or :meth:`bilou`, in that order. Model files do not store
+        them.
 
     Examples
     --------
@@ -114,7 +115,7 @@ class Constraints:
         return made
 
     def allows(self, labels: Sequence[Any]) -> bool:
-        """Return whether a labelling breaks none of the rules."""
+        """Return whether a labelling satisfies all rules."""
         if len(labels) == 0:
             return True
         if labels[0] in self.forbidden_start or labels[-1] in self.forbidden_end:

@@ -1,15 +1,15 @@
-"""Correlation clustering: the partition that keeps attracting pairs together and repelling ones apart.
+"""Correlation clustering: partitions that keep attracting pairs together and separate repelling pairs.
 
     max_y Σ_{i<j} A_ij x_ij,    x_ij = 1 where i and j share a cluster of y, else 0
 
 A is symmetric, with values of either sign; the number of clusters follows from it. The problem is NP-hard, so there are
-three ways:
+three methods:
 
 ``greedy``  merge the two clusters with the highest mean affinity while it is positive, then move single items and merge
             or dissolve clusters while that helps. A lower bound.
-``lp``      relax x to 0 ≤ x_ij ≤ 1 with x_ij + x_jk − x_ik ≤ 1 for all triples, of which only those that the solution
-            breaks are added. An upper bound, and the optimum itself where x comes out integral.
-``exact``   all partitions of up to ten items (a recursion over subsets); beyond, the same program with integral x.
+``lp``      relax x to 0 ≤ x_ij ≤ 1 with x_ij + x_jk − x_ik ≤ 1 for all triples, added only when the solution
+            violates them. An upper bound, and the optimum itself if x is integral.
+``exact``   all partitions of up to ten items (a recursion over subsets); for more, the same program with integral x.
 
 Pairs (i, j), i < j, are laid out row by row in vectors of length n (n − 1) / 2: "condensed".
 """
@@ -51,7 +51,7 @@ class Clustering(NamedTuple):
 
     @property
     def gap(self) -> float:
-        """How far the partition may be from the best one: ``bound - value``; 0 is a proof that it is best."""
+        """Return ``bound - value``, the maximum distance from the best partition; 0 proves optimality."""
         return max(0.0, self.bound - self.value)
 
 
@@ -61,10 +61,11 @@ def correlation_clustering(affinity: Any, decode: str = "lp") -> Clustering:
     Parameters
     ----------
     affinity : array of shape (n, n)
-        Symmetric; positive values attract. The diagonal does not matter.
+        Symmetric; positive values attract. The diagonal is ignored.
     decode : {"greedy", "lp", "exact"}, default="lp"
-        ``"greedy"``: merging and moving, fast, no bound. ``"lp"``: a linear relaxation; if its solution is integral it
-        is optimal, else the best of its rounding and the greedy partition, with the bound. ``"exact"``: the optimum.
+        ``"greedy"``: merging and moving; fast, without a bound. ``"lp"``: a linear relaxation; if its solution is
+        integral it is optimal, else the best of its rounding and the greedy partition, with the bound. ``"exact"``: the
+        optimum.
 
     Returns
     -------
@@ -91,7 +92,7 @@ def correlation_clustering(affinity: Any, decode: str = "lp") -> Clustering:
 
 
 def decoded(a: np.ndarray, n: int, decode: str) -> Clustering:
-    """Condensed affinities of n items, by one of the three ways."""
+    """Return the partition for condensed affinities of n items, by one of the three methods."""
     if decode == "greedy":
         labels = greedy_partition(a, n)
         return Clustering(labels, float(a @ together(labels)), np.inf)
@@ -109,7 +110,7 @@ def decoded(a: np.ndarray, n: int, decode: str) -> Clustering:
 
 @lru_cache(maxsize=64)
 def upper(n: int) -> tuple[np.ndarray, np.ndarray]:
-    """The items i < j of the condensed pairs."""
+    """Return the items i < j of the condensed pairs."""
     i, j = np.triu_indices(n, 1)
     i.flags.writeable = j.flags.writeable = False
     return i, j
@@ -121,7 +122,7 @@ def n_items(n_pairs: int) -> int:
 
 
 def canonical(labels: Any) -> np.ndarray:
-    """Clusters numbered in the order of their first items."""
+    """Return clusters numbered in the order of their first items."""
     labels = labels.tolist() if isinstance(labels, np.ndarray) else labels
     numbers: dict[Any, int] = {}
     return np.array([numbers.setdefault(label, len(numbers)) for label in labels], dtype=np.int64)
@@ -134,7 +135,7 @@ def together(labels: np.ndarray) -> np.ndarray:
 
 
 def square(a: np.ndarray, n: int) -> np.ndarray:
-    """The symmetric matrix of a condensed vector, with zeros on the diagonal."""
+    """Return the symmetric matrix of a condensed vector, with zeros on the diagonal."""
     A = np.zeros((n, n))
     i, j = upper(n)
     A[i, j] = A[j, i] = a
@@ -145,7 +146,7 @@ def square(a: np.ndarray, n: int) -> np.ndarray:
 
 
 def greedy_partition(a: np.ndarray, n: int, start: np.ndarray | None = None) -> np.ndarray:
-    """The best that merging and local moves find, from single items and from ``start``."""
+    """Return the best partition by merging and local moves, from single items and from ``start``."""
     A = square(a, n)
     partitions = [improved(A, agglomerated(A))]
     if start is not None:
@@ -155,7 +156,7 @@ def greedy_partition(a: np.ndarray, n: int, start: np.ndarray | None = None) -> 
 
 
 def agglomerated(A: np.ndarray) -> np.ndarray:
-    """Merges the two clusters with the highest mean affinity while there is a positive one."""
+    """Merge the two clusters with the highest mean affinity while this is positive."""
     n = len(A)
     sums, sizes = A.copy(), np.ones(n)
     mean = A.copy()
@@ -177,7 +178,7 @@ def agglomerated(A: np.ndarray) -> np.ndarray:
 
 
 def improved(A: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """Local search: the best move of one item, to any cluster or a new one; where none helps, the best merger."""
+    """Improve by local search: the best move of one item to any cluster or a new one, else the best merge."""
     n = len(A)
     labels = canonical(labels)
     small = 1e-12 * max(1.0, float(np.abs(A).max(initial=0.0)))
@@ -222,7 +223,7 @@ def _subsets(n: int) -> list[np.ndarray]:
 
 
 def best_partition(a: np.ndarray, n: int) -> np.ndarray:
-    """An optimal partition."""
+    """Return an optimal partition."""
     if n > _ENUMERATED:
         x = _lazy(a, n, integral=True)[0]
         return canonical(components(x > 0.5, n))
@@ -249,12 +250,12 @@ def best_partition(a: np.ndarray, n: int) -> np.ndarray:
 
 
 def relaxed_partition(a: np.ndarray, n: int) -> tuple[np.ndarray, float]:
-    """The optimal x of the relaxation, condensed, and its value: an upper bound."""
+    """Return the optimal x of the relaxation, condensed, and its value, an upper bound."""
     return _lazy(a, n, integral=False)
 
 
 def rounded(a: np.ndarray, x: np.ndarray, n: int) -> np.ndarray:
-    """A partition near x: x itself where integral, else the best of its thresholds and the greedy one, improved."""
+    """Round x: x itself if integral, else the best of its thresholds and the greedy partition, improved."""
     if is_integral(x):
         return canonical(components(x > 0.5, n))
     A = square(a, n)
@@ -264,12 +265,12 @@ def rounded(a: np.ndarray, x: np.ndarray, n: int) -> np.ndarray:
 
 
 def is_integral(x: np.ndarray) -> bool:
-    """Whether x describes a partition."""
+    """Return whether x describes a partition."""
     return bool((np.minimum(x, 1 - x) < 1e-6).all())
 
 
 def components(linked: np.ndarray, n: int) -> np.ndarray:
-    """Connected components over the linked pairs."""
+    """Return connected components over the linked pairs."""
     from scipy.sparse.csgraph import connected_components
 
     i, j = upper(n)

@@ -1,15 +1,15 @@
-"""Costs Δ(y, z) ≥ 0 of answering z where y is true, for the margin losses.
+"""Costs Δ(y, z) ≥ 0 of predicting z if y is true, for the margin losses.
 
     Hamming      Σ_t weight[y_t] · 1[y_t ≠ z_t]
     CostMatrix   Σ_t D[y_t, z_t]
     Taxonomy     Σ_t shortest path between y_t and z_t on a weighted graph of labels
     ZeroOne      1[y ≠ z], of the whole output
-    BoundaryDifference, SegmentDifference   |y Δ z|: boundaries or whole segments in one and not in the other
+    BoundaryDifference, SegmentDifference   |y Δ z|: boundaries or whole segments in only one of the two
 
-All but ZeroOne and the last two are sums over positions, so a structure adds them to its part scores. A cost of your
-own that is such a sum is a subclass of :class:`Cost` with one method, or a function of two labels. The last two are
-sums over the segments of a segmentation (:class:`SegmentCost`), which only :class:`~mercer.structures.Segments` takes;
-it takes the others, too, position by position ("frame" costs).
+All costs but ZeroOne and the last two are sums over positions, so a structure adds them to its part scores. To define
+such a cost, subclass :class:`Cost` with one method, or pass a function of two labels. The last two are sums over the
+segments of a segmentation (:class:`SegmentCost`), and only :class:`~mercer.structures.Segments` takes them. It also
+takes the other costs, position by position ("frame" costs).
 """
 
 from __future__ import annotations
@@ -27,26 +27,26 @@ from mercer.data.segments import Segmentations
 class Cost(ABC):
     """A cost that is a sum over positions: Δ(y, z) = Σ_t table[t, z_t].
 
-    Subclasses give the table of the true labels. Labels are numbers in the order of ``classes``, which
-    :meth:`bind` tells the cost before training.
+    Subclasses return the table of the true labels. Labels are numbers in the order of ``classes``, which :meth:`bind`
+    sets before training.
     """
 
     decomposes = True
 
     def bind(self, classes: Sequence[Hashable]) -> Cost:
-        """Return the cost for these labels; raises ValueError where it does not fit them."""
+        """Return the cost for these labels; raise ValueError if it does not fit them."""
         return self
 
     @abstractmethod
     def table(self, truth: np.ndarray, n_labels: int) -> np.ndarray:
-        """Return costs of shape (len(truth), n_labels): of each label where ``truth`` holds the true ones."""
+        """Return costs of shape (len(truth), n_labels): the cost of each label, given the true labels ``truth``."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the cost as plain data, for model files."""
         raise TypeError(f"a {type(self).__name__} cost cannot be saved: set cost='hamming' before saving")
 
     def matrix_of(self, n_labels: int) -> np.ndarray | None:
-        """Return the cost of label pairs, where that is all there is to it: compiled loops then do the rest."""
+        """Return the matrix of costs of label pairs, if the cost depends on nothing else; compiled loops use it."""
         return None
 
     def between(self, truth: np.ndarray, labels: np.ndarray, n_labels: int) -> np.ndarray:
@@ -60,7 +60,7 @@ class Hamming(Cost):
     Parameters
     ----------
     weights : mapping label → float, or array over labels, optional
-        The cost of missing a label. Labels that a mapping leaves out cost 1.
+        The cost of missing a label. Labels missing in a mapping cost 1.
 
     Examples
     --------
@@ -102,7 +102,7 @@ class Hamming(Cost):
         return self.table(np.arange(n_labels), n_labels)
 
     def table(self, truth: np.ndarray, n_labels: int) -> np.ndarray:
-        """Return weight[y] everywhere but at y."""
+        """Return weight[y], and 0 at y."""
         weights = None if self.weights is None else np.asarray(self.weights)
         table = np.ones((len(truth), n_labels)) if weights is None else np.repeat(weights[truth][:, None], n_labels, 1)
         table[np.arange(len(truth)), truth] = 0.0
@@ -160,12 +160,12 @@ class CostMatrix(Cost):
 
 
 class Taxonomy(Cost):
-    """Shortest path between labels on a weighted, undirected graph: confusing neighbours costs little.
+    """Shortest path between labels on a weighted, undirected graph: confusing near labels costs little.
 
     Parameters
     ----------
     edges : iterable of (node, node) or (node, node, length)
-        Nodes are labels or inner nodes of a tree; lengths are positive, 1 where left out.
+        Nodes are labels or inner nodes of a tree; lengths are positive; the default is 1.
 
     Examples
     --------
@@ -206,17 +206,17 @@ class Taxonomy(Cost):
         return CostMatrix(distances)
 
     def table(self, truth: np.ndarray, n_labels: int) -> np.ndarray:
-        """Needs :meth:`bind` first: distances are between names."""
+        """Raise an error: call :meth:`bind` first, because distances are between names."""
         raise ValueError("a taxonomy must be bound to the labels first")
 
 
 class ZeroOne(Cost):
-    """1 if anything is wrong; not a sum over positions, so structures search for the best wrong output."""
+    """1 for any wrong output; not a sum over positions, so structures search for the best wrong output."""
 
     decomposes = False
 
     def to_json(self) -> dict[str, Any]:
-        """Nothing but its name."""
+        """Return only the name."""
         return {"kind": "zero-one"}
 
     def table(self, truth: np.ndarray, n_labels: int) -> np.ndarray:
@@ -234,7 +234,7 @@ class SegmentCost(Cost):
     def start_costs(self, truth: Segmentations, n_labels: int) -> np.ndarray:
         """Return costs of shape (n_positions, n_labels) of starting a segment with a label at a position.
 
-        What does not depend on the answer is added where every segmentation has a segment: at position 0.
+        Constant terms are added at position 0, where every segmentation has a segment.
         """
 
     mark: float = 0.0  # added for each segment of the answer that is one of the truth
@@ -244,14 +244,14 @@ class SegmentCost(Cost):
         """Return Δ(y, z) of each sequence."""
 
     def table(self, truth: np.ndarray, n_labels: int) -> np.ndarray:
-        """There is none: not a sum over positions."""
+        """Raise an error: the cost is not a sum over positions."""
         raise ValueError(f"the cost {type(self).__name__} compares segmentations: it is for structures.Segments only")
 
 
 class BoundaryDifference(SegmentCost):
     """Boundaries that only one of two segmentations has: ``|y| + |z| − 2 |y ∩ z|``.
 
-    A boundary is where a segment starts, 0 excepted, which every segmentation has. The cost can exceed ``|y|``.
+    A boundary is the start of a segment, except position 0, which every segmentation has. The cost can exceed ``|y|``.
 
     Parameters
     ----------
@@ -310,7 +310,7 @@ class SegmentDifference(SegmentCost):
     mark = -2.0
 
     def to_json(self) -> dict[str, Any]:
-        """Nothing but its name."""
+        """Return only the name."""
         return {"kind": "segment"}
 
     def start_costs(self, truth: Segmentations, n_labels: int) -> np.ndarray:
@@ -361,7 +361,7 @@ COSTS: dict[str, type[Cost]] = {
 
 
 def cost_from_json(data: Any) -> Any:
-    """The inverse of :meth:`Cost.to_json`; a bare name stays one."""
+    """Return a cost from :meth:`Cost.to_json`; a bare name stays a name."""
     if isinstance(data, str):
         return data
     kind = data.get("kind") if isinstance(data, dict) else None

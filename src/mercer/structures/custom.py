@@ -1,4 +1,4 @@
-"""What a person writes to predict outputs of a new kind."""
+"""The base class of user-defined structures, to predict outputs of a new kind."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import numpy as np
 class CustomStructure(ABC):
     """A space of outputs: features of a pair, cost of an error, and the search for the best output.
 
-    Inputs x and outputs y are objects of any kind. :meth:`features` and :meth:`argmax` must be written; the others have
-    a default or are needed by some losses only:
+    Inputs x and outputs y are objects of any kind. :meth:`features` and :meth:`argmax` must be implemented; the others
+    have a default or are needed only by some losses:
 
     =================================  ==============================================
     loss                               methods

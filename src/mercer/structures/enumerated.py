@@ -1,7 +1,6 @@
-"""A finite set of outputs, written out: slow, obviously right, and the oracle that the other structures are tested
-against.
+"""A finite set of enumerated outputs: slow but simple, the reference in tests of the other structures.
 
-    θ[i, k] = ⟨w, Φ(x_i, y_k)⟩ for every output y_k
+θ[i, k] = ⟨w, Φ(x_i, y_k)⟩ for every output y_k
 """
 
 from __future__ import annotations
@@ -66,7 +65,7 @@ class Enumerated(Structure):
         return rows
 
     def scores(self, w: np.ndarray, X: Sequence[Any]) -> np.ndarray:
-        """Return the scores of shape (n, most outputs); −inf where an input has fewer."""
+        """Return scores of shape (n, maximum number of outputs); −inf where an input has fewer."""
         self._inputs = list(X)
         return _stacked([self.joint(x) @ w for x in X])
 
@@ -105,7 +104,7 @@ class Enumerated(Structure):
         return self._verbs.entropy(theta)
 
     def log_cardinality(self, X: Sequence[Any]) -> np.ndarray:
-        """Return the logarithm of the number of outputs written out."""
+        """Return the logarithm of the number of outputs."""
         with np.errstate(divide="ignore"):
             return np.log(np.array([len(self.outputs_of(x)) for x in X], dtype=float))
 
@@ -157,7 +156,7 @@ class Enumerated(Structure):
     def most_violating(
         self, theta: np.ndarray, y: np.ndarray, cost: Cost | None = None, scale: float | np.ndarray = 1.0
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return True: for enumerated outputs every cost is a table."""
+        """Return z = argmax scale · Δ(y, z) + score(z), exactly: every cost is a table here."""
         z, value = self.argmax(self.augment(theta, y, cost, scale))
         return z, value, self.cost_between(y, z, cost)
 

@@ -2,9 +2,9 @@
 
     score(x, y) = Σ_{rule in y} w[rule];   PCFG: w[A → β] = log (count(A → β) / count(A))
 
-A tree is kept as its leftmost derivation: the numbers of its rules, a node before its children, from left to right.
-Rules of any length become binary ones behind the scenes: A → B C D is A → B ⟨C D⟩ with ⟨C D⟩ → C D, whose score is 0
-and which leaves no trace in the derivation, so users only see their own trees.
+A tree is stored as its leftmost derivation: the numbers of its rules, parents before children, from left to right.
+Rules of any length are binarised internally: A → B C D is A → B ⟨C D⟩ with ⟨C D⟩ → C D, whose score is 0 and which does
+not appear in the derivation, so users only see their own trees.
 """
 
 from __future__ import annotations
@@ -53,16 +53,16 @@ class Grammar(Saved):
     Parameters
     ----------
     rules : list of Rule or of (label, children)
-        Children are labels (strings) and :class:`Word` objects; at least one a rule. A string that is no rule's
-        label counts as a word.
+        Children are labels (strings) and :class:`Word` objects; at least one per rule. A string that is not the label
+        of a rule counts as a word.
     weights : array of shape (n_rules,), optional
         Scores of the rules; 0 by default, −inf forbids a rule.
     start : str, optional
-        The label of every tree's root; by default that of the first rule.
+        The root label of every tree; by default the label of the first rule.
     cycles : {"error", "once"}, default="error"
-        What to do with unary rules in a circle, such as A → B and B → A. A tree could go round any number of
-        times, so there would be infinitely many trees, and no best one where a round adds to the score.
-        ``"error"`` refuses such a grammar; ``"once"`` allows each label once in a chain of unary rules.
+        Treatment of cycles of unary rules, such as A → B and B → A. A tree could repeat the cycle any number of times,
+        so there would be infinitely many trees, and no best tree if the cycle adds to the score. ``"error"`` raises an
+        error; ``"once"`` allows each label once in a chain of unary rules.
     unknown : str, optional
         A word of the grammar that represents all unknown words.
 
@@ -167,8 +167,8 @@ class Grammar(Saved):
     ) -> Grammar:
         """Return a grammar from lines ``A -> B C [weight] | 'word' [weight]``.
 
-        Weights are in square brackets and 0 where left out; ``#`` begins a comment. A symbol in quotes, or one that no
-        rule expands, is a word.
+        Weights are in square brackets and default to 0; ``#`` begins a comment. A symbol in quotes, or one without a
+        rule, is a word.
         """
         rules, weights = [], []
         for number, line in enumerate(text.splitlines(), 1):
@@ -196,7 +196,7 @@ class Grammar(Saved):
         Parameters
         ----------
         trees : list of Tree
-            All with the same root label.
+            Trees with the same root label.
         smoothing : float, default=0.0
             Pseudo-count added to each rule's count.
         cycles, unknown
@@ -219,7 +219,7 @@ class Grammar(Saved):
         return cls([Rule(*rule) for rule in counts], weights, roots[0], cycles=cycles, unknown=unknown)
 
     def with_weights(self, weights: Any) -> Grammar:
-        """Return the same rules with other weights."""
+        """Return the same rules with new weights."""
         other = copy.copy(self)  # rules and compiled grammar are shared
         other.weights = _read_weights(weights, len(self.rules))
         return other
@@ -234,7 +234,7 @@ class Grammar(Saved):
         return "\n".join(f"{rule} [{weight:g}]" for rule, weight in zip(self.rules, self.weights, strict=True))
 
     def index(self, parent: str, children: Sequence[str | Word]) -> int:
-        """Return the number of a rule; a child that is no label is taken for a word."""
+        """Return the number of a rule; a child that is not a label counts as a word."""
         given = Rule(parent, tuple(children))
         rule = Rule(parent, tuple(_as_symbol(child, set(self.labels)) for child in given.children))
         if given not in self._numbers and rule not in self._numbers:
@@ -244,9 +244,9 @@ class Grammar(Saved):
     # ------------------------------------------------------------------ trees and sentences
 
     def derivation(self, tree: Tree) -> np.ndarray:
-        """Return the numbers of the tree's rules, a node before its children: its leftmost derivation.
+        """Return the leftmost derivation: the numbers of the tree's rules, parents before children.
 
-        Words that the grammar does not know count as its unknown word, where it has one.
+        Unknown words count as the unknown word of the grammar, if it has one.
         """
         if tree.label != self.start:
             raise ValueError(f"the tree's root is {tree.label!r}, the grammar's start symbol {self.start!r}")
@@ -267,7 +267,7 @@ class Grammar(Saved):
         return np.array(numbers, dtype=np.int32)
 
     def tree(self, derivation: np.ndarray, words: Sequence[str] | None = None) -> Tree:
-        """Return the tree of a leftmost derivation; ``words`` replace its leaves where given."""
+        """Return the tree of a leftmost derivation; ``words``, if given, replace its leaves."""
         spoken = iter(words) if words is not None else None
         finished: list[Tree] = []
         open_nodes: list[tuple[Rule, list[Tree | str]]] = []
@@ -291,7 +291,7 @@ class Grammar(Saved):
         return finished[0]
 
     def counts(self, tree: Tree) -> np.ndarray:
-        """Return Φ(x, y): how often the tree uses each rule."""
+        """Return Φ(x, y): the count of each rule in the tree."""
         return np.bincount(self.derivation(tree), minlength=len(self.rules)).astype(float)
 
     def score(self, tree: Tree) -> float:
@@ -352,7 +352,7 @@ class Grammar(Saved):
             {rule.parent for rule in self.rules if all(isinstance(c, Word) for c in rule.children)},
             lambda done: {r.parent for r in self.rules if all(isinstance(c, Word) or c in done for c in r.children)},
         )
-        _refuse(known - productive, "derive no sentence, since their rules never come to an end in words", self.labels)
+        _refuse(known - productive, "derive no sentence, because their rules never end in words", self.labels)
         reachable = _closure(
             {self.start},
             lambda done: {c for r in self.rules if r.parent in done for c in r.children if isinstance(c, str)},
@@ -395,8 +395,8 @@ class _ChartRules:
         if self.circular and grammar.cycles == "error":
             circle = " -> ".join(_one_circle(self.group, chains))
             raise ValueError(
-                f"the unary rules go in a circle, {circle}: a tree could go round any number of times, and its score "
-                "would have no bound; remove a rule, or allow each label once in a chain with cycles='once'"
+                f"the unary rules form a cycle, {circle}: a tree could repeat it any number of times, and its score "
+                f"would have no bound; remove a rule, or allow each label once in a chain with cycles='once'"
             )
         self._bottom = {label: self.number[label] for label in grammar.labels}
         if self.circular:
@@ -426,7 +426,7 @@ class _ChartRules:
         self._made[key] = len(self.symbol_labels)
         self.symbol_labels.append(label)
         if len(self._made) > _MAX_STATES and isinstance(key, tuple) and key[0] == "state":
-            raise ValueError("the circles of unary rules are too large; remove some of these rules")
+            raise ValueError("the cycles of unary rules are too large; remove some of these rules")
         return self._made[key], True
 
     def _child(self, grammar: Grammar, symbols: tuple[str | Word, ...]) -> int:
@@ -490,7 +490,7 @@ class _ChartRules:
 
 
 def check_trees(trees: Iterable[Tree], name: str = "trees") -> list[Tree]:
-    """A list of at least one tree."""
+    """Return a list of at least one tree."""
     if isinstance(trees, (str, Tree)):
         raise TypeError(f"{name} must be a list of Tree objects")
     listed = list(trees)
@@ -505,7 +505,7 @@ def check_trees(trees: Iterable[Tree], name: str = "trees") -> list[Tree]:
 
 
 def check_sentence(sentence: Sequence[str], number: int) -> None:
-    """A non-empty list of strings."""
+    """Return a non-empty list of strings."""
     if isinstance(sentence, (str, bytes)) or not isinstance(sentence, Sequence):
         raise TypeError(f"sentence {number} must be a list of words, got {sentence!r}")
     if not sentence:
@@ -516,7 +516,7 @@ def check_sentence(sentence: Sequence[str], number: int) -> None:
 
 
 def stack_offsets(encoded: Sequence[np.ndarray]) -> np.ndarray:
-    """Where each sentence begins when they are stacked."""
+    """Return the offsets of the stacked sentences."""
     offsets = np.zeros(len(encoded) + 1, dtype=np.int64)
     np.cumsum([len(x) for x in encoded], out=offsets[1:])
     return offsets

@@ -1,8 +1,8 @@
-"""Inputs of graph labelling: many graphs as one stack of nodes and one of edges.
+"""Inputs of graph labelling: many graphs as one stack of nodes and one stack of edges.
 
 Graph i holds the nodes ``offsets[i] .. offsets[i + 1]`` and the edges ``edge_offsets[i] .. edge_offsets[i + 1]`` of the
-stack; edges name nodes of the stack. A slice of graphs is a view. What inference keeps of the edges is in
-:mod:`mercer.inference.batched`.
+stack; edges name nodes of the stack. A slice of graphs is a view. :mod:`mercer.inference.batched` caches the edge
+structure for inference.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ class GraphInputs:
     nodes : array or sparse matrix of shape (n_nodes, n_features)
         Features of the nodes of all graphs, one graph after another.
     offsets : array of int of shape (n_graphs + 1,)
-        Where the nodes of each graph begin.
+        Offsets of the nodes of each graph.
     edges : array of int of shape (m, 2)
-        Pairs of nodes, numbered in the stack; those of a graph stand together.
+        Pairs of nodes, numbered in the stack; the edges of a graph are adjacent.
     edge_offsets : array of int of shape (n_graphs + 1,), optional
-        Where the edges of each graph begin; by default they are inferred from the nodes.
+        Offsets of the edges of each graph; by default they are inferred from the nodes.
     edge_features : array of shape (m, d), optional
         Default: a constant 1.
     edge_types : array of int of shape (m,), optional
@@ -84,7 +84,7 @@ class GraphInputs:
     def from_list(cls, graphs: Any) -> GraphInputs:
         """Build from a list with (node features, edges), (…, edge features) or (…, edge types) of each graph.
 
-        Edges are numbered within their graph. `mercer.data.Graphs` with node attributes will do, too.
+        Edges are numbered within their graph. You can also pass `mercer.data.Graphs` with node attributes.
         """
         if isinstance(graphs, GraphInputs):
             return graphs
@@ -183,7 +183,7 @@ class GraphInputs:
         return root.batch(n_labels, self._first, self._first + len(self))
 
     def with_features(self, nodes: Any, edge_features: Any = None) -> GraphInputs:
-        """Return the same graphs with other features; what inference keeps of the edges is shared."""
+        """Return the same graphs with other features; cached edge structures are shared."""
         made = self[:]
         made.nodes = _features("nodes", nodes)
         if made.nodes.shape[0] != self.nodes.shape[0]:

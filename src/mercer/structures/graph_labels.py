@@ -1,9 +1,9 @@
-"""Labels of the nodes of graphs, where neighbours depend on each other: Markov random fields given x.
+"""Labels of the nodes of graphs with dependent neighbours: conditional random fields.
 
     score(y) = Σ_v θ_v[y_v] + Σ_{(u,v)∈E} θ_uv[y_u, y_v],   θ_v[l] = ⟨w_l, x_v⟩,   θ_uv[k, l] = ⟨w_{t,kl}, x_uv⟩
 
-with node features x_v, edge features x_uv and the type t of an edge. Grids of pixels
-are a special case. Which weights a pair of labels has is a choice: see ``edge_weights``.
+with node features x_v, edge features x_uv and the type t of an edge. Grids of pixels are a special case.
+``edge_weights`` selects the weights of a pair of labels.
 
 Weights are one vector: ``[ nodes: (feature, label) | edges: (type, edge feature, kind of pair) ]``.
 """
@@ -63,7 +63,7 @@ class GraphScores:
 
     @property
     def offsets(self) -> np.ndarray:
-        """Where the nodes of each graph begin, from 0."""
+        """Return the offsets of the nodes of each graph, from 0."""
         return self.shape.offsets
 
 
@@ -88,9 +88,9 @@ class GraphMarginals:
     log_partition: np.ndarray
     """log Z of each graph: exact, a bound or an estimate."""
     shape: GraphBatch
-    """Which graph has which nodes and edges."""
+    """Assignment of nodes and edges to graphs."""
     below: np.ndarray | None = None
-    """The weights that do not count, of the θ that these belong to."""
+    """The ignored weights of the θ of these marginals."""
 
     def subtract(self, other: GraphMarginals) -> None:
         """Compute ``self -= other``."""
@@ -126,20 +126,20 @@ class GraphLabels(Saved, Structure):
         all pairs of equal labels, the same but never below 0 (so that minimum cuts are exact for two labels; edge
         features must not be negative), or none: nodes are then labelled independently.
     inference : {"auto", "exact", "bp", "trw", "mean-field", "cuts", "expansion", "swap", "lp", "dual", "icm"}
-        The method of inference. "auto": exact where graphs have no cycles or small cliques; minimum cuts for two
-        labels that attract; else tree-reweighted messages for sums, and expansion moves or dual ascent for the best
-        labelling. Methods that only maximise are paired with "trw" for sums. See :meth:`plan`.
+        The method of inference. "auto": exact if graphs have no cycles or small cliques; minimum cuts for two
+        attractive labels; else tree-reweighted messages for sums, and expansion moves or dual ascent for the best
+        labelling. Methods that only maximise use "trw" for sums. See :meth:`plan`.
     threads : int, default=1
         For exact sums over cliques. Results do not depend on it.
 
     Notes
     -----
     With approximate inference losses are those of the approximation: with "trw" the log loss is a convex upper bound
-    of the exact one; with "bp" and "mean-field" it need not be convex. ``unconverged`` counts runs that did not settle,
-    and ``residual`` is the largest change of their last sweep.
+    of the exact one; with "bp" and "mean-field" it need not be convex. ``unconverged`` counts runs that did not
+    converge, and ``residual`` is the largest change of their last sweep.
 
-    Weights of "attractive" edges that a solver takes below 0 count as 0: exact for smooth losses, while solvers that
-    work on planes may stop a little short of their gap.
+    Weights of "attractive" edges that a solver sets below 0 count as 0. This is exact for smooth losses; cutting-plane
+    solvers may stop slightly short of their gap.
 
     Examples
     --------
@@ -200,7 +200,7 @@ class GraphLabels(Saved, Structure):
 
     @property
     def kinds_of_pairs(self) -> np.ndarray:
-        """Which pairs of labels (rows) share a weight (columns), as 0 and 1."""
+        """Return a 0/1 matrix of which label pairs (rows) share a weight (columns)."""
         return self._kinds
 
     def pair_weights(self, w: np.ndarray) -> np.ndarray:
@@ -212,7 +212,7 @@ class GraphLabels(Saved, Structure):
         return np.maximum(edge_weights, 0.0) if self.edge_weights == "attractive" else edge_weights
 
     def feasible(self, w: np.ndarray) -> np.ndarray:
-        """Return the weights with those of "attractive" edges at 0 where they are below."""
+        """Return the weights with negative weights of "attractive" edges set to 0."""
         if self.edge_weights != "attractive":
             return w
         clipped = w.copy()
@@ -235,7 +235,7 @@ class GraphLabels(Saved, Structure):
         return GraphScores(nodes, edges.reshape(-1, L, L), shape, below)
 
     def backward(self, X: GraphInputs, mu: GraphMarginals, out: np.ndarray) -> None:
-        """Compute ``out += Φᵀ μ``; 0 for weights that did not count in the θ of μ."""
+        """Compute ``out += Φᵀ μ``; 0 for weights that were ignored in the θ of μ."""
         self._check_inputs(X)
         nodes, edges = self.split(out)
         nodes += X.nodes.T @ mu.nodes
@@ -278,7 +278,7 @@ class GraphLabels(Saved, Structure):
         return summed
 
     def batches(self, X: GraphInputs, positions: int) -> Iterator[slice]:
-        """Return runs of graphs with about ``positions`` nodes together."""
+        """Return slices of graphs with about ``positions`` nodes each."""
         start, filled = 0, 0
         for i, length in enumerate(X.lengths.tolist()):
             if filled and filled + length > positions:
@@ -330,10 +330,11 @@ class GraphLabels(Saved, Structure):
 
     @contextlib.contextmanager
     def remembering(self) -> Iterator[None]:
-        """Within this context messages begin where those of the last question about the same graphs ended.
+        """Within this context, messages start from the last messages of the same graphs.
 
-        Training asks again and again with slightly other weights: far fewer sweeps, and the same beliefs up to the
-        tolerance of the messages. "bp" always begins anew, as where it ends may depend on where it began.
+        Training calls inference repeatedly with slightly different weights. Warm starts need far fewer sweeps and give
+        the same beliefs up to the tolerance of the messages. "bp" always restarts, because its fixed point may depend
+        on the start.
         """
         self._memory = None if self.inference == "bp" else {}
         try:
@@ -363,8 +364,8 @@ class GraphLabels(Saved, Structure):
     def k_best(self, theta: GraphScores, k: int) -> tuple[np.ndarray, np.ndarray]:
         """Return labels of shape (k, nodes), −1 where there are fewer, and scores (graphs, k).
 
-        Where inference is not exact, k is at most 2, and the second is the best that differs from the first at one
-        node.
+        If inference is not exact, k is at most 2, and the second labelling is the best that differs from the first at
+        one node.
         """
         check_count("k", k)
         plan = self.plan(theta)
@@ -419,7 +420,7 @@ class GraphLabels(Saved, Structure):
         return GraphMarginals(nodes, edges, log_z, shape, theta.below)
 
     def sample(self, theta: GraphScores, size: int, random_state: Any = None) -> np.ndarray:
-        """Return labels of shape (size, nodes); by Gibbs sampling where inference is not exact."""
+        """Return labels of shape (size, nodes), by Gibbs sampling if inference is not exact."""
         plan = self.plan(theta)
         return batched.samples(theta.shape, plan, theta.nodes, theta.edges, size, check_random_seed(random_state))
 
@@ -460,7 +461,7 @@ class GraphLabels(Saved, Structure):
         return y.partial
 
     def restrict(self, theta: GraphScores, y: TagSequences) -> GraphScores:
-        """Return θ with all labels at −inf that contradict what is known."""
+        """Return θ with −inf for all labels that contradict the known ones."""
         allowed = np.ones(theta.nodes.shape, bool) if y.allowed is None else y.allowed.astype(bool)
         known = np.flatnonzero(y.labels >= 0)
         allowed[known] = False
@@ -511,7 +512,7 @@ class GraphLabels(Saved, Structure):
     def most_violating(
         self, theta: GraphScores, y: TagSequences, cost: Cost | None = None, scale: float | np.ndarray = 1.0
     ) -> tuple[TagSequences, np.ndarray, np.ndarray]:
-        """Return z = argmax scale · Δ(y, z) + score(z); y itself where approximate search finds nothing better."""
+        """Return z = argmax scale · Δ(y, z) + score(z); y itself if approximate search finds nothing better."""
         if cost is not None and not cost.decomposes:
             return super().most_violating(theta, y, cost, scale)
         labels, value = self.argmax(self.augment(theta, y, cost, scale))
@@ -549,7 +550,7 @@ class GraphLabels(Saved, Structure):
         return result
 
     def carry_over(self, w: np.ndarray, old: GraphLabels, place: np.ndarray) -> np.ndarray:
-        """Weights of another graph structure in the layout of this one: ``place`` says where its labels are here.
+        """Return weights of another graph structure in this layout; ``place`` maps its labels.
 
         Features must be the same; new labels and types of edges begin at 0.
         """
@@ -577,7 +578,7 @@ class GraphLabels(Saved, Structure):
     def pseudo_likelihood(self, theta: GraphScores, y: TagSequences) -> tuple[np.ndarray, GraphMarginals]:
         """Return −Σ_v log p(y_v | y of its neighbours) of each graph, and its gradient in θ.
 
-        Nodes count whose own label and whose neighbours' labels are known.
+        Only nodes with a known label and known neighbour labels count.
         """
         shape, labels = theta.shape, np.maximum(y.labels, 0)
         u, v = shape.edges.T

@@ -1,7 +1,7 @@
-"""Outputs of any kind, described by plain Python methods: the bridge from :class:`mercer.structured.CustomStructure`.
+"""Outputs of any kind, defined by Python methods: the adapter of :class:`mercer.structured.CustomStructure`.
 
-Part scores of a batch are the weights and the inputs themselves; every verb asks the user's methods, one example at a
-time, and checks their answers.
+Part scores of a batch are the weights and the inputs themselves. Every method calls the user's methods, one example at
+a time, and checks the results.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class SparseRow(NamedTuple):
         return float(self.values @ w[self.indices])
 
     def minus(self, other: SparseRow, size: int) -> SparseRow:
-        """The difference of two rows of this length, without zeros."""
+        """Return the difference of two rows of this length, without zeros."""
         if size <= _DENSE:
             dense = np.zeros(size)
             dense[self.indices] = self.values
@@ -47,7 +47,7 @@ class SparseRow(NamedTuple):
 
 
 class Examples(Sequence[Any]):
-    """A list that remembers, when sliced, the numbers its items had."""
+    """A list whose slices keep the original item numbers."""
 
     def __init__(self, items: Sequence[Any], first: int = 0) -> None:
         self.items, self.first = items, first
@@ -57,7 +57,7 @@ class Examples(Sequence[Any]):
 
     @property
     def lengths(self) -> np.ndarray:
-        """1 for each: an example is one part."""
+        """Return 1 for each example, which is one part."""
         return np.ones(len(self.items), np.int64)
 
     def __getitem__(self, key: Any) -> Any:
@@ -69,7 +69,7 @@ class Examples(Sequence[Any]):
 
 @dataclass
 class JointScores:
-    """Inputs, weights, and the outputs whose cost is to be added (times ``scale``)."""
+    """Inputs, weights, and the outputs whose cost (times ``scale``) is added."""
 
     w: np.ndarray
     X: Examples
@@ -80,7 +80,7 @@ class JointScores:
         return len(self.X)
 
     def scale_of(self, i: int) -> float:
-        """The factor of the cost for one example."""
+        """Return the factor of the cost for one example."""
         return float(self.scale[i] if np.ndim(self.scale) else self.scale)  # type: ignore[index]
 
 
@@ -120,7 +120,7 @@ class Joint(Structure):
     # ------------------------------------------------------------------ the user's methods, checked
 
     def call(self, method: str, i: int, *args: Any, **options: Any) -> Any:
-        """Return a method of the user's structure; what it raises becomes an `OracleError` that names example i."""
+        """Call a method of the user's structure; its exceptions become an `OracleError` that names example i."""
         function = getattr(self.structure, method, None)
         if function is None:
             raise TypeError(f"{type(self.structure).__name__} has no {method}: this loss or solver needs it")
@@ -186,7 +186,7 @@ class Joint(Structure):
     # ------------------------------------------------------------------ between weights and part scores
 
     def scores(self, w: np.ndarray, X: Examples) -> JointScores:
-        """Return the weights and the inputs: scores are computed when they are asked for."""
+        """Return the weights and the inputs: scores are computed lazily."""
         return JointScores(w, X)
 
     def backward(self, X: Examples, mu: FeatureSum, out: np.ndarray) -> None:
@@ -194,7 +194,7 @@ class Joint(Structure):
         out += mu.total
 
     def batches(self, X: Examples, positions: int) -> Iterator[slice]:
-        """Few examples at a time: an interrupt is then seen soon."""
+        """Return small batches, so that an interrupt takes effect soon."""
         return super().batches(X, 256)
 
     # ------------------------------------------------------------------ verbs
@@ -229,7 +229,7 @@ class Joint(Structure):
         return outputs, self.score(theta, outputs)
 
     def k_best(self, theta: JointScores, k: int) -> tuple[list[list[Any]], np.ndarray]:
-        """Return the user's k_best: k lists of outputs (None where there are fewer) and scores (n, k)."""
+        """Return the user's k_best: k lists of outputs (None if there are fewer) and scores (n, k)."""
         outputs: list[list[Any]] = [[] for _ in range(k)]
         scores = np.full((len(theta), k), -np.inf)
         for i, x in enumerate(theta.X):
@@ -263,14 +263,14 @@ class Joint(Structure):
         return FeatureSum(total, values, theta.X)
 
     def log_cardinality(self, X: Examples) -> np.ndarray:
-        """Return the user's log_cardinality, or log Z at weights of 0 where only that is written."""
+        """Return the user's log_cardinality, or log Z at weights of 0 if only log_partition is implemented."""
         written = getattr(type(self.structure), "log_cardinality", None)
         if written is None or written is CustomStructure.log_cardinality:
             try:
                 return self.log_partition(JointScores(np.zeros(self.n_weights), X))
             except NotImplementedError:
                 name = type(self.structure).__name__
-                raise NotImplementedError(f"{name} has neither log_cardinality nor log_partition: write one") from None
+                raise NotImplementedError(f"{name} has neither log_cardinality nor log_partition: add one") from None
         out = np.empty(len(X))
         for i, x in enumerate(X):
             value = self.call("log_cardinality", X.first + i, x)
@@ -283,12 +283,12 @@ class Joint(Structure):
         return out
 
     def sample(self, theta: JointScores, size: int, random_state: Any = None) -> Any:
-        """Not for user structures."""
-        raise TypeError("structures of your own have no sample")
+        """Raise an error: user structures have no sampling."""
+        raise TypeError("user-defined structures have no sample")
 
     def entropy(self, theta: JointScores) -> np.ndarray:
-        """Not for user structures."""
-        raise TypeError("structures of your own have no entropy")
+        """Raise an error: user structures have no entropy."""
+        raise TypeError("user-defined structures have no entropy")
 
     def score(self, theta: JointScores, y: Sequence[Any]) -> np.ndarray:
         """Return ⟨w, Φ(x, y)⟩."""
@@ -320,7 +320,7 @@ class Joint(Structure):
     ) -> JointScores:
         """Return scores plus the structure's own cost."""
         if cost is not None and cost.decomposes:
-            raise ValueError("a structure of your own brings its own cost: write its method 'cost'")
+            raise ValueError("a user-defined structure has its own cost: implement its method 'cost'")
         if np.ndim(scale) == 0 and float(scale) == 0.0:
             return theta  # the search itself, which a factor of 0 could not ask for
         return replace(theta, cost_to=y, scale=scale)

@@ -1,14 +1,14 @@
-"""A set of labels for each example, with weights for pairs of labels that are there together.
+"""A set of labels for each example, with weights for pairs of labels that occur together.
 
     score(y) = Σ_t y_t θ_t + Σ_{s,t} y_s y_t θ_st,     θ_t = ⟨w_t, x⟩,   y in {0, 1}^T
 
-θ_st are weights of their own, the same for all examples. Without pairs every verb has a closed form and labels are
-independent: the hinge loss with the Hamming cost is then the sum of T separate machines of two classes. With pairs and
-up to 16 labels all 2^T sets are looked at. Beyond that the labels of an example are the nodes of a graph and the pairs
-its edges, and what :class:`~mercer.structures.GraphLabels` asks of graphs is asked here. Exact are messages where the
-pairs have no cycle (`dependent_pairs` finds the tree of the most dependent ones), trees of cliques where these are
-small, and minimum cuts for the best set where no pair weighs less than 0; else sums come from tree-reweighted messages
-and the best set from dual ascent, and both are approximate. `plan` says which.
+θ_st are separate weights, the same for all examples. Without pairs every method has a closed form and labels are
+independent: the hinge loss with the Hamming cost is then the sum of T binary support vector machines. With pairs and up
+to 16 labels, all 2^T sets are enumerated. With more labels, the labels of an example are the nodes of a graph and the
+pairs its edges, and inference is that of :class:`~mercer.structures.GraphLabels`. Inference is exact by messages if the
+pairs have no cycle (`dependent_pairs` finds the tree of the most dependent pairs), by junction trees if the cliques are
+small, and by minimum cuts for the best set if no pair has a negative weight. Otherwise sums come from tree-reweighted
+messages and the best set from dual ascent; both are approximate. `plan` returns the choice.
 
 A batch of inputs is a :class:`~mercer.data.Sequences` whose sequences all have length one, a batch of outputs an array
 (n, T) of 0 and 1.
@@ -77,16 +77,16 @@ class LabelSets(Structure):
     ----------
     n_labels, n_features : int
     pairs : "all", or list of pairs of labels
-        Pairs with a weight; an empty list makes labels independent. Of many labels, all pairs are many: see
+        Pairs with a weight; an empty list makes labels independent. With many labels, choose a few pairs by
         `dependent_pairs`.
     inference : {"auto", "exact", "bp", "trw", "mean-field", "lp", "dual", "icm"}, default="auto"
-        The method of inference beyond 16 labels, as in `GraphLabels`. ``"auto"``: exact where the pairs allow it.
+        The method of inference beyond 16 labels, as in `GraphLabels`. ``"auto"``: exact if the pairs allow it.
     threads : int, default=1
 
     Attributes
     ----------
     unconverged : int
-        Runs of messages that did not settle.
+        Number of message-passing runs that did not converge.
     residual : float
         The largest change of their last sweep.
 
@@ -191,7 +191,7 @@ class LabelSets(Structure):
     def plan(self) -> batched.Plan:
         """Return the method of inference if pairs have weights, whether it is exact, and why it was chosen."""
         if self._enumerates:
-            return batched.Plan("enumeration", "enumeration", True, True, f"2^{self.n_labels} sets are looked at")
+            return batched.Plan("enumeration", "enumeration", True, True, f"2^{self.n_labels} sets are enumerated")
         if self._plan is None:
             self._plan = batched.make_plan(self._shape(1), self.inference, False)
         return self._plan
@@ -276,7 +276,7 @@ class LabelSets(Structure):
     # ------------------------------------------------------------------ verbs
 
     def argmax(self, theta: LabelSetScores) -> tuple[np.ndarray, np.ndarray]:
-        """Return the best set, of equal ones that with fewer labels; the best one found where the plan is not exact."""
+        """Return the best set (the best one found if the plan is not exact); ties go to fewer labels."""
         if self._independent(theta):
             y = (theta.labels > 0).astype(np.int8)
         elif not self._enumerates:
@@ -463,19 +463,19 @@ def _weights(cost: Hamming, n_labels: int) -> np.ndarray:
 
 
 def dependent_pairs(Y: Any, n_pairs: int | None = None) -> list[tuple[int, int]]:
-    """Return the pairs of labels that depend on each other most, by the mutual information in training labels.
+    """Return the most dependent pairs of labels, by the mutual information in training labels.
 
     Parameters
     ----------
     Y : array or sparse matrix of shape (n_rows, n_labels), of 0 and 1
     n_pairs : int, optional
-        How many. None: the tree with the largest sum [Chow1968], on which inference is exact for any number of
-        labels; labels that say nothing about others are left out.
+        Number of pairs. None: the tree with the largest sum [Chow1968], on which inference is exact for any number of
+        labels; independent labels are left out.
 
     Returns
     -------
     pairs : list of (int, int)
-        The most dependent first.
+        Pairs, the most dependent first.
 
     References
     ----------

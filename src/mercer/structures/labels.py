@@ -3,7 +3,7 @@
     score(c) = θ[c] = ⟨w_c, x⟩
 
 A batch of inputs is a :class:`~mercer.data.Sequences` whose sequences all have length one (or a matrix), a batch of
-part scores an array (n, C), a batch of outputs an int array, −1 where the label is not known.
+part scores an array (n, C), a batch of outputs an int array, −1 for unknown labels.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ class Labels(Structure):
         mu.probabilities[np.arange(len(y)), y] -= 1.0
 
     def is_partial(self, y: np.ndarray) -> bool:
-        """Return whether a label is not known."""
+        """Return whether a label is unknown."""
         return bool((np.asarray(y) < 0).any())
 
     def restrict(self, theta: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -173,7 +173,7 @@ class Labels(Structure):
     def most_violating(
         self, theta: np.ndarray, y: np.ndarray, cost: Cost | None = None, scale: float | np.ndarray = 1.0
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return True: with one label every cost decomposes."""
+        """Return z = argmax scale · Δ(y, z) + score(z), exactly: with one label every cost decomposes."""
         z, value = self.argmax(self.augment(theta, y, cost, scale))
         return z, value, self.cost_between(y, z, cost)
 

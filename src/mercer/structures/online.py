@@ -1,11 +1,11 @@
-"""Passes of the online rules by the verbs of a structure, example by example: for structures without a compiled loop.
+"""Online rules by the inference methods of a structure, for structures without a compiled loop.
 
     0  gradient descent     w −= η_t (λ w + ∇ log loss),   η_t = η_0 / (1 + η_0 decay t)
     1  perceptron           w += Φ(x, y) − Φ(x, ŷ)
     2  passive-aggressive   w += τ d,  d = Φ(x, y) − Φ(x, ŷ),  τ = min(C, (score(ŷ) − score(y) + √errors) / ‖d‖²)
 
 The state is that of the compiled loop for chains: the weights are ``state.scale · w``; ``extra`` holds the ℓ1 penalty
-that each weight has paid, or Σ step · update, from which the mean of all weights is w − extra / (steps + 1).
+applied to each weight, or Σ step · update, from which the mean of all weights is w − extra / (steps + 1).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def online_by_verbs(
     l1: float = 0.0,
     aggressiveness: float = 0.0,
 ) -> tuple[float, int]:
-    """One step for each example in the given order; returns (summed loss, wrong labels)."""
+    """Take one step for each example in the given order; return (summed loss, wrong labels)."""
     total, mistakes = 0.0, 0
     lengths = X.lengths
     for i in order.tolist():

@@ -1,4 +1,4 @@
-"""Small sets of outputs, written out: every method of a structure by looking at all of them."""
+"""Small enumerated sets of outputs: every method enumerates all of them."""
 
 from __future__ import annotations
 
@@ -66,9 +66,9 @@ class _WrittenOut(CustomStructure):
 
 
 class OutputSet(_WrittenOut):
-    """Outputs that are few enough to be written out.
+    """A small set of outputs that can be enumerated.
 
-    The best output, the k best and the sum over all of them are found by looking at each, so that every loss works.
+    The best output, the k best outputs and the sums are found by enumeration, so every loss works.
 
     Parameters
     ----------
@@ -127,13 +127,13 @@ class OutputSet(_WrittenOut):
 
 
 class Choices(_WrittenOut):
-    """The outputs of another structure, with features that come with the inputs: x is (outputs, rows)."""
+    """The outputs of another structure, with features from the inputs: x is (outputs, rows)."""
 
     def __init__(self, structure: Any) -> None:
         self.structure = structure
 
     def table(self, x: Any) -> tuple[Sequence[Any], np.ndarray]:
-        """Return what x holds."""
+        """Return the outputs and the rows in x."""
         return x
 
     def cost(self, y_true: Any, y: Any) -> float:
@@ -141,5 +141,5 @@ class Choices(_WrittenOut):
         return float(self.structure.cost(y_true, y))
 
     def equal(self, y: Any, z: Any) -> bool:
-        """Return whether the other structure takes two outputs for the same."""
+        """Return whether the other structure considers two outputs equal."""
         return bool(self.structure.equal(y, z))

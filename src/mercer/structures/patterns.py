@@ -1,8 +1,8 @@
-"""Which (feature, column) pairs have a weight.
+"""Patterns: the set of (feature, column) pairs that have a weight.
 
 A pattern is None (all pairs) or ``(starts, columns)`` in CSR form: feature f owns the weights ``starts[f] .. starts[f
-+ 1]``, for the ascending columns listed there, in 16-bit integers where these can name all columns. Starts are 32-bit
-integers, which the compiled loops use as they are, or 64-bit ones. As a set of pairs it is a sorted array of keys
++ 1]``, for the ascending columns listed there, in 16-bit integers if these can hold all columns. Starts are 32-bit
+integers, which the compiled loops use directly, or 64-bit integers. As a set of pairs it is a sorted array of keys
 ``feature · n_columns + column``.
 """
 
@@ -21,7 +21,7 @@ FILL = 0.5
 
 
 def observed(rows: Rows, columns: np.ndarray, n_columns: int) -> Pattern:
-    """The pairs that occur together; ``columns[t]`` is the column of row t, −1 for any, −2 for a row to leave out."""
+    """Return the pairs that occur together; ``columns[t]`` is the column of row t, −1 for any, −2 to skip the row."""
     if rows.dense is not None:
         return None
     assert rows.indptr is not None
@@ -35,7 +35,7 @@ def observed(rows: Rows, columns: np.ndarray, n_columns: int) -> Pattern:
 
 
 def from_keys(keys_seen: np.ndarray, n_features: int, n_columns: int) -> Pattern:
-    """A pattern of the given sorted keys, with rows filled up (see FILL)."""
+    """Return the pattern of the given sorted keys, with rows filled up (see FILL)."""
     counts = np.bincount(keys_seen // n_columns, minlength=n_features)
     full = counts >= max(1.0, FILL * n_columns)
     if full.all():
@@ -51,7 +51,7 @@ def from_keys(keys_seen: np.ndarray, n_features: int, n_columns: int) -> Pattern
 
 
 def keys(pattern: Pattern, n_features: int, n_columns: int) -> np.ndarray:
-    """The pairs of a pattern as sorted keys, one for each weight."""
+    """Return the pairs of a pattern as sorted keys, one for each weight."""
     if pattern is None:
         return np.arange(n_features * n_columns)
     starts, columns = pattern
@@ -59,12 +59,12 @@ def keys(pattern: Pattern, n_features: int, n_columns: int) -> np.ndarray:
 
 
 def moved(keys_seen: np.ndarray, place: np.ndarray, n_columns: int) -> np.ndarray:
-    """Keys after column c has become column ``place[c]`` of n_columns; the order of the keys is kept, not sorted."""
+    """Return keys with column c mapped to ``place[c]`` of n_columns, in the same order, not sorted."""
     return (keys_seen // len(place)) * n_columns + place[keys_seen % len(place)]
 
 
 def spread(weights: np.ndarray, at: np.ndarray, target: np.ndarray) -> np.ndarray:
-    """Weights of the keys ``at`` in the layout of the sorted keys ``target``; keys not in the target are left out."""
+    """Return weights of the keys ``at`` in the layout of the sorted keys ``target``; other keys are dropped."""
     out = np.zeros(len(target))
     if len(target):
         position = np.minimum(np.searchsorted(target, at), len(target) - 1)
@@ -74,7 +74,7 @@ def spread(weights: np.ndarray, at: np.ndarray, target: np.ndarray) -> np.ndarra
 
 
 def from_file(value: object) -> Pattern:
-    """A pattern as a model file has it: two arrays, whose numbers the compiled pattern checks."""
+    """Return a pattern from a model file: two arrays, which the compiled pattern checks."""
     if value is None:
         return None
     if not isinstance(value, tuple) or len(value) != 2 or not all(isinstance(part, np.ndarray) for part in value):
@@ -88,7 +88,7 @@ Seen = tuple[np.ndarray, np.ndarray]
 
 
 def seen(rows: Rows, columns: np.ndarray, n_columns: int) -> Seen | None:
-    """The pairs that occur together in a part; None for dense rows, which have all of them."""
+    """Return the pairs that occur together in a partition; None for dense rows, which have all pairs."""
     if rows.dense is not None:
         return None
     assert rows.indptr is not None
@@ -107,7 +107,7 @@ def seen(rows: Rows, columns: np.ndarray, n_columns: int) -> Seen | None:
 
 
 def placed(columns_seen: Seen, features: np.ndarray, columns: np.ndarray, n_columns: int) -> Seen:
-    """The same after feature f has become ``features[f]``, and column c ``columns[c]`` of n_columns."""
+    """Return the same with feature f mapped to ``features[f]``, and column c to ``columns[c]`` of n_columns."""
     pairs, anywhere = columns_seen
     features = features.astype(np.int64)
     if len(pairs):
@@ -116,12 +116,12 @@ def placed(columns_seen: Seen, features: np.ndarray, columns: np.ndarray, n_colu
 
 
 def joined(one: Seen, other: Seen) -> Seen:
-    """What two parts say together."""
+    """Merge the pairs of two partitions."""
     return np.union1d(one[0], other[0]), np.union1d(one[1], other[1])
 
 
 def from_seen(columns_seen: Seen, n_features: int, n_columns: int) -> Pattern:
-    """The pattern of what all parts say, with rows filled up (see FILL)."""
+    """Return the pattern of the merged pairs, with rows filled up (see FILL)."""
     pairs, anywhere = columns_seen
     if len(anywhere):
         pairs = np.union1d(pairs, (anywhere[:, None] * n_columns + np.arange(n_columns)).ravel())

@@ -1,13 +1,13 @@
-"""Sets of rows as answers to queries of several attributes.
+"""Sets of rows as results of queries of several attributes.
 
     score(Q, y) = Σ_{i in y} s_Q(x_i),      s_Q(x) = Σ_{q in Q} Σ_{j in Z_Q} w_qj z_j(x)
 
-Z holds weak attributes of all rows, Q some of the query attributes, and Z_Q the weak attributes that count for Q. The
-score is a sum over rows, so the best set has the rows with s_Q > 0. Under the Hamming cost (rows that are wrong) and
-the balanced one (the mean of the shares that are missed and wrongly there) the most violating set is found row by row,
-O(n). The F_β cost depends on the numbers a of right and b of wrong rows in the set: for each pair the rows with the
-highest scores, O(n²) at most. The precision cost looks at sets as large as the true one, O(n log n). All costs are in
-rows, from 0 to n.
+Z holds weak attributes of all rows, Q some of the query attributes, and Z_Q the weak attributes used for Q. The score
+is a sum over rows, so the best set has the rows with s_Q > 0. With the Hamming cost (number of wrong rows) and the
+balanced cost (mean of the miss rate and the false-positive rate), the most violating set is found row by row in O(n).
+The F_β cost depends on the numbers a of right and b of wrong rows in the set: for each pair the rows with the highest
+scores are taken, in O(n²) at most. The precision cost considers sets of the size of the true one, in O(n log n). All
+costs are scaled to the range 0 to n.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _CELLS = 1 << 21
 
 
 class Queries:
-    """A batch of queries: which attributes they name (k, A), and which weak attributes count (k, m), or all."""
+    """A batch of queries: their attributes (k, A), and the weak attributes they use (k, m), or all."""
 
     def __init__(self, members: np.ndarray, mask: np.ndarray | None = None) -> None:
         self.members, self.mask = members, mask
@@ -41,19 +41,19 @@ class Queries:
         return Queries(self.members[part], None if self.mask is None else self.mask[part])
 
     def masked(self, values: np.ndarray) -> np.ndarray:
-        """Values (k, m), 0 where a weak attribute does not count."""
+        """Return values (k, m), 0 for unused weak attributes."""
         return values if self.mask is None else values * self.mask
 
 
 class RowSets(LabelSets):
-    """Sets of rows, for learning to answer queries.
+    """Sets of rows, to learn retrieval.
 
     Parameters
     ----------
     Z : ndarray of shape (n_rows, n_weak)
         Weak attributes of the rows.
     n_attributes : int
-        Query attributes; there is a weight for each pair of one of them and a weak attribute.
+        Number of query attributes. Each pair of a query attribute and a weak attribute has a weight.
     cost : {"balanced", "hamming", "f-beta", "precision"}, default="hamming"
     beta : float, default=1.0
         β of F_β: above 1 missed rows cost more, below 1 wrong ones.
@@ -77,13 +77,13 @@ class RowSets(LabelSets):
         self._keep_nothing()
 
     def batches(self, X: Queries, positions: int) -> Iterator[slice]:
-        """Few queries at a time: the scores of all rows for each are held."""
+        """Return small batches of queries, because each holds the scores of all rows."""
         step = max(1, _CELLS // self.n_labels)
         for start in range(0, len(X), step):
             yield slice(start, min(start + step, len(X)))
 
     def scores(self, w: np.ndarray, X: Queries) -> LabelSetScores:  # type: ignore[override]
-        """s_Q of all rows."""
+        """Return s_Q of all rows."""
         weights = X.masked(X.members @ w.reshape(self.n_attributes, self.n_weak))
         return LabelSetScores(weights @ self.Z.T, np.zeros(0), np.zeros(len(X)))
 

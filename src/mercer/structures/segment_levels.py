@@ -1,6 +1,6 @@
-"""Slack rescaling of segmentations: the best score at each level of cost, so that max Δ (1 + score − truth) is exact.
+"""Slack rescaling of segmentations: the best score at each cost level gives the exact max Δ (1 + score − truth).
 
-A cost in whole units makes the level of cost a part of the state: T · K · C steps for each level.
+With an integer cost, the cost level is part of the state: T · K · C steps for each level.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ MAX_WORK = 100_000_000  # numbers that a search may look at
 
 
 def cut(theta: SegmentScores, at: slice) -> dict[str, Any]:
-    """The parts of some positions."""
+    """Return the parts of some positions."""
     parts: dict[str, Any] = {}
     for name in ("frames", "means", "starts", "edges", "spans", "features"):
         part = getattr(theta, name)
@@ -28,7 +28,7 @@ def cut(theta: SegmentScores, at: slice) -> dict[str, Any]:
 
 
 def levels_of(cost: Cost, y: Segmentations, n_labels: int, max_length: int) -> tuple[np.ndarray | None, float]:
-    """The cost of each segment, by start, length and label, in whole units; None where there is no common unit."""
+    """Return the integer cost of each segment, by start, length and label; None without a common unit."""
     T = y.n_positions
     table = np.zeros((T, max_length, n_labels))
     if isinstance(cost, SegmentCost):
@@ -49,7 +49,7 @@ def levels_of(cost: Cost, y: Segmentations, n_labels: int, max_length: int) -> t
 def level_search(
     theta: SegmentScores, spans: np.ndarray, levels: np.ndarray, truth: float
 ) -> tuple[tuple[np.ndarray, np.ndarray], int, float]:
-    """The segmentation with the largest level · (1 + score − truth): the level of cost is part of the state."""
+    """Return the segmentation with the largest level · (1 + score − truth); the cost level is part of the state."""
     T, K, C = spans.shape
     D = highest_level(levels)
     entered = np.full((T, C, D + 1), -np.inf)  # best score before a segment that starts here, at each level
@@ -91,7 +91,7 @@ def level_search(
 
 
 def highest_level(levels: np.ndarray) -> int:
-    """No segmentation has a higher level, at its end or before: the dearest segment at every position."""
+    """Return an upper bound on the cost level, from the most expensive segment at every position."""
     T, K, _ = levels.shape
     best = np.zeros(T + 1, np.int64)
     for e in range(1, T + 1):

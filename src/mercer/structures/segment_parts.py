@@ -27,26 +27,26 @@ class SegmentScores:
         Scores of the first and the last label.
     offsets : int64 array of shape (n_sequences + 1,)
     frames, means, starts : arrays of shape (n_positions, n_labels), optional
-        Summed over a segment; averaged over it; of a segment that starts at the position.
+        Scores summed over a segment, averaged over a segment, and of a segment that starts at the position.
     edges : array of shape (n_positions, n_labels, n_labels), optional
-        Of a boundary before the position, by the labels on both sides. Those of a first position are not used.
+        Scores of a boundary before the position, by the labels on both sides. Values at first positions are ignored.
     spans : array of shape (n_positions, max_length, n_labels), optional
-        Of whole segments, by start and length.
+        Scores of whole segments, by start and length.
     features : array of shape (n_positions, n_features), optional
-        What variances are taken of.
+        Features whose variances are scored.
     variances : array of shape (n_features, n_labels), optional
         The score of one unit of variance.
     pair_means, pair_variances : arrays of shape (n_positions or n_features, n_labels, n_labels), optional
         As means and variances, by the label of the segment and the label after it.
     pair_spans : array of shape (n_positions, max_length, max_length, n), optional
-        Features of two whole neighbouring segments: entry [t, l − 1, m − 1] of those of lengths l and m on both sides
-        of the boundary before position t. Those of a first position are not used.
+        Features of two whole neighbouring segments: entry [t, l − 1, m − 1] is for lengths l and m on the two sides of
+        the boundary before position t. Values at first positions are ignored.
     pair_span_scores : array of shape (n, n_labels, n_labels), optional
         The score of one unit of such a feature, by the labels on both sides.
     marks : tuple (length, label, score) of arrays of shape (n_positions,), optional
-        One more score for the segment of that length and label at each position; length 0: none.
+        An additional score for the segment of that length and label at each position; length 0: none.
     cuts : bool array of shape (n_positions,), optional
-        Where a segment must begin.
+        Positions where a segment must begin.
     """
 
     lengths: np.ndarray
@@ -143,8 +143,8 @@ class SegmentMarginals:
     ``frames[t, c]`` is the probability that position t has label c, ``starts[t, c]`` that a segment labelled c starts
     there. ``lengths`` (expected numbers of segments by length and label), ``transitions``, ``start`` and ``end`` are
     summed over all sequences, as their scores are shared. ``means[t, c]`` is Σ p(segment) / length over the segments
-    around t, ``variances`` the expected variances, ``pair_span_scores`` the expected ``pair_spans`` of θ; they and the
-    rest are there where θ has such scores (``edges`` and ``spans`` also on request).
+    around t, ``variances`` the expected variances, ``pair_span_scores`` the expected ``pair_spans`` of θ. These and the
+    other fields exist if θ has such scores (``edges`` and ``spans`` also on request).
     """
 
     frames: np.ndarray
@@ -200,10 +200,10 @@ _PARTS = (
 def length_basis(model: Any, max_length: int) -> np.ndarray:
     """Return features of lengths 1 … max_length, one row per length: scores of lengths are this matrix times weights.
 
-    - ``"table"``: one a length. Any table (a histogram in logarithms).
+    - ``"table"``: one per length. Any table (a log-histogram).
     - ``"poisson"``: 1, l, −log l!. log λ^l e^{−λ} / l!, and its generalisation with any power of l!.
     - ``"log-normal"``: 1, log l, (log l)². Log-normal densities.
-    - ``"constant"``: 1. The same for every length: so much a segment (Φ0).
+    - ``"constant"``: 1. The same score for every segment (Φ0).
 
     Parameters
     ----------

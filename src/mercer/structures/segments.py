@@ -7,27 +7,26 @@
                       1/(e−s) Σ_{s≤t<e} means[t, c]             means of them
                       Σ_k variances[k, c] · var_k(x_s..x_{e−1}) variances of them
                       lengths[e−s, c]                           a free table, or a few features of the length
-                      spans[s, e−s, c]                          anything else, written out for each start and length
+                      spans[s, e−s, c]                          any other score, tabulated by start and length
     Φ3  neighbours    transitions[c, c'], edges[e, c, c']       features of the boundary between two segments
                       pair_means, pair_variances                mean and variance of a segment, for the label after it
-                      Σ_f pair_spans[e, e−s, e'−e, f] v[f, c, c'] anything else of two whole segments [s, e), [e, e')
+                      Σ_f pair_spans[e, e−s, e'−e, f] v[f, c, c'] any other score of two whole segments [s, e), [e, e')
 
 Design. θ is factored as above, so that it takes O(T·C + K·C) numbers and never T·K·C (K = the longest length): scores
-of segments are made from prefix sums at the moment they are needed, and all of them are linear in the weights.
-Verbs follow ``cpp/structures/segments.hpp``: O(T·K·C + T·C²) steps, O(T·K·C²) with pair statistics, and O(T·K²·C²)
-with features of two whole segments (``cpp/structures/segment_pairs.hpp``). Three
-decisions keep this exact:
+of segments are computed from prefix sums on demand, and all are linear in the weights. Inference methods are in
+``cpp/structures/segments.hpp``: O(T·K·C + T·C²) steps, O(T·K·C²) with pair statistics, and O(T·K²·C²) with features of
+two whole segments (``cpp/structures/segment_pairs.hpp``). Three decisions keep this exact:
 
 - Bounds on lengths are −inf in ``lengths``, forbidden neighbours −inf in ``transitions``: exact zeros everywhere.
-- Φ3 looks at the segment [s, e), with both labels, and at the first ``min_length`` frames after e. The
-  second half depends on e alone and is a feature of the boundary (``edges``: the next segment is never shorter, so it
-  can look that far); only the first half needs the sum over lengths for each pair of labels.
+- Φ3 depends on the segment [s, e), on both labels, and on the first ``min_length`` frames after e. The second part
+  depends on e alone and is a feature of the boundary (``edges``: the next segment is never shorter). Only the first
+  part needs the sum over lengths for each pair of labels.
 - Costs that compare segmentations are added to ``starts`` (boundaries; the constant |y| at position 0, where every
   segmentation has a segment), and the reward for a true segment is a mark at its start: O(T) numbers.
 
 The weight vector is [sum | mean | variance | boundary | span | length | transitions | start | end | edges | pair mean |
-pair variance | pair span], without the parts a structure does not have. With ``max_length=1`` and ``lengths=None`` it
-is that of :class:`~mercer.structures.Chain`, and so are all scores, sums and answers.
+pair variance | pair span], without the parts a structure does not have. With ``max_length=1`` and ``lengths=None``, the
+weight vector and all results equal those of :class:`~mercer.structures.Chain`.
 """
 
 from __future__ import annotations
@@ -64,7 +63,7 @@ class Segments(SharedScores, Saved, Structure):
 
     Inputs are :class:`~mercer.data.Sequences`: features of positions in the matrix, features of the boundary before
     each position in ``edges``, and, in a :class:`~mercer.data.SpanSequences`, features of whole segments. Outputs are
-    :class:`~mercer.data.Segmentations`. Without labels take ``n_labels=1``.
+    :class:`~mercer.data.Segmentations`. Without labels use ``n_labels=1``.
 
     Parameters
     ----------
@@ -72,25 +71,25 @@ class Segments(SharedScores, Saved, Structure):
     n_features : int
         Features of a position.
     n_boundary_features : int, default=0
-        Features of the boundary before a position (Φ1, and Φ3 with ``neighbours="boundary"``).
+        Number of features of the boundary before a position (Φ1, and Φ3 with ``neighbours="boundary"``).
     n_span_features : int, default=0
-        Features of whole segments (Φ2).
+        Number of features of whole segments (Φ2).
     max_length : int or sequence of int
-        The longest segment; one number, or one a label.
+        Maximum segment length; one number, or one per label.
     min_length : int or sequence of int, default=1
-        The shortest segment.
+        Minimum segment length.
     statistics : sequence of {"sum", "mean", "variance"}, default=("sum",)
-        What a segment knows of the features of its positions. Variances need dense features.
+        Statistics of position features in a segment. Variances need dense features.
     boundaries : bool, default=True
         Whether features of a boundary have weights for the label that starts there (Φ1).
     neighbours : sequence of {"boundary", "mean", "variance"}, default=()
-        What has weights for the labels of two neighbouring segments (Φ3): features of the boundary between them, mean
-        and variance of the first one. The last two take ``n_labels`` times the time.
+        Features with weights for the labels of two neighbouring segments (Φ3): those of the boundary between them, or
+        mean and variance of the first segment. The last two take ``n_labels`` times as long.
     lengths : {"table", "poisson", "log-normal", "constant"}, array of shape (max_length, n) or None, default="table"
         Features of the length; see :func:`length_basis`.
     n_pair_features : int, default=0
         Features of two whole neighbouring segments (Φ3), the ``pair_spans`` of a :class:`~mercer.data.SpanSequences`.
-        They take ``max_length`` times the time of everything else together.
+        They take ``max_length`` times as long as all other parts together.
     masks : tuple of bool arrays (labels × labels, labels, labels), optional
         True for forbidden neighbours, first and last labels; see :meth:`.Constraints.masks`.
     pattern, boundary_pattern, edge_pattern : tuple (starts, columns), optional
@@ -101,11 +100,11 @@ class Segments(SharedScores, Saved, Structure):
     Attributes
     ----------
     slices : dict of str to slice
-        Where the weights of each part lie.
+        Slice of the weights of each part.
     shortest, longest : int arrays of shape (n_labels,)
         The bounds of each label.
     K : int
-        The largest of the longest lengths.
+        The maximum of ``longest``.
 
     Examples
     --------
@@ -246,10 +245,10 @@ class Segments(SharedScores, Saved, Structure):
         return theta
 
     def joint_weights(self, w: np.ndarray, X: Sequences) -> np.ndarray | None:
-        """Weights of sums and of boundaries side by side, for X whose boundaries have the features of its positions.
+        """Return weights of sums and boundaries together, if boundaries of X have the features of its positions.
 
-        One walk over the features then gives both scores. None where X has other features of boundaries, or too few
-        positions to be worth it.
+        One pass over the features then gives both scores. None if X has other boundary features, or too few positions
+        to be worth it.
         """
         F, C = self.n_features, self.n_labels
         if X.edges is not X.rows or not {"sum", "boundary"} <= self._patterns.keys() or X.n_positions * 16 < F * C:
@@ -335,7 +334,7 @@ class Segments(SharedScores, Saved, Structure):
         return getattr(X, name)[int(X.offsets[0]) : int(X.offsets[-1])]
 
     def batches(self, X: Sequences, positions: int) -> Iterator[slice]:
-        """Slices of whole sequences of about ``positions`` positions (fewer where scores of pairs make them large)."""
+        """Return slices of whole sequences with about ``positions`` positions (fewer if scores of pairs are large)."""
         if "edges" in self._patterns or "pair mean" in self._patterns:
             positions = max(1, positions // self.n_labels)
         if self.n_span_features:
@@ -428,7 +427,7 @@ class Segments(SharedScores, Saved, Structure):
         return out
 
     def log_cardinality(self, X: Sequences) -> np.ndarray:
-        """Return the segmentations that bounds and masks allow, counted once for each length of a sequence."""
+        """Return the number of segmentations that bounds and masks allow, computed once for each sequence length."""
         lengths, which = np.unique(X.lengths, return_inverse=True)
         w, offsets = np.zeros(self.n_weights), np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
         return self.log_partition(SegmentScores(self.length_scores(w), *self.shared_scores(w), offsets))[which]
@@ -446,7 +445,7 @@ class Segments(SharedScores, Saved, Structure):
         self.add_output(mu, y, np.full(len(y), -1.0))
 
     def check(self, X: Sequences, y: Segmentations | None = None, classes: Sequence[Any] | None = None) -> None:
-        """Raise ValueError, naming the sequence, where bounds and constraints allow no segmentation, or not y.
+        """Raise ValueError, naming the sequence, if bounds and constraints allow no segmentation, or not y.
 
         ``classes`` are the names of the labels, for the message.
         """
@@ -538,7 +537,7 @@ class Segments(SharedScores, Saved, Structure):
             np.add.at(mu.pair_span_scores.transpose(1, 2, 0), (a[inside], b[inside]), weight[one, None] * values)
 
     def own_cost(self) -> Cost:
-        """Return the cost where none is given: wrong frames, or, with one label, wrong boundaries."""
+        """Return the default cost: wrong frames, or with one label, wrong boundaries."""
         return Hamming() if self.n_labels > 1 else BoundaryDifference()
 
     def scaled(self, theta: SegmentScores, factor: float) -> SegmentScores:
@@ -592,9 +591,9 @@ class Segments(SharedScores, Saved, Structure):
     def best_product(
         self, theta: SegmentScores, y: Segmentations, cost: Cost | None = None
     ) -> tuple[Segmentations, np.ndarray, np.ndarray] | None:
-        """Exact for costs in whole units: the best segmentation at each level of cost (T · K · C for each level).
+        """Return the exact maximum for integer costs: the best segmentation at each cost level (T · K · C per level).
 
-        None where that would be too much work, and with statistics of neighbours.
+        Return None if that is too expensive, and with statistics of neighbours.
         """
         cost = cost or self.own_cost()
         pairs = theta.pair_means, theta.pair_variances, theta.pair_spans
@@ -751,7 +750,7 @@ class Segments(SharedScores, Saved, Structure):
                 )
 
     def keys(self, part: str) -> np.ndarray:
-        """The (feature, column) pairs of the weights of a part, as sorted keys; columns are labels or pairs of them."""
+        """Return the (feature, column) pairs of a part's weights as sorted keys; columns are labels or label pairs."""
         C, given = self.n_labels, {"boundary": self.boundary_pattern, "edges": self.edge_pattern}
         width = C * C if part in PAIRS else C
         pattern = self.pattern if part in ("sum", "mean") else given.get(part)
@@ -761,7 +760,7 @@ class Segments(SharedScores, Saved, Structure):
         return np.arange(size.stop - size.start)
 
     def carry_over(self, w: np.ndarray, old: Segments, place: np.ndarray) -> np.ndarray:
-        """Return the weights of another structure in this one's layout; what it does not have begins at 0.
+        """Return the weights of another structure in this one's layout; missing weights start at 0.
 
         Its label c is label ``place[c]`` here; features and lengths keep their columns.
         """
@@ -789,7 +788,7 @@ class Segments(SharedScores, Saved, Structure):
 
 
 def segment_variances(x: np.ndarray, starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """The variance of each feature over segments, one row a segment."""
+    """Return the variance of each feature over segments, one row per segment."""
     if not len(starts):
         return np.zeros((0, x.shape[1]))
     frame, covered = _covered(starts, lengths)

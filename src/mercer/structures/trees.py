@@ -1,4 +1,4 @@
-"""Trees of a grammar as outputs to learn: Φ, the costs and the searches that losses ask for.
+"""Trees of a grammar as structured outputs: Φ, the costs and the searches that losses need.
 
     Φ(x, y) = counts of the rules in y   [+ for each bracket: its label with the words at its edges]
 
@@ -36,19 +36,18 @@ _DENSE = 4096  # feature vectors up to this length are dense
 class TreeStructure(CustomStructure):
     """The trees of a grammar over a sentence, for :class:`mercer.structured.StructuredPredictor`.
 
-    Sentences are lists of words and outputs :class:`Tree` objects; or, where speed counts, word numbers
-    (:meth:`Grammar.encode`) and leftmost derivations (:meth:`Grammar.derivation`), both int32 arrays. The output has
-    the type of the input.
+    Sentences are lists of words and outputs :class:`Tree` objects, or, for speed, word numbers (:meth:`Grammar.encode`)
+    and leftmost derivations (:meth:`Grammar.derivation`), both int32 arrays. The output has the type of the input.
 
     Parameters
     ----------
     grammar : Grammar
-        Its rules. The weights of the grammar are not used.
+        The grammar; its weights are ignored.
     cost : {"bracket", "zero-one", "f1"}, default="bracket"
         Δ: brackets in one tree only, whether the trees differ, or 1 − F1 of the brackets.
     features : {"rules", "rules+boundaries"}, default="rules"
-        Counts of rules; or also, for each bracket, its label together with its first word, its last word, the word
-        before it and the word after it.
+        Counts of rules; "rules+boundaries" adds, for each bracket, its label together with its first word, its last
+        word, the word before it and the word after it.
     preterminals : bool, default=True
         Whether a node directly above a single word is a bracket, for costs and boundary features.
 
@@ -141,13 +140,13 @@ class TreeStructure(CustomStructure):
     # ------------------------------------------------------------------ Φ
 
     def columns(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """Return the features of a derivation, each as often as it occurs: Φ counts them."""
+        """Return the features of a derivation, repeated as often as they occur."""
         if self.n_weights == self.n_rules:
             return y
         return np.concatenate([y, self._edge_columns(x, self.brackets(y))])
 
     def features(self, x: Any, y: Any) -> Any:
-        """Return Φ(x, y): an array, or a sparse row where it is long."""
+        """Return Φ(x, y): an array, or a sparse row if it is long."""
         columns = self.columns(self._encoded(x), self._derivation(y))
         if self.n_weights <= _DENSE:
             return np.bincount(columns, minlength=self.n_weights).astype(float)
@@ -297,7 +296,7 @@ class TreeStructure(CustomStructure):
             value, expected = self._inside(w, words, costs if sigma is None else costs + sigma)
             return value + len(brackets), expected
         if self.cost_name == "f1":
-            raise ValueError("1 - F1 is no sum over brackets, so it has no partition function: use cost='bracket'")
+            raise ValueError("1 - F1 is not a sum over brackets, so it has no partition function: use cost='bracket'")
         value, expected = self._inside(w, words, sigma)
         row = self.features(words, truth)
         row = row if isinstance(row, np.ndarray) else row.toarray().ravel()
@@ -342,9 +341,9 @@ class TreeStructure(CustomStructure):
 
 
 class TreeBatches(Joint):
-    """A :class:`TreeStructure` behind the solvers' contract, searched in whole batches instead of one by one.
+    """A :class:`TreeStructure` with the interface of solvers, searched in batches instead of one by one.
 
-    Sentences and trees are numbers (encoded words, derivations), checked when they were made.
+    Sentences and trees are numbers (encoded words, derivations), checked on creation.
     """
 
     def __init__(self, structure: TreeStructure, threads: int = 1) -> None:

@@ -1,4 +1,4 @@
-"""An estimator around a PyTorch module, which gives emissions, with a chain CRF on top and scikit-learn's habits.
+"""A scikit-learn estimator of a PyTorch module that computes emissions, with a chain CRF on top.
 
 minimise  Σ_batches mean loss(crf(module(x)), y)   by steps of an optimiser, in random order
 """
@@ -37,21 +37,21 @@ class NeuralTagger(BaseEstimator):
     Parameters
     ----------
     module : torch.nn.Module or callable, optional
-        From a batch of inputs to emissions of shape (batch, time, labels). A callable is called as
-        ``module(n_inputs, n_labels)`` when training begins and returns a module: ``n_inputs`` is the size of the
-        vocabulary (a tuple of sizes where tokens are tuples), or the number of columns. Default, for words and tuples
-        of words: :class:`mercer.nn.WindowNetwork`, which also sees suffixes of the (first) word and its shape.
+        Maps a batch of inputs to emissions of shape (batch, time, labels). A callable ``module(n_inputs, n_labels)`` is
+        called when training begins and returns a module: ``n_inputs`` is the size of the vocabulary (a tuple of sizes
+        where tokens are tuples), or the number of columns. Default, for words and tuples of words:
+        :class:`mercer.nn.WindowNetwork`, which also sees suffixes of the (first) word and its shape.
     loss : {"log", "hinge", "squared-hinge", "softmax-margin", "hybrid"} or Loss, default="log"
     constraints : Constraints or None
         Forbidden labellings, in training and prediction.
     max_iter : int, default=10
         Epochs: passes over the sequences.
     batch_size : int, default=32
-        Sequences of a step.
+        Number of sequences per batch.
     learning_rate : float, default=1e-3
-        At the beginning; it falls to 0 in a line over the epochs.
+        Initial learning rate; it decreases linearly to 0 over the epochs.
     optimizer : callable, optional
-        From parameters to an optimiser, whose learning rate is left alone; default AdamW.
+        Maps parameters to an optimiser, whose learning rate is not changed; default AdamW.
     min_count : int, default=1
         Words that occur less often in training are treated as unseen.
     patience : int, default=3
@@ -75,7 +75,7 @@ class NeuralTagger(BaseEstimator):
     -----
     X is a list of sequences: of words, of tuples of words (each component with its own vocabulary), of integers, or
     arrays of shape (positions, columns). Modules see numbers of words padded with 0, where 1 is an unseen word, or
-    float32 columns. None marks a label that is not known.
+    float32 columns. None marks an unknown label.
 
     Examples
     --------
@@ -131,7 +131,7 @@ class NeuralTagger(BaseEstimator):
 
         Notes
         -----
-        A fit that fails leaves the model as it was.
+        A failed fit leaves the model unchanged.
         """
         before = dict(self.__dict__)
         try:
@@ -258,7 +258,7 @@ class NeuralTagger(BaseEstimator):
         return np.concatenate([x.detach().numpy() for x in values]) if values else np.zeros(0)
 
     def score(self, X: Sequence[Any], y: Sequence[Sequence[Any]]) -> float:
-        """Return the share of positions labelled right, over the positions whose label is known."""
+        """Return the accuracy over positions with a known label."""
         pairs = [(a, b) for row, true in zip(self.predict(X), y, strict=True) for a, b in zip(row, true, strict=True)]
         known = [a == b for a, b in pairs if b is not None]
         return float(np.mean(known)) if known else 0.0
@@ -266,7 +266,7 @@ class NeuralTagger(BaseEstimator):
     # ------------------------------------------------------------------ model files
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write weights, labels and vocabularies to a safetensors file; the module itself is code and is not in it."""
+        """Write weights, labels and vocabularies to a safetensors file, without the code of the module."""
         self._check_fitted()
         arrays = {
             f"{part}.{name}": value.detach().cpu().contiguous().numpy()
@@ -285,7 +285,7 @@ class NeuralTagger(BaseEstimator):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], module: Any = None, **options: Any) -> NeuralTagger:
-        """Read a model that :meth:`save` wrote, into a module or what makes one; none: the default network."""
+        """Read a model that :meth:`save` wrote, into a module or a factory of one; default: the default network."""
         from mercer.learning.losses import loss_from_json
 
         torch = _torch()

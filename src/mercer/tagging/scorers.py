@@ -1,8 +1,8 @@
 """Scorers for label sequences, for scikit-learn's ``cross_val_score`` and ``GridSearchCV``.
 
-scikit-learn's metrics take one label a sample. A tagger answers with one list of labels a sequence, so each position
-counts as a sample. ``scoring="f1_macro"`` means the same for our models; a scorer of this module also takes others that
-predict lists of labels.
+scikit-learn's metrics take one label per sample. A tagger returns one list of labels per sequence, so each position
+counts as a sample. ``scoring="f1_macro"`` means the same for Mercer's models; a scorer of this module also takes other
+models that predict lists of labels.
 """
 
 from __future__ import annotations

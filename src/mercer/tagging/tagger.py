@@ -44,18 +44,18 @@ class Tagger(NeighbouringLabels, StructuredEstimator):
     ----------
     loss : {"log", "hinge", "squared-hinge", "slack", "softmax-margin", "hybrid", "adaptive-hybrid", \
 "relative-margin", "circle"} or Loss, default="log"
-        ``"log"`` is a conditional random field, ``"hinge"`` a structured support vector machine. Give an object for a
-        configured one: ``Hybrid(alpha=0.3)``, ``RelativeMargin(B=5.0)``; see :mod:`mercer.learning`.
+        ``"log"`` is a conditional random field, ``"hinge"`` a structured support vector machine. Pass an object for a
+        configured loss: ``Hybrid(alpha=0.3)``, ``RelativeMargin(B=5.0)``; see :mod:`mercer.learning`.
     solver : {"auto", "lbfgs", "owlqn", "sgd", "averaged-perceptron", "passive-aggressive", "bmrm", "cutting-plane", \
 "bcfw", "subgradient", "marginal-dual"} or Solver, default="auto"
         ``"auto"``: lbfgs for smooth losses (owlqn with an ℓ1 penalty), bcfw for hinge, squared-hinge and slack,
-        cutting-plane for relative-margin, bmrm for hybrid. The perceptron and passive-aggressive follow their own rule
-        and use neither loss nor penalty (passive-aggressive bounds its steps by C).
+        cutting-plane for relative-margin, bmrm for hybrid. The perceptron and passive-aggressive have their own update
+        rule and ignore loss and penalty (passive-aggressive bounds its steps by C).
     C : float or "auto", default="auto"
         Weight of the summed loss against the penalty: ``penalty(w) + C · Σ loss``. Smaller values regularise more.
         ``"auto"``: 1 for losses with a likelihood (log, softmax-margin, hybrid); for margin losses 2 / mean ‖x‖² over
         the positions, times the mean cost of a wrong label, so that units of features and costs do not matter (see
-        :mod:`mercer.learning.strength`). The number is kept as ``C_``.
+        :mod:`mercer.learning.strength`). The number is stored in ``C_``.
     cost : {"hamming", "zero-one"}, mapping, array, callable or Cost, default="hamming"
         Δ(y, z) of the margin losses: number of wrong labels, 1 for any error, weights by label, a matrix
         (true × predicted), a function of two labels, or an object such as :class:`mercer.structures.Taxonomy`.
@@ -75,8 +75,8 @@ class Tagger(NeighbouringLabels, StructuredEstimator):
         additionally for (feature, pair): observation-dependent transitions, from the edge features of X if it has
         some and from all features otherwise.
     weights : {"observed", "all"}, default="observed"
-        With sparse features: weights for the (feature, label) pairs that occur in training (a feature that occurs
-        with half of the labels has them all), or for all pairs.
+        With sparse features: weights for the (feature, label) pairs that occur in training (a feature that occurs with
+        half of the labels gets all labels), or for all pairs.
     constraints : Constraints or None
         Forbidden labellings, in training and prediction.
     max_iter, tol : int and float or None
@@ -87,7 +87,7 @@ class Tagger(NeighbouringLabels, StructuredEstimator):
     patience : int, default=10
         With ``fit(..., dev=…)``: iterations without a better held-out score before training stops.
     warm_start : bool, default=False
-        Start from the weights of the last fit; features and labels may be new.
+        Start from the weights of the last fit; new features and labels are allowed.
     n_jobs : int or None
         Threads; -1 for all cores. The result does not depend on it.
     random_state : int, RandomState, Generator or None
@@ -209,15 +209,15 @@ class Tagger(NeighbouringLabels, StructuredEstimator):
             column; with ``template`` sentences of column tuples. A :class:`~mercer.data.Store` or
             :class:`~mercer.data.Partitions`, which hold y too, or a Dask bag with one for y.
         y : list of lists of labels
-            ``None`` where a label is not known, a set where it is one of several.
+            ``None`` for an unknown label, a set if it is one of several.
         sample_weight : array of a number for each sequence, optional
             Factors of C, not negative; not for the online solvers.
         dev : (X, y), optional
             Held-out data: the weights with the best accuracy on it are kept, and training stops when it no longer
             rises.
         checkpoint : path or Checkpoint, optional
-            Training is saved there every few seconds; a fit that was killed goes on from there when it is called again
-            (with the same data, held-out data, settings and starting weights).
+            Training saves its state there every few seconds. A killed fit resumes from it when it is called again (with
+            the same data, held-out data, settings and starting weights).
 
         Returns
         -------
@@ -226,14 +226,14 @@ class Tagger(NeighbouringLabels, StructuredEstimator):
         return self._fit(X, y, sample_weight=sample_weight, dev=dev, checkpoint=checkpoint)
 
     def partial_fit(self, X: Any, y: Sequence[Sequence[Any]], classes: Sequence[Any] | None = None) -> Tagger:
-        """Make one pass of an online solver over more data; features and labels may be new.
+        """Make one pass of an online solver over more data; new features and labels are allowed.
 
         Parameters
         ----------
         X, y
             As in :meth:`fit`.
         classes : list of labels, optional
-            All labels, if known in advance: the model then need not be rebuilt when one appears.
+            All labels, if known in advance: the model then need not be rebuilt when a new label appears.
 
         Returns
         -------
@@ -574,7 +574,7 @@ class Tagger(NeighbouringLabels, StructuredEstimator):
         return out
 
     def feature_name(self, column: int) -> str:
-        """Return the name of a feature's column; features of a template in words, as ``word[-1]=New``."""
+        """Return the name of a feature's column; template features are readable, as ``word[-1]=New``."""
         return self._name_in(self.index_, column)
 
     def _name_in(self, index: FeatureIndex | None, column: int) -> str:

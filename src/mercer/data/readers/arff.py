@@ -1,8 +1,8 @@
-"""Tables in Weka's ARFF format, dense and sparse, and the multi-label sets that Mulan keeps in it.
+"""Tables in Weka's ARFF format, dense and sparse, and multi-label sets in Mulan's variant of it.
 
 A header names the attributes (``@attribute NAME numeric`` or ``@attribute NAME {value, value}``), and a row after
-``@data`` has a value for each of them, or only those that differ from 0 and from the first value: ``{3 1, 17 2.5}``.
-Mulan adds an XML file that lists which attributes are labels.
+``@data`` has a value for each of them, or only the values that differ from 0 and from the first nominal value: ``{3 1,
+17 2.5}``. Mulan adds an XML file that lists which attributes are labels.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _TOKEN = re.compile(r"""\s*('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^,'"]*?)\s*(?:,
 
 
 class ArffAttribute(NamedTuple):
-    """A column of an ARFF file: its name, and its values where it is nominal (None where it holds numbers)."""
+    """A column of an ARFF file: its name, and its values if it is nominal (None for numbers)."""
 
     name: str
     values: tuple[str, ...] | None
@@ -41,7 +41,7 @@ class ArffAttribute(NamedTuple):
 class ArffTable(NamedTuple):
     """The content of an ARFF file: the name of the relation, the attributes, and the rows.
 
-    A nominal value is the place of its name among the values of its attribute; a missing value (``?``) is NaN.
+    A nominal value is the index of its name among the values of its attribute; a missing value (``?``) is NaN.
     """
 
     relation: str
@@ -71,7 +71,7 @@ def read_arff(path: FilePath) -> ArffTable:
     Parameters
     ----------
     path : path
-        The file, packed (``.gz``) or not. Attributes are numbers or nominal; strings and dates raise an error.
+        The file, plain or compressed (``.gz``). Attributes are numeric or nominal; strings and dates raise an error.
 
     Returns
     -------
@@ -129,20 +129,20 @@ def read_mulan(
 ) -> MultilabelTable:
     """Read a multi-label data set in Mulan's or MEKA's format: an ARFF file, and the names of its labels.
 
-    Nominal features of two values become one column of 0 and 1, those of more values one column each
+    Nominal features with two values become one column of 0 and 1; with more values, one column per value
     (``name=value``).
 
     Parameters
     ----------
     path : path
-        The ARFF file, packed or not.
+        The ARFF file, plain or compressed.
     labels : path or list of str, optional
-        Mulan's XML file, or the names of the attributes that are labels. None: the relation says how many attributes
-        are labels, as MEKA has it (``@relation 'name: -C 6'``): the first ones, or the last ones of a negative number.
+        Mulan's XML file, or the names of the attributes that are labels. None: the relation gives the number of label
+        attributes, as in MEKA (``@relation 'name: -C 6'``): the first ones, or for a negative number the last ones.
     ignore : list of str
-        Attributes to leave out, such as identifiers of rows.
+        Attributes to ignore, such as row identifiers.
     sparse : bool, optional
-        Whether X is a CSR matrix; by default as the file has it.
+        Whether X is a CSR matrix; by default as in the file.
 
     Returns
     -------
@@ -152,7 +152,7 @@ def read_mulan(
     Raises
     ------
     DataFileError
-        If a file is malformed, or a label is no attribute of two values.
+        If a file is malformed, or a label is not an attribute with two values.
 
     Examples
     --------

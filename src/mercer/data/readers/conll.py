@@ -1,6 +1,6 @@
 """Column files (CoNLL format).
 
-A column file holds one token a line, its columns split by spaces or tabs, and a blank line after each sentence.
+A column file holds one token per line, with columns separated by spaces or tabs, and a blank line after each sentence.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def read_conll(source: FilePath | IO[str] | IO[bytes]) -> list[Sentence]:
     Raises
     ------
     DataFileError
-        If a line has another number of columns than the first, is not UTF-8, or the ``.gz`` is damaged.
+        If a line differs from the first in its number of columns, is not UTF-8, or the ``.gz`` is damaged.
     FileNotFoundError
         If there is no such file.
 
@@ -106,7 +106,7 @@ def write_conll(
 ) -> None:
     """Write sentences as a column file, with further columns (such as predicted labels) appended.
 
-    :func:`read_conll` reads the file back. A path is written whole or not at all.
+    :func:`read_conll` reads the file back. Writing to a path is atomic.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The examples of a file as a person would read them: a line each, for pages that show some of them."""
+"""Readable one-line excerpts of the examples of a file, for pages that show some of them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MOST = 1 << 26  # characters of all of them
 
 
 def excerpts(source: Source, form: Any, n: int) -> Callable[[int], str] | None:
-    """What to show of the i-th of the n examples of a file; None where lines and examples do not match.
+    """Return a function from i to the excerpt of example i; None if lines and examples do not match.
 
     Parameters
     ----------
@@ -26,7 +26,7 @@ def excerpts(source: Source, form: Any, n: int) -> Callable[[int], str] | None:
     form : FileFormat
         How the file is read: ``format``, ``layout``, ``separator`` and ``header``.
     n : int
-        How many examples were read from it.
+        Number of examples read from the file.
 
     Returns
     -------

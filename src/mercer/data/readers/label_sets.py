@@ -1,4 +1,4 @@
-"""Rows with label sets, from one function: Mulan's ARFF, svmlight with several labels, csv with a column of labels.
+"""Readers of rows with label sets: Mulan's ARFF, svmlight with several labels, csv with a column of labels.
 
 svmlight    sky,sea 1:0.5 7:2        labels before the features, with commas between them; features count from 1
 csv         a header; one column of label sets (["sea", "sky"], or sea;sky, or sea|sky), the others are numbers
@@ -36,7 +36,7 @@ _PAIRS = re.compile(r"(^|\s)\d+:[+-]?[\d.]", re.ASCII)
 def read_multilabel(
     path: FilePath, labels: str | os.PathLike[str] | None = None, *, n_features: int | None = None
 ) -> MultilabelTable:
-    """Read rows with label sets from a file that is known by its content, packed or not.
+    """Read rows with label sets from a file, plain or compressed; its content determines the format.
 
     Parameters
     ----------
@@ -44,11 +44,11 @@ def read_multilabel(
         ARFF of Mulan or MEKA; a table with a header (csv of any separator, JSON lines, Parquet, Arrow); svmlight:
         ``a,b 1:0.5 7:2``.
     labels : str or path, optional
-        Of ARFF the XML file that names the labels; by default the one next to it with the same name, without
-        ``-train`` or ``-test``, or else what the relation says (MEKA's ``-C``). Of a table the column of label sets; by
-        default ``labels``.
+        For ARFF, the XML file that names the labels; by default the file of the same name next to it, without
+        ``-train`` or ``-test``, else the relation (MEKA's ``-C``). For a table, the column of label sets; by default
+        ``labels``.
     n_features : int, optional
-        Number of features of an svmlight file; by default the highest that it has.
+        Number of features of an svmlight file; by default the highest in the file.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Lines of text files, packed or not: opened, decoded, and written so that nothing is lost before all is there."""
+"""Lines of text files, plain or compressed: reading, decoding, and atomic writing."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from mercer.exceptions import DataFileError
 
 FilePath: TypeAlias = str | os.PathLike[str]
 _ENCODING_HINT = "the text must be UTF-8; convert it first, for instance with iconv -f latin1 -t utf8"
-_GZIP_HINT = "the file is damaged or cut short; copy or download it again"
+_GZIP_HINT = "the file is damaged or truncated; copy or download it again"
 
 
 def open_source(source: FilePath | IO[str] | IO[bytes], stack: contextlib.ExitStack) -> tuple[IO[str] | IO[bytes], str]:
-    """The stream to read and its name in messages; closed by the stack only if opened here."""
+    """Return the stream to read and its name in messages; the stack closes it only if opened here."""
     if isinstance(source, str | os.PathLike):
         path = os.fspath(source)
         if path == "-":
@@ -47,7 +47,7 @@ def _open_path(path: str, stack: contextlib.ExitStack) -> IO[bytes]:
 
 
 def decoded_lines(stream: IO[str] | IO[bytes], name: str) -> Iterator[str]:
-    """Decoded lines without their ends; damage in the file becomes a DataFileError that names the line."""
+    """Yield decoded lines without line ends; damage in the file raises a DataFileError that names the line."""
     number = 0
     try:
         for line in stream:
@@ -72,7 +72,7 @@ def decoded_lines(stream: IO[str] | IO[bytes], name: str) -> Iterator[str]:
 
 
 def read_lines(source: FilePath | IO[str] | IO[bytes]) -> Iterator[str]:
-    """Lines of a text file (also .gz; - is standard input) without their ends; damage is named with its line."""
+    """Yield lines of a text file (also .gz; - is standard input) without line ends; errors name the line."""
     with contextlib.ExitStack() as stack:
         yield from decoded_lines(*open_source(source, stack))
 
@@ -86,7 +86,7 @@ def write_blocks(stream: IO[str] | IO[bytes], blocks: Iterator[str]) -> None:
 
 @contextlib.contextmanager
 def replacing(path: str) -> Iterator[BinaryIO]:
-    """A file that takes the place of ``path`` when the block ends well, and vanishes when it does not."""
+    """Open a file that replaces ``path`` when the block succeeds, and is removed when it fails."""
     with container.replacing(path) as raw:
         if path.endswith(".gz"):
             # no time stamp and no file name, so that the same sentences give the same bytes

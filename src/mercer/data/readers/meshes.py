@@ -1,6 +1,6 @@
 """Point clouds and meshes in files: PLY, OFF, OBJ, PCD, columns of numbers (xyz, txt, csv), NumPy arrays.
 
-A file is read whole and its header is compared with its size before anything is allocated. Polygons are cut into
+A file is read as a whole, and its header is compared with its size before any allocation. Polygons are split into
 triangles that share their first corner.
 """
 
@@ -24,8 +24,8 @@ from mercer.exceptions import DataFileError
 
 __all__ = ["read_cloud", "write_cloud"]
 
-_CUT = "the file may be cut short; copy or download it again"
-_MISSING = "pass drop_missing=True to leave such points out"
+_CUT = "the file may be truncated; copy or download it again"
+_MISSING = "pass drop_missing=True to drop such points"
 _MOST_CORNERS = 1 << 20
 _MOST_UNPACKED = 1 << 33
 
@@ -36,13 +36,13 @@ def read_cloud(source: FilePath, *, drop_missing: bool = False) -> PointCloud:
     Parameters
     ----------
     source : path
-        The ending chooses the format: ``.ply`` (ascii, binary of either byte order), ``.off``, ``.obj``, ``.pcd``
+        The suffix determines the format: ``.ply`` (ascii, binary of either byte order), ``.off``, ``.obj``, ``.pcd``
         (ascii, binary, compressed), ``.xyz``, ``.txt`` and ``.csv`` (columns), ``.npy``, ``.npz`` (``points``, and
-        perhaps ``normals`` and ``faces``), each also packed as ``.gz``. Columns are named by a header line (x, y, z,
-        nx, ny, nz), or else the first three of them are coordinates.
+        perhaps ``normals`` and ``faces``), each also compressed as ``.gz``. A header line names the columns (x, y, z,
+        nx, ny, nz); without one, the first three are coordinates.
     drop_missing : bool, default=False
-        Leave out points with NaN coordinates, which some scanners write where they measured nothing. By default
-        such a point is an error.
+        Drop points with NaN coordinates, which some scanners write for missing measurements. By default such a point
+        raises an error.
 
     Returns
     -------
@@ -697,12 +697,12 @@ _READERS: dict[str, Callable[[str, bytes], _Parts]] = {
 def write_cloud(destination: FilePath, cloud: PointCloud, *, binary: bool = True) -> None:
     """Write a point cloud or a mesh to a file.
 
-    The file is written whole or not at all.
+    The write is atomic.
 
     Parameters
     ----------
     destination : path
-        The ending chooses the format, as in :func:`read_cloud`; ``.gz`` is packed.
+        The suffix determines the format, as in :func:`read_cloud`; ``.gz`` compresses.
     cloud : PointCloud
     binary : bool, default=True
         Write PLY and PCD files in binary form (little endian), else as text.

@@ -1,12 +1,12 @@
-"""Which column of a table is what: label, text, number, date, category or id, from its first rows, with the evidence.
+"""Roles of table columns (label, text, number, date, category or id), guessed from the first rows with the evidence.
 
-The label is the column named label, target, class or y (or a relative of these). Without one, it is the first or the
-last column, if one of the two holds few different values, and the other one many or numbers where it holds names.
+The label is the column named label, target, class or y (or a relative of these). Without such a name, it is the first
+or the last column, if one of them has few distinct values and the other has many, or numbers instead of names.
 
     number      all values are numbers (some may be missing)
     date        nine in ten are dates or times: 2024-03-01, 2024-03-01T12:30, 1.3.2024, 3/1/2024
     text        most values differ and have three words or more, or are one long word
-    id          one value a row: numbered in order, or a name that no other row has; no feature
+    id          one value per row: numbered in order, or a unique name; not a feature
     list        lists of names (JSON lines, Parquet): several labels, or several categories
     category    all others
 """
@@ -32,7 +32,7 @@ MISSING = frozenset(("", "?", "na", "n/a", "nan", "null", "none", "-"))
 SAMPLE_ROWS = 5000
 MOST_CLASSES = 100
 _MANY_ROWS = 20
-"""Rows from which on a column of different values tells something."""
+"""Minimum number of rows for a column of distinct values to be informative."""
 
 _LONG_WORD = 40
 _LEAST_TEXT = 3.0
@@ -44,12 +44,12 @@ DATES = {
     "dmy": re.compile(r"(0?[1-9]|[12]\d|3[01])[-/.](0?[1-9]|1[0-2])[-/.]\d{4}([T ]\d{1,2}:\d{2}(:\d{2}([.,]\d+)?)?)?"),
     "mdy": re.compile(r"(0?[1-9]|1[0-2])[-/.](0?[1-9]|[12]\d|3[01])[-/.]\d{4}([T ]\d{1,2}:\d{2}(:\d{2}([.,]\d+)?)?)?"),
 }
-"""Orders of year, month and day. Where day and month could be either, the day is first if dots are between."""
+"""Orders of year, month and day. If day and month are ambiguous, the day comes first with dots as separators."""
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column by its name, what it seems to hold, and why."""
+    """A column: its name, its guessed content, and the evidence."""
 
     name: str
     role: str
@@ -62,7 +62,7 @@ class Column:
 
     @classmethod
     def of(cls, name: str, cells: Sequence[Any], stripped: bool = False) -> Column:
-        """Look at the cells of a column: texts, perhaps without spaces around them already, or values of JSON."""
+        """Guess from the cells of a column: texts, possibly stripped, or JSON values."""
         if not stripped and any(issubclass(kind, (list, dict)) for kind in set(map(type, cells))):
             lists = [cell for cell in cells if isinstance(cell, list)]
             role = "list" if len(lists) > len(cells) / 2 else "ignore"
@@ -95,18 +95,18 @@ class Column:
 
     @property
     def could_be_label(self) -> bool:
-        """Whether it holds few different values."""
+        """Return whether the column has few distinct values."""
         if self.role in ("list", "ignore"):
             return False
         return 2 <= self.n_different <= min(MOST_CLASSES, max(2, self.n_values // 4))
 
     @property
     def constant(self) -> bool:
-        """Whether all rows hold the same."""
+        """Return whether all rows have the same value."""
         return self.n_different == 1 and not self.n_missing and self.n_values >= _MANY_ROWS
 
     def classes(self) -> list[tuple[str, int]]:
-        """Values and how often they occur, the most frequent first."""
+        """Return values with their counts, the most frequent first."""
         return Counter(self.values).most_common()
 
 
@@ -167,14 +167,14 @@ class Table:
 
     @property
     def names(self) -> list[str]:
-        """In the order of the file."""
+        """Return the names in the order of the file."""
         return [column.name for column in self.columns]
 
     def __getitem__(self, name: str) -> Column:
         return next(column for column in self.columns if column.name == name)
 
     def with_roles(self, roles: dict[str, str], where: str) -> Table:
-        """The same where columns have the roles that a person gave them."""
+        """Return the same table with the roles that the user gave."""
         for name, role in roles.items():
             if name not in self.names:
                 raise DataFileError(where, 1, f"roles name a column {name!r}; the columns are {', '.join(self.names)}")
@@ -190,9 +190,9 @@ class Table:
 
 
 def table_of_csv(data: bytes, whole: bool, separator: str, header: bool | None) -> Table | None:
-    """The columns of the first rows of a csv; None where they make no table (the reader will say why).
+    """Return the columns of the first rows of a csv; None if they are not a table (the reader reports why).
 
-    Where it is not said whether there is a header, the rows tell.
+    If the header is not specified, the rows determine whether there is one.
     """
     text = data.decode("utf-8", "surrogateescape").removeprefix("\ufeff")
     if not whole and "\n" in text:
@@ -215,7 +215,7 @@ def table_of_csv(data: bytes, whole: bool, separator: str, header: bool | None) 
 
 
 def table_of_records(records: Iterable[dict[str, Any]]) -> Table | None:
-    """The columns of the first records; fields that records lack are missing there."""
+    """Return the columns of the first records; absent fields are missing values."""
     some: list[dict[str, Any]] = []
     for record in records:
         some.append(record)
@@ -245,7 +245,7 @@ def _merged_names(records: Sequence[dict[str, Any]]) -> list[str]:
 
 
 def records_of_lines(data: bytes, whole: bool, most: int | None = SAMPLE_ROWS, name: str = "") -> list[dict[str, Any]]:
-    """The objects of the first lines; malformed ones are left out, for the reader will name them.
+    """Return the objects of the first lines; malformed lines are skipped, because the reader reports them.
 
     With a ``name`` of the file they raise DataFileError.
     """
@@ -266,7 +266,7 @@ def records_of_lines(data: bytes, whole: bool, most: int | None = SAMPLE_ROWS, n
 
 
 def guess_label(table: Table, numeric: bool) -> tuple[str, str] | None:
-    """The name of the label and why it is the label; the reason is empty if its name says so. None: nobody can know."""
+    """Return the name of the label column and the reason (empty if the name is clear); None if undecidable."""
     for wanted in LABEL_NAMES:
         for name in table.names:
             if name.lower() == wanted:

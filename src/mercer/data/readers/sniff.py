@@ -1,8 +1,8 @@
-"""What a file is, from its first bytes: format, separator, header. The name decides only between formats that both fit.
+"""Detection of a file's format, separator and header from its first bytes; its name only breaks ties.
 
 svmlight    label index:value …                      json      an array of objects, or an object
-vw          label | name name:value …                jsonl     an object a line
-columns     a token a line, blank lines between       csv       cells between commas, tabs, semicolons or bars
+vw          label | name name:value …                jsonl     an object per line
+columns     a token per line, blank lines between     csv       cells between commas, tabs, semicolons or bars
 text        label, tab, text (or: label, space, text, where few words begin all lines)
 prose       none of these
 """
@@ -59,20 +59,20 @@ _MOST_LABELS = 100
 
 @dataclass(frozen=True)
 class Sniffed:
-    """What a file seems to be.
+    """The detected format of a file.
 
     Attributes
     ----------
     format : str
         One of the formats of examples, ``"columns"`` or ``"prose"``.
     layout : str or None
-        ``"json"``, ``"parquet"``, ``"arrow"`` or ``"folder"`` where JSON lines are made of something else.
+        ``"json"``, ``"parquet"``, ``"arrow"`` or ``"folder"``, if the input is converted to JSON lines.
     separator : str or None
-        Of csv: between cells; of text: between label and text.
+        For csv, between cells; for text, between label and text.
     label : str or None
-        Of text: ``"first"`` or ``"last"``.
+        For text, ``"first"`` or ``"last"``.
     why : str
-        The evidence, where the name did not say it.
+        The evidence, unless the name is sufficient.
     """
 
     format: str
@@ -83,28 +83,28 @@ class Sniffed:
 
 
 def is_number(cell: str) -> bool:
-    """Whether a cell is a decimal number."""
+    """Return whether a cell is a decimal number."""
     return _NUMBER.fullmatch(cell) is not None
 
 
 def are_numbers(cells: Sequence[str]) -> bool:
-    """Whether there are cells, and all of them are decimal numbers."""
+    """Return whether there are cells, and all are decimal numbers."""
     together = "\0".join([*cells, ""])  # a cell with a zero byte is no number
     return together.count("\0") == len(cells) and _NUMBERS.fullmatch(together) is not None
 
 
 def sniff(source: Source, head: bytes | None = None, whole: bool = True, only: str | None = None) -> Sniffed:
-    """Say what a file is.
+    """Detect the format of a file.
 
     Parameters
     ----------
     source : Source
     head : bytes, optional
-        Its first bytes, if they were read already.
+        Its first bytes, if already read.
     whole : bool, default=True
-        Whether ``head`` is all of it.
+        Whether ``head`` is the whole file.
     only : {"csv", "text"}, optional
-        The format, where it is known: only its details are looked for.
+        The format, if known; then only its details are detected.
 
     Returns
     -------
@@ -133,7 +133,7 @@ def _check_text(head: bytes, name: str) -> None:
     """Raise DataFileError for bytes that are no text: control characters that no text has."""
     strange = len(head) - len(head.translate(None, _CONTROLS))
     if strange > len(head) // 20:
-        what = "expected text, found other bytes: an image, a program, or packed in a way that is not known"
+        what = "expected text, found other bytes: an image, a program, or an unknown compression"
         raise DataFileError(name, 1, what, "gz, bz2, xz, zst, Parquet, Arrow and text files are read")
 
 
@@ -281,7 +281,7 @@ def _is_columns(lines: Sequence[str]) -> bool:
 
 
 def csv_rows(text: str, separator: str, most: int) -> list[list[str]] | None:
-    """The first rows, cells stripped; None where quotes make no sense. Lines without a cell are left out."""
+    """Return the first rows with stripped cells; None if quotes are inconsistent. Empty lines are skipped."""
     if '"' in text or "\r" in text or separator == " ":
         rows = _raw_rows(text, separator, most)
     else:  # then the reader splits nowhere else
@@ -355,10 +355,10 @@ def _tables(lines: Sequence[str], source: Source) -> list[Sniffed]:
 
 
 def has_header(rows: Sequence[Sequence[str]], missing: frozenset[str]) -> bool:
-    """Whether the first row names the columns.
+    """Return whether the first row names the columns.
 
-    It does not if one of its cells is a number in a column of numbers, or comes again in its column. It does if it has
-    only names, all different, above other things.
+    It does not if one of its cells is a number in a column of numbers, or occurs again in its column. It does if it has
+    only distinct names above values of another kind.
     """
     if not rows:
         return True
@@ -387,7 +387,7 @@ def has_header(rows: Sequence[Sequence[str]], missing: frozenset[str]) -> bool:
 
 
 def fail_unknown(source: Source) -> None:
-    """Raise for a file that holds no examples."""
+    """Raise an error for a file without examples."""
     what = "expected examples with labels; found text without labels, columns or fields"
     hint = "see the guide on files; format= (--format) says what a line is"
     raise DataFileError(source.name, 1, what, hint)

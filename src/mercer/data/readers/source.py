@@ -1,9 +1,9 @@
-"""Where the bytes of a file come from: a path, a folder, standard input or an open file; unpacked, and in UTF-8.
+"""Sources of bytes: a path, a folder, standard input or an open file, decompressed and in UTF-8.
 
-    stored bytes → unpacked (gz, bz2, xz, zst) → UTF-8 → lines of a format that the compiled readers know
+    stored bytes → decompressed (gz, bz2, xz, zst) → UTF-8 → lines of a format that the compiled readers know
 
-Compression and encoding are told from the first bytes, not from the name. What is not made of lines (JSON arrays,
-Parquet, Arrow, a folder of class folders) is turned into JSON lines on the way, record by record or batch by batch.
+Compression and encoding are detected from the first bytes, not from the name. Sources without lines (JSON arrays,
+Parquet, Arrow, a folder of class folders) are converted to JSON lines, one record or batch at a time.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ PACKERS: dict[str, Callable[..., Any]] = {
 
 
 def read_some(stream: Any, view: memoryview) -> int:
-    """Read once, what there is; 0 at the end."""
+    """Read once whatever is available; return 0 at the end."""
     read_into = getattr(stream, "readinto1", None) or getattr(stream, "readinto", None)
     if read_into is not None:
         return read_into(view) or 0
@@ -133,7 +133,7 @@ def read_some(stream: Any, view: memoryview) -> int:
 
 
 def fill(stream: Any, view: memoryview) -> tuple[int, Exception | None]:
-    """Read until the view is full or the file ends, and return what stopped it if the packed data are damaged."""
+    """Read until the view is full or the file ends; return the error if compressed data are damaged."""
     n = 0
     # One read of the file below at a time where there is the choice: what was unpacked before damaged data is not lost.
     while n < len(view):
@@ -204,14 +204,14 @@ def _recoded(stream: Any, encoding: str) -> Iterator[bytes]:
 
 
 class Source:
-    """A path, a folder, standard input or an open file: its name in messages, and its bytes, once or several times.
+    """A path, a folder, standard input or an open file, with its name in messages and its bytes.
 
     Parameters
     ----------
     path : path, "-" or binary file
     encoding : str, optional
-        How characters are stored. Default: UTF-8; UTF-16 or UTF-32 where the file begins with their mark; Latin-1
-        where its first bytes cannot be UTF-8.
+        Character encoding. Default: UTF-8; UTF-16 or UTF-32 if the file begins with their byte order mark; Latin-1 if
+        its first bytes are not valid UTF-8.
     """
 
     def __init__(self, path: FilePath, encoding: str | None = None) -> None:
@@ -242,19 +242,19 @@ class Source:
 
     @property
     def again(self) -> bool:
-        """Whether it can be read more than once."""
+        """Return whether the source can be read more than once."""
         if self.file is not None:
             return self.start is not None
         return self.path != "-" and (self.is_folder or stat.S_ISREG(os.stat(self.path).st_mode))
 
     @property
     def is_folder(self) -> bool:
-        """Whether it is a folder, whose folders are classes."""
+        """Return whether the source is a folder with class folders."""
         return self.file is None and self.path != "-" and os.path.isdir(self.path)
 
     @property
     def suffix(self) -> str:
-        """The end of the name, without that of a packer: ``.csv`` of ``x.csv.gz``."""
+        """Return the suffix without that of compression: ``.csv`` for ``x.csv.gz``."""
         base, suffix = os.path.splitext(self.path)
         return os.path.splitext(base)[1].lower() if suffix.lower() in PACKED_SUFFIXES else suffix.lower()
 
@@ -301,7 +301,7 @@ class Source:
 
     @contextlib.contextmanager
     def open(self, layout: str | None = None) -> Iterator[Any]:
-        """The bytes in UTF-8 from the start; of a ``layout`` that has no lines, as JSON lines."""
+        """Return the bytes in UTF-8 from the start; a ``layout`` without lines is read as JSON lines."""
         if layout is not None:
             yield _Converted(_batched(self.records(layout)))
             return
@@ -321,7 +321,7 @@ class Source:
         return _Converted(_recoded(stream, self.encoding))
 
     def head(self) -> tuple[bytes, bool]:
-        """The first bytes in UTF-8, and whether they are all; sets ``encoding``. What can be read only once is kept."""
+        """Return the first bytes in UTF-8, and whether they are the whole source; set ``encoding``."""
         if self._head is not None:
             return self._head
         data, whole = self._first_bytes()
@@ -358,13 +358,13 @@ class Source:
         return bytes(data), not more
 
     def _fail_damaged(self, error: Exception) -> None:
-        what = f"the packed data are damaged or cut short ({error})"
+        what = f"the compressed data are damaged or truncated ({error})"
         raise DataFileError(self.name, 1, what, "copy or download the file again") from error
 
     # ------------------------------------------------------------------------------------------- records
 
     def magic_layout(self) -> str | None:
-        """``"parquet"`` or ``"arrow"``, if the file begins so; ``"folder"`` for a folder."""
+        """Return ``"parquet"`` or ``"arrow"`` by the first bytes, or ``"folder"`` for a folder."""
         if self.is_folder:
             return "folder"
         if not self.again:
@@ -376,7 +376,7 @@ class Source:
         return next((layout for magic, layout in _TABLES.items() if head.startswith(magic)), None)
 
     def records(self, layout: str) -> Iterator[dict[str, Any]]:
-        """The records of a JSON array, a Parquet or Arrow file, or a folder of class folders."""
+        """Yield the records of a JSON array, a Parquet or Arrow file, or a folder of class folders."""
         if layout == "folder":
             return _folder_records(self.path)
         if layout == "json":
@@ -475,7 +475,7 @@ def _plain(value: Any) -> Any:
 
 
 def json_records(data: bytes, name: str) -> Iterator[dict[str, Any]]:
-    """The objects of a JSON array, of the only array in an object, or of an object of columns."""
+    """Yield the objects of a JSON array, of the only array in an object, or of an object of columns."""
     try:
         held = json.loads(data.decode("utf-8-sig", "surrogateescape"))
     except json.JSONDecodeError as error:
@@ -500,7 +500,7 @@ def _finite(value: Any) -> Any:
 
 
 def arrow_batches(path: Any, layout: str, name: str) -> Iterator[Any]:
-    """Batches of rows of a Parquet or Arrow file, as Arrow's tables."""
+    """Yield batches of rows of a Parquet or Arrow file, as Arrow tables."""
     try:
         import pyarrow as pa
         import pyarrow.parquet as pq
@@ -518,11 +518,11 @@ def arrow_batches(path: Any, layout: str, name: str) -> Iterator[Any]:
         if isinstance(error, OSError) and error.errno is not None:
             raise
         what = f"no valid {layout.capitalize()} data: {str(error).splitlines()[0]}"
-        raise DataFileError(name, 1, what, "the file is damaged or cut short; copy or download it again") from error
+        raise DataFileError(name, 1, what, "the file is damaged or truncated; copy or download it again") from error
 
 
 def class_folders(folder: str) -> dict[str, list[str]]:
-    """The files in the folders of a folder, by the names of these; hidden ones are left out."""
+    """Return the files in the subfolders of a folder, by subfolder name; hidden files are skipped."""
     out: dict[str, list[str]] = {}
     for entry in sorted(os.scandir(folder), key=lambda e: e.name):
         if entry.is_dir() and not entry.name.startswith("."):

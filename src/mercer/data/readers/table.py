@@ -1,4 +1,4 @@
-"""A whole table in memory, as columns of text: csv, JSON lines, JSON, Parquet or Arrow, told apart by their content."""
+"""Tables in memory as columns of text: csv, JSON lines, JSON, Parquet or Arrow, detected by content."""
 
 from __future__ import annotations
 
@@ -18,14 +18,13 @@ __all__ = ["read_columns", "read_records"]
 def read_records(path: FilePath, *, encoding: str | None = None) -> list[dict[str, Any]]:
     """Read the records of JSON lines, a JSON array, Parquet, Arrow, csv or a folder, with unchanged values.
 
-    A field of lists stays one: ``[record["tags"] for record in read_records(path)]`` is what a multi-label estimator
-    takes as y.
+    List fields stay lists: a multi-label estimator takes ``[record["tags"] for record in read_records(path)]`` as y.
 
     Parameters
     ----------
     path : path, "-" or binary file
     encoding : str, optional
-        Of the characters; see `mercer.online.FileFormat`.
+        Character encoding; see `mercer.online.FileFormat`.
 
     Returns
     -------
@@ -56,9 +55,9 @@ def read_columns(path: FilePath, *, separator: str | None = None, encoding: str 
     Parameters
     ----------
     path : path, "-" or binary file
-        csv with a header, JSON lines, a JSON array, Parquet or Arrow; packed or not.
+        csv with a header, JSON lines, a JSON array, Parquet or Arrow; plain or compressed.
     separator : str, optional
-        Between the cells of a csv; by default the separator that splits all lines consistently.
+        Separator of csv cells; by default the one that splits all lines consistently.
     encoding : str, optional
         Of the characters; see `mercer.online.FileFormat`.
 

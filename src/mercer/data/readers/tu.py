@@ -20,15 +20,15 @@ __all__ = ["read_tu"]
 def read_tu(path: str | os.PathLike[str], *, simplify: bool = False) -> tuple[Graphs, np.ndarray | None]:
     """Read a data set in the TU Dortmund text format: graphs and their labels.
 
-    The files are ``NAME_A.txt`` (one edge per line: two nodes, counted from 1; each edge in both directions, or each in
-    one), ``NAME_graph_indicator.txt`` (the graph of each node, counted from 1) and, where there are any,
+    The files are ``NAME_A.txt`` (one edge per line: two nodes, counted from 1; all edges in both directions, or all in
+    one), ``NAME_graph_indicator.txt`` (the graph of each node, counted from 1) and, optionally,
     ``NAME_graph_labels.txt``, ``NAME_node_labels.txt``, ``NAME_edge_labels.txt`` and ``NAME_node_attributes.txt``; each
-    plain or packed (``.gz``).
+    plain or compressed (``.gz``).
 
     Parameters
     ----------
     path : path
-        The folder of the set, which holds files of one NAME; or folder and NAME (``graphs/MUTAG/MUTAG``).
+        The folder of the set, with files of one NAME; or folder and NAME (``graphs/MUTAG/MUTAG``).
     simplify : bool, default=False
         Drop self-loops and repeated edges, and complete missing directions, instead of raising an error.
 

@@ -1,16 +1,16 @@
-"""One interior point method for support vector machines of every kind that has an offset.
+"""An interior point method for support vector machines with an offset.
 
     primal   P = min over w, b   ½‖w‖² + Σ_k loss_k(f_k),          f_k = ⟨w, m_k⟩ + b
     dual     D = max over s      Σ_k h_k(s_k) − ½ sᵀKs,            Σ_k s_k = 0,   w = Σ_k s_k m_k
 
 with h concave and piecewise linear: s_k is a sum of **pieces** ±x, 0 ≤ x ≤ cap (which may be infinite), each with its
-own slope (`Pieces`). Two machines are written in it:
+own slope (`Pieces`). Two problems have this form:
 
     tubes             loss = u max(0, l − f, f − h): pieces +x of slope l and −x of slope h, both up to u
     relative margin   loss = C max(0, 1 − a), |a| ≤ B, a = y f: pieces of slope 1 up to C, and of −B without a bound
 
-A step solves one linear system, (I + E^½ K E^½) with a diagonal E ≥ 0, or its equal of the size of the features where
-these are fewer: its eigenvalues are at least 1 however singular K is, and the number of steps hardly depends on the
+A step solves one linear system, (I + E^½ K E^½) with a diagonal E ≥ 0, or an equivalent one of the size of the features
+if these are fewer. Its eigenvalues are at least 1 even if K is singular, and the number of steps hardly depends on the
 bounds. The offset and Σ_k s_k = 0 are part of the system.
 """
 
@@ -35,7 +35,7 @@ _OVERFLOW = "inner products of the features are beyond the range of numbers: sca
 
 @dataclass(frozen=True)
 class Pieces:
-    """The variables x ≥ 0 that coefficients are made of: s = Σ sign · x − base, point by point.
+    """The variables x ≥ 0 of the coefficients: s = Σ sign · x − base, for each point.
 
     A piece has the slope ``sign · target`` in h, and lies between 0 and ``cap``.
     """
@@ -48,7 +48,7 @@ class Pieces:
 
     @classmethod
     def of_tubes(cls, low: np.ndarray, high: np.ndarray, upper: np.ndarray) -> Pieces:
-        """Two pieces a point, or one from −u to u where both ends of its tube are equal."""
+        """Return two pieces per point, or one from −u to u if both ends of its tube are equal."""
         wide = np.flatnonzero(high > low)
         at = np.concatenate([np.arange(len(low)), wide])
         sign = np.concatenate([np.ones(len(low)), -np.ones(len(wide))])
@@ -57,7 +57,7 @@ class Pieces:
 
     @classmethod
     def of_relative_margin(cls, y: np.ndarray, C: np.ndarray, B: float) -> Pieces:
-        """Multipliers of the hinge, and with a finite B those of a ≤ B and of a ≥ −B."""
+        """Return multipliers of the hinge, and with a finite B those of a ≤ B and of a ≥ −B."""
         n = len(y)
         if not np.isfinite(B):
             return cls(np.arange(n), y, y, C.copy(), np.zeros(n))
@@ -67,7 +67,7 @@ class Pieces:
         )
 
     def sums(self, x: np.ndarray) -> np.ndarray:
-        """The coefficients of the points."""
+        """Return the coefficients of the points."""
         return np.asarray(np.bincount(self.at, self.sign * x, minlength=len(self.base)) - self.base)
 
 
@@ -218,7 +218,7 @@ class _Path:
 
 @dataclass(frozen=True)
 class TubeFit:
-    """β, b, P, P − D, the steps taken, whether P − D is at most tol · P, and whether rounding ended them before."""
+    """β, b, P, P − D, the number of steps, whether P − D is at most tol · P, and whether rounding ended them early."""
 
     coefficients: np.ndarray
     intercept: float
@@ -234,7 +234,7 @@ def fit_tubes(
 ) -> TubeFit:
     """Minimise ½‖w‖² + Σ_k u_k max(0, l_k − f_k, f_k − h_k) to a gap of ``tol`` · P.
 
-    ``points`` are the m_k as rows, or with ``gram`` their inner products.
+    ``points`` holds the m_k as rows, or with ``gram`` their inner products.
     """
     used = upper > 0
     if low[used].max() <= high[used].min():  # one number is in all tubes: w = 0
@@ -320,11 +320,11 @@ class _Tubes:
 
 
 def fit_relative_margin(V: np.ndarray, y: np.ndarray, C: np.ndarray, B: float, tol: float = 1e-10) -> np.ndarray:
-    """The coefficients s of w = Vᵀ s, on the corners of the dual where they belong there, with Σ s = 0.
+    """Return the coefficients s of w = Vᵀ s with Σ s = 0; those near a bound are set to it.
 
-    Steps over two variables (``cpp/solvers/relative_margin.cpp``) crawl where the kernel matrix has a low rank; this
-    method does not. What it finds is a start for them, so that the certificate comes from one place. ``tol`` is the
-    relative gap at which it stops; the last point is given where rounding ends it sooner.
+    Steps over two variables (``cpp/solvers/relative_margin.cpp``) are slow if the kernel matrix has a low rank; this
+    method is not. Its result is a start for them, so that the certificate comes from one place. It stops at the
+    relative gap ``tol``, or returns the last point if rounding ends it earlier.
     """
     pieces = Pieces.of_relative_margin(y, C, B)
     bound = C[pieces.at]

@@ -1,9 +1,9 @@
-"""Quadratic programs over a simplex, of bundle methods and of mixtures of labellings (`proportions.convex`).
+"""Quadratic programs over a simplex, for bundle methods and for mixtures of labellings (`proportions.convex`).
 
     max ⟨b, a⟩ − ½ aᵀ G a   over   a ≥ 0, Σ a = total
 
-by an active-set method that starts from the last solution: between two calls one plane was added, or the curvature
-changed a little, so a few steps on a small face are enough.
+by an active-set method that starts from the last solution. Between two calls one plane is added, or the curvature
+changes a little, so a few steps on a small face are enough.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 
 
 def simplex_qp(G: np.ndarray, b: np.ndarray, total: float = 1.0, start: np.ndarray | None = None) -> np.ndarray:
-    """The maximiser, feasible always and optimal up to rounding.
+    """Return the maximiser, always feasible and optimal up to rounding.
 
     Parameters
     ----------
@@ -20,7 +20,7 @@ def simplex_qp(G: np.ndarray, b: np.ndarray, total: float = 1.0, start: np.ndarr
     b : array of shape (m,)
     total : float
     start : array of at most m numbers, optional
-        A point with the right sum, or part of one: where to begin.
+        Start: a point with the right sum, or a part of one.
 
     Examples
     --------

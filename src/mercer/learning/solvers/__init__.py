@@ -36,7 +36,7 @@ SOLVERS: dict[str, type[Solver]] = {
 
 
 def best_solver(loss: Loss, penalty: Penalty | None = None) -> Solver:
-    """The solver to begin with: quasi-Newton for smooth losses, dual ascent for margins, bundles for the rest."""
+    """Return the default solver: quasi-Newton for smooth losses, dual ascent for margins, bundles for the rest."""
     if loss.smooth:
         return OWLQN() if penalty is not None and penalty.l1 else LBFGS()
     if isinstance(loss, RelativeMargin):

@@ -1,9 +1,9 @@
-"""Mistake-driven learners that give the average of their weights over all steps.
+"""Mistake-driven online learners with averaged weights.
 
     averaged perceptron  w += Φ(x, y) − Φ(x, ŷ)
     passive-aggressive   w += τ (Φ(x, y) − Φ(x, ŷ)),  τ = min(C, (score(ŷ) − score(y) + √errors) / ‖Φ(x, y) − Φ(x, ŷ)‖²)
 
-with ŷ the best labelling under the current weights. They follow their rule whatever the loss and the penalty are.
+with ŷ the best labelling under the current weights. They ignore the loss and the penalty.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a solver takes and gives."""
+"""The interface of solvers."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ class Result:
     Attributes
     ----------
     w : array
-        The weights (the best on the held-out data where there was some).
+        The weights (with held-out data, the best ones on it).
     converged : bool
     message : str
-        Why it stopped and, if that was too early, what to do.
+        Why it stopped and, if it stopped too early, what to change.
     interrupted : bool
-        Stopped by Ctrl-C: ``w`` is the best so far.
+        Whether Ctrl-C stopped it: ``w`` is the best so far.
     state : dict
         The state that the method needs to continue (averages, step counts).
     n_iter : int or None
-        Iterations in the unit of ``max_iter``; None where these are the ones that the monitor recorded.
+        Iterations in the unit of ``max_iter``; None if the monitor recorded them.
     """
 
     w: np.ndarray
@@ -44,7 +44,7 @@ class Result:
 
     @classmethod
     def by_gradient(cls, w: np.ndarray, converged: bool, share: float, tol: float, max_iter: int) -> Result:
-        """Return the result of a solver that stops where the gradient is a small share of its first norm."""
+        """Return the result of a solver that stops at a small gradient, relative to its first norm."""
         if converged:
             return cls(w, True, "converged")
         return cls(
@@ -82,7 +82,7 @@ class Solver(ABC):
     ) -> Result:
         """Run from w0 (None: from 0), or from the saved state of a resumed run.
 
-        ``state`` is what an earlier call gave, for ``partial_fit``.
+        ``state`` is the result of an earlier call, for ``partial_fit``.
         """
 
     @abstractmethod

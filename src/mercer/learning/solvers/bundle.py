@@ -1,16 +1,16 @@
-"""Bundle method for regularised risk minimisation (BMRM): any convex risk, by planes below it.
+"""Bundle method for regularised risk minimisation (BMRM): any convex risk, by cutting planes.
 
     R(w) ≥ max_j b_j + ⟨s_j, w⟩,   s_j = ∇R(w_j),  b_j = R(w_j) − ⟨s_j, w_j⟩
     w_{t+1} = argmin ½‖w‖² + max_j (b_j + ⟨s_j, w⟩),   dual: max_{a in simplex} ⟨b, a⟩ − ½ ‖Σ a_j s_j‖²
 
-R is C times the summed loss. The lower bound never falls, so the gap is certified. Where the new point is no better
-than the best one, a second plane is taken between the two, where the planes known of each meet (line search): it cuts
-where the minimum is.
+R is C times the summed loss. The lower bound never falls, so the gap is certified. If the new point is no better than
+the best one, a second plane is taken between the two, where their known planes intersect (line search): it cuts near
+the minimum.
 
-A risk that is mostly smooth (the hybrid loss) has few kinks and much curvature, of which planes know nothing: there
-quasi-Newton steps on ½‖w‖² + R come first, as if R had a gradient everywhere. Every point they visit gives a plane, so
-the bound is nearly tight when they end, and a few rounds of the bundle certify it. (The printed algorithm updates
-inside the loop over examples and stops at a small risk: both wrong.)
+A mostly smooth risk (the hybrid loss) has few kinks and much curvature, which planes do not model. For such a risk,
+quasi-Newton steps on ½‖w‖² + R come first, as if R had a gradient everywhere. Every visited point gives a plane, so the
+bound is nearly tight at the end, and a few bundle iterations certify it. (Some printed versions of the algorithm update
+inside the loop over examples and stop at a small risk; both are errors.)
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _PATIENCE, _SHARE = 15, 0.3  # quasi-Newton steps end when so many in a row brin
 
 
 class Bundle:
-    """Planes below a risk of value at least 0, their Gram matrix and the multipliers of the last program."""
+    """Planes below a nonnegative risk, their Gram matrix and the multipliers of the last program."""
 
     def __init__(self, n_weights: int) -> None:
         self.slopes = np.zeros((8, n_weights))
@@ -45,11 +45,11 @@ class Bundle:
 
     @property
     def size(self) -> int:
-        """Number of planes, the plane 0 included."""
+        """Return the number of planes, including the plane 0."""
         return len(self.offsets)
 
     def add(self, slope: np.ndarray, offset: float) -> None:
-        """One more plane; those that long had no weight make room."""
+        """Add a plane, and drop planes that have had no weight for long."""
         keep = (self.idle < _MAX_IDLE) | (np.arange(self.size) == 0)
         if not keep.all():
             kept = np.flatnonzero(keep)
@@ -69,14 +69,14 @@ class Bundle:
         self.a, self.idle = np.append(self.a, 0.0), np.append(self.idle, 0)
 
     def solve(self) -> tuple[np.ndarray, float]:
-        """The minimiser of the model and the lower bound it proves."""
+        """Return the minimiser of the model, and its lower bound."""
         self.a = simplex_qp(self.gram, self.offsets, 1.0, self.a)
         self.idle = np.where(self.a > 0, 0, self.idle + 1)
         w = -(self.a @ self.slopes[: self.size])
         return w, float(self.offsets @ self.a) - 0.5 * float(w @ w)
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """For a checkpoint."""
+        """Return the arrays for a checkpoint."""
         return {
             "slopes": self.slopes[: self.size],
             "offsets": self.offsets,
@@ -86,7 +86,7 @@ class Bundle:
         }
 
     def resume(self, arrays: dict[str, np.ndarray]) -> None:
-        """The inverse of :meth:`arrays`."""
+        """Restore the state from :meth:`arrays`."""
         m, n = len(arrays["offsets"]), self.slopes.shape[1]
         self.slopes, self.gram = array_of(arrays, "slopes", (m, n)), array_of(arrays, "gram", (m, m))
         self.offsets, self.a = array_of(arrays, "offsets", (m,)), array_of(arrays, "multipliers", (m,))
@@ -100,7 +100,7 @@ class Bundle:
             raise ValueError("gram is not that of the slopes")
 
     def model(self, w: np.ndarray) -> float:
-        """The highest plane at w."""
+        """Return the highest plane at w."""
         return float((self.offsets + self.slopes[: self.size] @ w).max())
 
 
@@ -111,7 +111,8 @@ class BMRM(Solver):
     ----------
     line_search : bool, default=True
     descent : bool, optional
-        Quasi-Newton steps first. Default: for losses that are neither smooth nor maxima of planes (the hybrid).
+        Whether to start with quasi-Newton steps. Default: for losses that are neither smooth nor maxima of planes (the
+        hybrid).
 
     References
     ----------
@@ -138,7 +139,7 @@ class BMRM(Solver):
         if isinstance(getattr(risk, "loss", None), RelativeMargin):
             raise ValueError("solver 'bmrm' takes no bound on margins; use 'cutting-plane' or 'bcfw'")
         if not getattr(getattr(risk, "loss", None), "convex", True):
-            raise ValueError(f"solver 'bmrm' needs a convex loss, and {risk.loss.name!r} is none; use 'lbfgs'")
+            raise ValueError(f"solver 'bmrm' needs a convex loss, and {risk.loss.name!r} is not convex; use 'lbfgs'")
 
     def minimize(
         self,

@@ -1,4 +1,4 @@
-"""What the margin solvers share: checks, the certified gap, and the end of a run.
+"""Code shared by the margin solvers: checks, the certified gap, and the end of a run.
 
 primal  P(w) = ½ ‖w‖² + C Σ_i loss_i(w)        dual  D ≤ min P        relative gap  (P − D) / |P|
 """
@@ -18,13 +18,13 @@ from mercer.learning.solvers.base import Result
 
 
 def check_ridge(penalty: Penalty, name: str) -> None:
-    """The dual of these methods is that of ½‖w‖²."""
+    """Require the penalty ½‖w‖², on which the dual of these methods is based."""
     if penalty.l1 or penalty.l2 <= 0:
         raise ValueError(f"solver {name!r} needs penalty='l2'")
 
 
 def check_planes(risk: Any, name: str, *, bounds: bool = False) -> None:
-    """The loss must be a maximum of planes."""
+    """Require a loss that is a maximum of planes."""
     loss = getattr(risk, "loss", None)
     if not isinstance(loss, PlaneLoss):
         given = "a smooth risk" if loss is None else repr(loss.name)
@@ -41,7 +41,7 @@ _SINGLE = 1e-3  # the same for values computed anew, where scores may be single 
 
 
 class Best:
-    """The best primal and dual values so far, and what is recorded of them."""
+    """The best primal and dual values so far, and their record in the history."""
 
     def __init__(self, n_weights: int) -> None:
         self.source: str | None = None  # the checkpoint that it went on from
@@ -49,23 +49,23 @@ class Best:
         self.primal, self.dual = np.inf, -np.inf
 
     def start(self, risk: Any, weight: float, w0: np.ndarray | None) -> None:
-        """Weights to begin with are an answer to beat; a dual method cannot go on from them."""
+        """Take initial weights as the first candidate; a dual method cannot continue from them."""
         if w0 is not None:
             self.offer(0.5 * float(w0 @ w0) + weight * risk.value(w0), w0)
 
     def offer(self, primal: float, w: np.ndarray) -> None:
-        """Takes a point if it is better."""
+        """Take a point if it is better."""
         if not np.isfinite(primal):
             raise ValueError("scores left the range of floating point: scale the features, or lower C")
         if primal < self.primal:
             self.primal, self.w = primal, w.copy()
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """For a checkpoint; a bound may be infinite."""
+        """Return the arrays for a checkpoint; a bound may be infinite."""
         return {"best.w": self.w, "best.bounds": np.array([self.primal, self.dual])}
 
     def resume(self, arrays: dict[str, np.ndarray], source: str) -> None:
-        """The inverse of :meth:`arrays`; ``source`` names the checkpoint in messages."""
+        """Restore the state from :meth:`arrays`; ``source`` names the checkpoint in messages."""
         w = array_of(arrays, "best.w", self.w.shape)
         primal, dual = map(float, arrays["best.bounds"])
         if not (dual < np.inf and dual <= primal + _ROUNDING * abs(primal) + 1e-12):
@@ -73,9 +73,9 @@ class Best:
         self.w, self.primal, self.dual, self.source = w, primal, dual, source
 
     def verify(self, risk: Any, weight: float, known: float = 0.0) -> None:
-        """The objective of the restored weights must be what it was, and no lower than ``known`` planes give there.
+        """Check that the restored weights have the stored objective, and that it is not below the ``known`` planes.
 
-        Says nothing of losses whose worst output may be missed: their values are estimates.
+        Losses whose worst output may be missed are not checked: their values are estimates.
         """
         if not getattr(getattr(risk, "loss", None), "exact", True):
             self.source = None
@@ -93,16 +93,16 @@ class Best:
             raise ModelFileError(f"{self.source}: the planes of the checkpoint lie above the loss")
 
     def match(self, dual: float) -> None:
-        """The restored multipliers cannot have a better dual value than the best."""
+        """Check that the restored multipliers have no better dual value than the best one."""
         if not dual <= self.dual + _ROUNDING * max(abs(self.dual), abs(dual)) + 1e-12:
             raise ValueError(f"its multipliers have the dual value {dual:g}, above the best of {self.dual:g}")
 
     @property
     def gap(self) -> float:
-        """(P − D) / |P|; 0 where both are 0.
+        """Return (P − D) / |P|, or 0 if both are 0.
 
-        D above P by rounding counts as 0. More than that, after a checkpoint, means that the bound was proven for
-        another problem. (In a run of its own it means that the worst outputs were missed, and P is an estimate.)
+        If D exceeds P by rounding, the gap is 0. A larger excess after a checkpoint means that the bound belongs to
+        another problem. (Without a checkpoint it means that the worst outputs were missed, and P is an estimate.)
         """
         if not np.isfinite(self.primal) or not np.isfinite(self.dual):
             return np.inf
@@ -114,7 +114,7 @@ class Best:
         return max(0.0, self.primal - self.dual) / max(abs(self.primal), 1e-300)
 
     def figures(self, scale: float, **more: float) -> dict[str, float]:
-        """What goes into the history; ``scale`` takes P and D back to the caller's objective."""
+        """Return the values for the history; ``scale`` converts P and D to the caller's objective."""
         primal, dual = scale * self.primal, scale * self.dual
         return {"objective": primal, "primal": primal, "dual": dual, "gap": self.gap, **more}
 
@@ -128,7 +128,7 @@ class Best:
         stopped: bool = False,
         iterations: int | None = None,
     ) -> Result:
-        """The end of a run; ``iterations`` were made where that is another number than those recorded."""
+        """Return the result of a run; pass ``iterations`` if it differs from the recorded number."""
         w = monitor.best_w if monitor.best_w is not None else self.w
         if stopped:
             return Result(w, True, "stopped early: no better score on the held-out data", n_iter=iterations)
@@ -145,17 +145,17 @@ class Best:
         )
 
     def interrupted(self, monitor: Monitor, *, iterations: int | None = None) -> Result:
-        """The end of a run by Ctrl-C."""
+        """Return the result of a run that Ctrl-C ended."""
         w = monitor.best_w if monitor.best_w is not None else self.w
         message = f"interrupted: these are the best weights so far (relative gap {self.gap:.2g})"
         return Result(w, False, message, True, n_iter=iterations)
 
 
 def named(prefix: str, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """The arrays of a part of a solver's state, told apart from those of others by a prefix."""
+    """Return the arrays of one part of a solver's state, with a prefix for their names."""
     return {f"{prefix}.{name}": array for name, array in arrays.items()}
 
 
 def part_of(arrays: dict[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
-    """The inverse of :func:`named`."""
+    """Return the arrays with this prefix: the inverse of :func:`named`."""
     return {name.removeprefix(f"{prefix}."): array for name, array in arrays.items() if name.startswith(f"{prefix}.")}

@@ -1,11 +1,11 @@
 """Cutting planes for structured margins.
 
-1-slack: one slack for all examples, one plane Σ_i plane_i a round, so the number of planes does not grow with the data.
-Planes that examples had before are kept; their best combination is tried first, and the search over outputs (the
-oracle) runs only when it no longer cuts enough (cache).
+1-slack: one slack for all examples and one plane Σ_i plane_i per iteration, so the number of planes does not grow with
+the data. Earlier planes of the examples are cached. Their best combination is tried first, and the search over outputs
+(the oracle) runs only when it no longer cuts enough.
 
-n-slack: one slack an example; every violated plane joins its example's working set, and the dual over all working sets
-is solved one example at a time. Bounds of a relative margin are planes of a second kind there.
+n-slack: one slack per example. Every violated plane joins its example's working set, and the dual over all working sets
+is solved one example at a time. The bounds of a relative margin are a second kind of planes.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _MAX_IDLE = 100  # visits after which a plane without weight is dropped
 
 
 class WorkingSets:
-    """Planes met so far, example by example, in the compiled core; the weights that their multipliers give."""
+    """The working sets of all examples, in the compiled core, with the weights of their multipliers."""
 
     def __init__(self, risk: Risk, weight: float) -> None:
         self.risk, self.weight = risk, weight
@@ -60,18 +60,18 @@ class WorkingSets:
             raise ValueError("its weights are not those of its multipliers")
 
     def known(self, w: np.ndarray) -> float:
-        """C Σ loss at w as far as the planes met so far tell."""
+        """Return the lower bound on C Σ loss at w from the planes found so far."""
         values = np.empty(len(self.everyone))
         self.planes.highest(w, values, np.zeros(len(w)))
         return self.loss(values)
 
     @property
     def dual(self) -> float:
-        """The dual value of the multipliers."""
+        """Return the dual value of the multipliers."""
         return self.planes.linear - self.planes.quadratic - 0.5 * float(self.w @ self.w)
 
     def search(self, w: np.ndarray, examples: slice | None = None) -> tuple[np.ndarray, Any, np.ndarray]:
-        """The highest planes at w; they join the working sets."""
+        """Find the highest planes at w and add them to the working sets."""
         values, slopes, offsets = self.risk.oracle(w, examples)
         blocks = self.everyone if examples is None else self.everyone[examples]
         self.add(blocks, slopes, offsets, w)
@@ -82,7 +82,7 @@ class WorkingSets:
         return values, slopes, offsets
 
     def add(self, blocks: np.ndarray, slopes: Any, offsets: np.ndarray, w: np.ndarray, bound: bool = False) -> int:
-        """Adds one plane an example; returns how many were new."""
+        """Add one plane per example; return the number of new planes."""
         return self.planes.add(
             np.ascontiguousarray(blocks, dtype=np.int64),
             slopes.indptr.astype(np.int64),
@@ -94,7 +94,7 @@ class WorkingSets:
         )
 
     def add_bounds(self, w: np.ndarray, tol: float, examples: slice | None = None) -> tuple[float, int]:
-        """Planes for true outputs that lead by more than B; returns the largest lead and how many there were."""
+        """Add planes for true outputs with a margin above B; return the largest margin and their number."""
         leads, slopes = self.risk.lowest(w, examples)
         blocks = self.everyone if examples is None else self.everyone[examples]
         over = np.flatnonzero(leads > self.bound * (1.0 + tol))
@@ -103,19 +103,19 @@ class WorkingSets:
         return float(leads.max(initial=0.0)), len(over)
 
     def loss(self, values: np.ndarray) -> float:
-        """C Σ loss of plane values."""
+        """Return C Σ loss of plane values."""
         return self.weight * float((values**self.power).sum())
 
     def primal(self, values: np.ndarray, w: np.ndarray) -> float:
-        """½‖w‖² + C Σ loss."""
+        """Return ½‖w‖² + C Σ loss."""
         return 0.5 * float(w @ w) + self.loss(values)
 
     def solve(self, order: np.ndarray, max_idle: int = 0) -> None:
-        """Steps on the dual of each named example."""
+        """Take steps on the dual of the given examples."""
         self.planes.solve(np.ascontiguousarray(order, dtype=np.int64), self.w, max_idle)
 
     def feasible(self, best: Best, values: np.ndarray, lead: float) -> None:
-        """Offers w to ``best``; where a lead is beyond the bound, w scaled down to meet it (leads scale with w)."""
+        """Offer w to ``best``; if a margin exceeds the bound, scale w down (margins scale with w)."""
         if lead <= self.bound:
             best.offer(self.primal(values, self.w), self.w)
             return
@@ -131,7 +131,7 @@ class CuttingPlane(Solver):
     slack : {"one", "n"}, default="one"
         A relative margin is always solved with one slack per example.
     cache : bool, default=True
-        With one slack: try the planes of earlier rounds before searching again.
+        With one slack: try the planes of earlier iterations before a new search.
 
     References
     ----------

@@ -1,12 +1,12 @@
-"""Compiled dual ascent for single labels: the multiclass margin machine with costs.
+"""Compiled dual ascent for single labels: the multiclass support vector machine with costs.
 
     min_W  ½‖W‖² + C Σ_i weight_i ξ_i    (or ξ_i²),    ξ_i = max_c [Δ(y_i, c) + ⟨w_c, x_i⟩ − ⟨w_{y_i}, x_i⟩]
 
-One block of dual variables an example is solved exactly at each visit; examples without work to do are left out until a
-pass over all of them, which also gives the primal and dual values: the reported gap is certified. The examples of an
-epoch are dealt to a few shards, each with its own copy of W between merges. On wide sparse data, where a merge would
-cost about half as much as the visits before it, they are visited in batches instead, and the features are cut into a
-few strips. How many shards or strips there are depends on the data and not on the number of threads.
+Each visit to an example solves its block of dual variables exactly. Inactive examples are skipped until the next pass
+over all examples. That pass also gives the primal and dual values, so the reported gap is certified. The examples of an
+epoch are distributed over a few shards, each with its own copy of W between merges. On wide sparse data a merge would
+cost about half as much as the visits before it. There, examples are visited in batches instead, and the features are
+split into a few strips. The number of shards or strips depends on the data, not on the number of threads.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ class Dual(Solver):
     Parameters
     ----------
     polish : bool, default=False
-        Continue after the gap is small enough, until nothing changes beyond rounding. For small problems: equal data
-        then gives equal weights, however it is written down (in another order, or with weights for repeated examples).
+        Continue after the gap is small enough, until changes are rounding errors. For small problems: the weights then
+        do not depend on the representation of the data (order of examples, or weights for repeated examples).
     """
 
     name = "dual"
@@ -85,7 +85,7 @@ class Dual(Solver):
         resumed: tuple[dict[str, Any], dict[str, np.ndarray]] | None = None,
         state: dict[str, Any] | None = None,
     ) -> Result:
-        """See :class:`~.Solver`. ``w0`` is not used: the method starts from dual variables, all at the true labels."""
+        """See :class:`~.Solver`. ``w0`` is ignored: the method starts from dual variables, all at the true labels."""
         n, threads, best = risk.n_examples, risk.structure.threads, Best(risk.n_weights)
         ascent = _ascent(risk, C / penalty.l2, check_random_seed(random_state))
         epochs, waits = 0, False

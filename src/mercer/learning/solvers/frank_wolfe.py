@@ -1,16 +1,16 @@
 """Block-coordinate Frank-Wolfe on the dual of structured margins.
 
-Each step looks at one example: the output that violates its margin most becomes a plane of that example, and the dual
-is maximised over all planes the example has (instead of a line search towards the newest plane).
-Planes are stored sparse and dropped when they long had no weight. Beyond that
+Each step visits one example. The output that violates its margin most becomes a plane of the example, and the dual is
+maximised over all planes of the example (instead of a line search towards the newest plane). Planes are stored sparse
+and dropped after they have had no weight for long. In addition,
 
-- passes over the planes already known come between passes that search (cached planes);
+- passes over cached planes alternate with passes that search;
 - examples with a larger gap are visited more often (gap sampling);
 - every few passes the gap is measured at fixed weights, over all examples and on all threads; the planes found there
-  take part as a step like any other;
-- the weighted average of the weights can be tried as well when the gap is measured (averaging).
+  also serve as a step;
+- the weighted average of the weights can be evaluated with the gap (averaging).
 
-The gap P − D is certified: D is the dual value of the multipliers at hand, P the objective at the reported weights.
+The gap P − D is certified: D is the dual value of the current multipliers, P the objective at the reported weights.
 """
 
 from __future__ import annotations
@@ -41,11 +41,10 @@ class BCFW(Solver):
     ----------
     sampling : {"gap", "uniform"}, default="gap"
     cached : int, optional
-        Passes over the planes already known after each pass that searches. Default: 3 where the search is compiled, 10
-        where it is not.
+        Passes over cached planes after each pass that searches. Default: 3 with a compiled search, else 10.
     average : bool, default=False
-        Try the weighted average of the weights as well when the gap is measured: one more pass, which pays where passes
-        over known planes are few.
+        Also evaluate the weighted average of the weights when the gap is measured. This takes one more pass, and pays
+        off if there are few passes over cached planes.
     check_every : int, default=4
         Number of passes between measurements of the gap.
 

@@ -1,23 +1,23 @@
-"""Limited-memory quasi-Newton: L-BFGS for smooth objectives, OWL-QN for those with an ℓ1 part.
+"""Limited-memory quasi-Newton: L-BFGS for smooth objectives, OWL-QN for objectives with an ℓ1 part.
 
     minimise  F(w) = l1 ‖w‖₁ + ½ l2 ‖w‖² + C Σ_i loss_i(w)
 
-The last ``memory`` pairs (s = w⁺ − w, y = g⁺ − g of the smooth part) only shape the direction: those of large models
-are kept as bfloat16 numbers, in a quarter of the memory, those of small ones in single precision. A direction is made
-in single precision and rounded alike before it is searched, so that s is a multiple of it and exact. Steps, values and
-gradients are in double precision. OWL-QN takes the pseudo-gradient of F, keeps the direction where it descends, and
-projects each trial point onto the orthant of the current one.
+The last ``memory`` pairs (s = w⁺ − w, y = g⁺ − g of the smooth part) only determine the direction. Large models store
+them as bfloat16, in a quarter of the memory, small models in single precision. A direction is computed in single
+precision and rounded in the same way before the line search, so that s is an exact multiple of it. Steps, values and
+gradients are in double precision. OWL-QN uses the pseudo-gradient of F, keeps the components of the direction that
+descend, and projects each trial point onto the orthant of the current point.
 
-Where the structure estimates the diagonal of the Hessian, the recursion begins with its inverse instead of a multiple
-of 1: features that occur often and those that occur once need steps of different sizes. It is estimated before the
-first iteration, and anew after a few where that was at w = 0.
+If the structure estimates the diagonal of the Hessian, the recursion starts from its inverse instead of a multiple of
+the identity: frequent and rare features need steps of different sizes. The diagonal is estimated before the first
+iteration, and again after a few iterations if the first estimate was at w = 0.
 
-From w = 0, a few passes of stochastic gradient descent come first where the structure and the loss allow it: they
-cost as much as the same number of gradients and replace several times as many iterations.
+From w = 0, a few passes of stochastic gradient descent come first if the structure and the loss allow it. They cost as
+much as the same number of gradients and replace several times as many iterations.
 
-Stops when the (pseudo-)gradient's norm is at most ``tol`` times that at w = 0 and the last five iterations have
-lowered the objective by no more than ``tol`` of itself (the gradient at 0 grows with C, and alone would end the
-training of large C too early).
+Training stops when the norm of the (pseudo-)gradient is at most ``tol`` times that at w = 0, and the last five
+iterations have lowered the objective by at most the share ``tol``. (The gradient at 0 grows with C. Alone it would end
+training with a large C too early.)
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ class LBFGS(Solver):
     Parameters
     ----------
     memory : int, optional
-        Number of correction pairs. Default: 3, and 10 for models of at most 65,536 weights.
+        Number of correction pairs. Default: 3, or 10 for models with at most 65,536 weights.
     warm_up : int, default=3
         Passes of stochastic gradient descent before the first iteration; 0 for none.
 
@@ -292,7 +292,7 @@ class LBFGS(Solver):
 
 
 class OWLQN(LBFGS):
-    """Orthant-wise L-BFGS: for penalties with an ℓ1 part; without one it is L-BFGS.
+    """Orthant-wise L-BFGS, for penalties with an ℓ1 part; otherwise the same as L-BFGS.
 
     References
     ----------

@@ -3,12 +3,12 @@
     max_μ  C Σ_i ⟨Δ_i, μ_i⟩ − ½ ‖w‖²,   w = C Σ_i [Φ(x_i, y_i) − Σ_part μ_i[part] Φ(x_i, part)]
 
 μ_i are part marginals of a distribution over the outputs of example i. The exponentially many multipliers of outputs
-enter Δ and w through these sums only, so the marginals are all that is kept: one number a part. Steps are
-Frank-Wolfe's, towards the most violating output, with an exact line search; μ_i stays a mixture of outputs and
-therefore consistent.
+enter Δ and w only through these sums. So only the marginals are stored: one number per part. Steps are Frank-Wolfe
+steps towards the most violating output, with an exact line search. μ_i stays a mixture of outputs and is therefore
+consistent.
 
 With a standard normal prior the maximum entropy discrimination Markov network has the posterior N(w, I) around these
-very weights.
+weights.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from mercer.structures.base import check_random_seed
 
 
 class MarginalDual(Solver):
-    """Frank-Wolfe on part marginals: small memory on large output spaces, slower to high accuracy than ``"bcfw"``.
+    """Frank-Wolfe on part marginals: little memory on large output spaces, but slower to high accuracy than ``"bcfw"``.
 
     References
     ----------
@@ -44,7 +44,7 @@ class MarginalDual(Solver):
     default_tol = 1e-3
 
     def check(self, risk: Risk, penalty: Penalty) -> None:
-        """Return the hinge, ½‖w‖²."""
+        """Require the hinge and ½‖w‖²."""
         check_ridge(penalty, self.name)
         check_planes(risk, self.name)
         if isinstance(risk, WeightedRisk):

@@ -1,4 +1,4 @@
-"""Maximum entropy discrimination under a Laplace prior: a bundle method for a penalty that is no square.
+"""Maximum entropy discrimination with a Laplace prior: a bundle method for a non-quadratic penalty.
 
 With independent Laplace priors of rate s, the posterior of maximum entropy discrimination is Q(w) ∝ P(w) exp⟨η, w⟩,
 η = Σ α ΔΦ. Its mean is μ = 2 η / (s² − η²), and the divergence KL(Q ‖ P), as a function of the mean, is
@@ -10,7 +10,7 @@ near ½ (s²/2) μ² for small weights and s |μ| for large ones. min Ω(μ) + C
     max_{a in simplex} ⟨b, a⟩ − Ω*(−Σ_j a_j s_j)
 
 Ω is concave in μ², so its quadratic upper bound at the last point, ½ Σ v_k μ_k² with v_k = η_k / μ_k, gives a sequence
-of quadratic programs over the simplex whose values fall to the optimum of the model.
+of quadratic programs over the simplex whose values decrease to the optimum of the model.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _MAX_IDLE = 30  # rounds after which a plane without a multiplier makes room
 
 
 class LaplaceDiscrimination(Solver):
-    """Minimises Ω(w) + C · risk(w), with Ω the divergence from a Laplace prior of standard deviation ``scale``.
+    """Minimise Ω(w) + C · risk(w), with Ω the divergence from a Laplace prior of standard deviation ``scale``.
 
     Parameters
     ----------
@@ -54,23 +54,25 @@ class LaplaceDiscrimination(Solver):
         return float(np.sqrt(2.0) / self.scale)
 
     def natural(self, mean: np.ndarray) -> np.ndarray:
-        """η of the posterior with this mean, between −s and s."""
+        """Return η of the posterior with this mean, between −s and s."""
         square = (self.rate * mean) ** 2
         root = np.sqrt(1.0 + square)
         return self.rate**2 * mean / (root + 1.0)
 
     def divergence(self, mean: np.ndarray) -> float:
-        """KL(Q ‖ P) of the posterior with this mean."""
+        """Return KL(Q ‖ P) of the posterior with this mean."""
         root = np.sqrt(1.0 + (self.rate * mean) ** 2)
         return float((root - 1.0 - np.log1p(0.5 * (root - 1.0))).sum())
 
     def check(self, risk: Risk, penalty: Penalty) -> None:
-        """Any convex loss without a bound; the penalty stands for the prior."""
+        """Require a convex loss without a bound; the penalty stands for the prior."""
         check_ridge(penalty, self.name)
         if isinstance(getattr(risk, "loss", None), RelativeMargin):
             raise ValueError("maximum entropy discrimination takes no bound on margins: use the loss 'hinge'")
         if not getattr(getattr(risk, "loss", None), "convex", True):
-            raise ValueError(f"maximum entropy discrimination needs a convex loss, and {risk.loss.name!r} is none")
+            raise ValueError(
+                f"maximum entropy discrimination needs a convex loss, and {risk.loss.name!r} is not convex"
+            )
 
     def minimize(
         self,

@@ -1,24 +1,25 @@
-"""Truncated Newton for the log loss of single labels: few passes over the data, each of them a matrix product.
+"""Truncated Newton for the log loss of single labels: a few passes over the data, each a matrix product.
 
     minimise  F(W) = ½ l2 ‖W‖² + C Σ_i weight_i (log Σ_c exp θ_ic − θ_iy),   θ = X W
 
     gradient   l2 W + C Xᵀ (P − Y),   P = softmax(θ)
     Hessian    V ↦ l2 V + C Xᵀ (P ∘ (S − (P ∘ S) 1 1ᵀ)),   S = X V
 
-Each step solves H D = −gradient by conjugate gradients, as exactly as is worth it far from the optimum. Scores of the
-step come with it, so that the search along the step reads no data. Conjugate gradients are preconditioned by
+Each step solves H D = −gradient by conjugate gradients, with an accuracy that increases towards the optimum. They also
+give the scores of the step, so the line search reads no data. Conjugate gradients are preconditioned by
 
     M_c = l2 I + C Xᵀ diag(q) X,   q_i = p_ic (1 − p_ic),
 
 the blocks of the Hessian, from a sample of the rows and in single precision. With more features all labels share one
 block, with the mean of q; with very many, blocks are diagonal. With two labels only the difference v = w_1 − w_0 is
-looked for, at half the penalty.
+optimised, with half the penalty.
 
 The last ``penalty.free`` weights (the constants of the labels) have no penalty.
 
-With many more rows than features, the steps begin on a share of the rows, at whose optimum those on all rows go on.
-With more features than dense rows, the penalised weights are W = Xᵀ L⁻ᵀ B for X Xᵀ = L Lᵀ: then X W = L B and ‖W‖ =
-‖B‖, so that the same problem has no more features than rows. Whether its optimum is one is asked of X itself.
+With many more rows than features, the first steps use a share of the rows; steps on all rows continue from that
+optimum. With more features than dense rows, the penalised weights are W = Xᵀ L⁻ᵀ B for X Xᵀ = L Lᵀ: then X W = L B and
+‖W‖ = ‖B‖, so the equivalent problem has no more features than rows. The optimality of its solution is checked on X
+itself.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ class Newton(Solver):
     default_tol = 1e-6
 
     def check(self, risk: Risk, penalty: Penalty) -> None:
-        """Return the log loss of single labels, all of them known, and a penalty without ℓ1."""
+        """Require the log loss of single labels, all known, and a penalty without ℓ1."""
         loss = getattr(risk, "loss", None)
         if type(loss) is not Log or not isinstance(risk.structure, Labels):
             raise ValueError(f"solver {self.name!r} needs the log loss of single labels: use 'auto' or 'lbfgs'")

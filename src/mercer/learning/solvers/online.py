@@ -1,4 +1,4 @@
-"""What the online solvers share: epochs over shuffled examples, in the structure's own loop."""
+"""Code shared by the online solvers: epochs over shuffled examples, in the loop of the structure."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ Given = TypeVar("Given")
 
 
 def side_by_side(threads: int, calls: list[Callable[[], Given]]) -> list[Given]:
-    """The results of calls that do not share anything they change, on up to ``threads`` threads."""
+    """Return the results of independent calls, on up to ``threads`` threads."""
     return each(lambda call: call(), calls, max(1, threads))
 
 
 def check_online(risk: Risk, name: str) -> None:
-    """The structure must have an online loop, and all examples count alike."""
+    """Require a structure with an online loop, and equal example weights."""
     if isinstance(risk, WeightedRisk):
         raise ValueError(f"solver {name!r} takes no weights of examples (sample_weight); use 'auto'")
     if not hasattr(risk, "structure"):
@@ -37,7 +37,7 @@ def check_online(risk: Risk, name: str) -> None:
 
 
 class Epochs:
-    """Weights, their companion vector and counters of an online rule, and passes over the data.
+    """The weights, the auxiliary vector and the counters of an online rule, with passes over the data.
 
     ``true_w = state.scale · w``; ``extra`` holds sums for averaging, or the ℓ1 penalty paid so far (``lean``: neither).
     """
@@ -52,7 +52,7 @@ class Epochs:
         self.random = np.random.Generator(np.random.PCG64(check_random_seed(random_state)))
 
     def run(self, order: np.ndarray, **options: float) -> tuple[float, int]:
-        """One pass in the given order; returns (summed loss, wrong labels)."""
+        """Make one pass in the given order; return (summed loss, wrong labels)."""
         loss, wrong = 0.0, 0
         for block in _blocks(order):
             part, mistakes = self.risk.structure.online(
@@ -78,19 +78,19 @@ class Epochs:
         return int(block[0])
 
     def shuffled(self) -> np.ndarray:
-        """The examples in a new random order."""
+        """Return the examples in a new random order."""
         return self.random.permutation(self.risk.n_examples).astype(np.int64)
 
     def weights(self) -> np.ndarray:
-        """The weights themselves."""
+        """Return the weights."""
         return self.w * self.state.scale
 
     def average(self) -> np.ndarray:
-        """The mean of the weights after each step."""
+        """Return the mean of the weights over all steps."""
         return self.w - self.extra / (self.state.step + 1.0)
 
     def to_state(self) -> dict[str, Any]:
-        """Counters and the random generator, as plain data."""
+        """Return counters and random generator as plain data."""
         return {
             "scale": self.state.scale,
             "step": self.state.step,
@@ -99,14 +99,14 @@ class Epochs:
         }
 
     def from_state(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-        """The inverse of :meth:`to_state`."""
+        """Restore from :meth:`to_state`."""
         self.w, self.extra = array_of(arrays, "w", self.w.shape), array_of(arrays, "extra", self.extra.shape)
         self.state.scale, self.state.step = number_of(state, "scale"), number_of(state, "step")
         self.state.l1_total = number_of(state, "l1_total")
         generator_from_state(self.random, state["random"])
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """The vectors to keep."""
+        """Return the vectors to store."""
         return {"w": self.w, "extra": self.extra}
 
 

@@ -1,10 +1,10 @@
-"""Conditional random fields learned by sampling, where sums over labellings are out of reach.
+"""Conditional random fields learned by sampling, if sums over labellings are intractable.
 
     minimise  F(w) = penalty(w) + C Σ_i [log Z_i(w) − ⟨w, Φ(x_i, y_i)⟩],   ∂ log Z_i / ∂w = E_w[Φ(x_i, ·)]
 
-The expectation is estimated by the particles of a learner (`mercer.learning.learners`), some for each graph. Steps are
-scaled by the root of the summed squares of each weight's gradients [Duchi2011], since features differ in size, and the
-result is the mean of the weights over the second half of the steps, in which the noise of the particles cancels
+The particles of a learner (`mercer.learning.learners`), several for each graph, estimate the expectation. Steps are
+scaled by the root of the summed squared gradients of each weight [Duchi2011], because features differ in size. The
+result is the mean of the weights over the second half of the steps, which averages out the noise of the particles
 [Polyak1992].
 """
 
@@ -69,7 +69,7 @@ class LabelField(EnergyModel):
         return np.repeat(values, self._sizes, axis=1)
 
     def uniform(self, n: int, keys: Keys) -> np.ndarray:
-        """Draw labels that are all equally probable."""
+        """Draw uniform labels."""
         size = (n, self._shape.n_nodes)
         random = np.random.Generator(np.random.Philox(key=keys.next()))
         return random.integers(0, self._shape.n_labels, size, np.uint8)
@@ -77,7 +77,7 @@ class LabelField(EnergyModel):
     def sweep(
         self, states: np.ndarray, theta: np.ndarray, keys: Keys, beta: float = 1.0, backward: bool = False
     ) -> np.ndarray:
-        """Return the labels after all nodes were drawn in their order, or in the opposite one."""
+        """Return the labels after a Gibbs sweep over all nodes, in forward or backward order."""
         moved = np.ascontiguousarray(states).copy()
         nodes, pairs = self._tables(theta)
         _core.fields.label_sweep(moved, nodes, self._edges, pairs, beta, backward, keys.next(), self.threads)
@@ -125,7 +125,7 @@ def ascend(
     monitor: Monitor,
     resumed: Any = None,
 ) -> tuple[np.ndarray, bool]:
-    """Climb the mean log-likelihood less a penalty and return the mean weights, and whether Ctrl-C ended that.
+    """Maximise the penalised mean log-likelihood; return the mean weights, and whether Ctrl-C ended the run.
 
     Parameters
     ----------
@@ -133,12 +133,12 @@ def ascend(
     learner : Learner
     data : states of the truth
     w : array
-        Weights to begin with.
+        Initial weights.
     shrink : callable
         w → gradient of the penalty, per example.
     n_particles : int
     rate : float
-        Length of the first steps.
+        Size of the first steps.
     max_iter : int
     keys : Keys
     monitor : Monitor
@@ -181,16 +181,16 @@ def ascend(
 
 
 class Sampled(Solver):
-    """Train graphs by a learner that samples.
+    """Train graph models by a learner that samples.
 
     Parameters
     ----------
     learner : str or Learner, default="pcd"
         See :mod:`mercer.learning.learners`.
     n_particles : int, default=20
-        Particles of each graph.
+        Number of particles for each graph.
     rate : float, default=1.0
-        Length of the first steps; later ones are shorter.
+        Size of the first steps; later steps are smaller.
 
     Examples
     --------
@@ -217,7 +217,7 @@ class Sampled(Solver):
         self.n_particles, self.rate = check_count("n_particles", n_particles, 2), check_positive("rate", rate)
 
     def check(self, risk: Risk, penalty: Penalty) -> None:
-        """Return the log loss of labels on graphs, with an ℓ2 penalty or none."""
+        """Require the log loss of labels on graphs, with an ℓ2 penalty or none."""
         if not isinstance(risk.structure, GraphLabels):
             raise ValueError(f"solver {self.name!r} learns labels of graphs, not {type(risk.structure).__name__}")
         if not isinstance(risk.loss, Log):

@@ -1,16 +1,16 @@
-"""Stochastic gradient descent, one example a step, for the log loss.
+"""Stochastic gradient descent, one example per step, for the log loss.
 
     minimise  (1/n) Σ_i loss_i(w) + λ/2 ‖w‖² + λ₁ ‖w‖₁,   λ = l2 / (C n),  λ₁ = l1 / (C n)
     η_t = η₀ / (1 + η₀ λ t)
 
 which has the minimiser of F(w) = penalty + C Σ loss. η₀ needs no tuning: a few rates are tried on a sample of the
-examples and the one that brings the objective of the sample down most is taken. The ℓ2 shrinkage of all weights is
-one number; ℓ1 is paid by a weight when its feature next occurs. After every epoch the objective is that met on the
-way (each example's loss before its step), so no extra pass is needed.
+examples, and the rate that lowers its objective most is used. The ℓ2 shrinkage of all weights is one number; the ℓ1
+penalty of a weight is applied when its feature next occurs. The reported objective of an epoch sums each example's loss
+before its step, so no extra pass is needed.
 
 Without ℓ1 the result is a mean of the weights at the ends of the epochs, in which later ones count more (polynomial
-decay, [Shamir2013]): it has a lower objective than the last weights, which the last examples have pulled about.
-With ℓ1 it would have fewer zeros, and the last weights are given.
+decay, [Shamir2013]): it has a lower objective than the last weights, which are noisy. With ℓ1 the mean would have fewer
+zeros, so the last weights are returned.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class SGD(Solver):
     default_tol = 1e-4
 
     def check(self, risk: Risk, penalty: Penalty) -> None:
-        """Return the log loss, any penalty."""
+        """Require the log loss; accept any penalty."""
         check_online(risk, self.name)
         if not isinstance(risk.loss, Log):
             raise ValueError(f"solver 'sgd' minimises the log loss; the loss is {risk.loss.name!r}")
@@ -151,13 +151,13 @@ def _options(risk: Risk, penalty: Penalty, C: float, earlier: int = 0) -> dict[s
 def warm_up(
     risk: Risk, penalty: Penalty, C: float, epochs: int, random_state: Any, w0: np.ndarray | None = None
 ) -> np.ndarray:
-    """Weights after a few epochs from ``w0`` (default 0), for another solver to begin with.
+    """Return the weights after a few epochs from ``w0`` (default 0), as a start for another solver.
 
-    It is 0 if the structure has no compiled loop.
+    The result is 0 if the structure has no compiled loop.
 
-    An epoch of many examples is cut into two shards with weights of their own, which are averaged at its end: two
-    threads can share the work, and the objective falls as fast. (Not so with ℓ1: the mean has too few zeros.) Without
-    a ``random_state`` the order of the examples is fixed: what follows is then the same every time.
+    An epoch of many examples is split into two shards with their own weights, which are averaged at its end. Two
+    threads can then share the work, and the objective falls equally fast. (With ℓ1 there is one shard, because the mean
+    has too few zeros.) Without a ``random_state`` the order of the examples is fixed, so the result is reproducible.
     """
     if not risk.at_hand:
         return risk.warm_up(penalty, C, epochs, random_state)  # type: ignore[attr-defined]

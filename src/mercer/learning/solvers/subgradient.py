@@ -1,9 +1,10 @@
-"""Stochastic subgradient with Pegasos' steps.
+"""Stochastic subgradient descent with Pegasos steps.
 
     w ← (1 − 1/t) w + (C n / t) slope_i,   so that   w_t = (C / epochs) Σ slopes met so far
 
-After whole epochs every example has given equally many planes, so their shares are feasible multipliers: the dual
-value (C / epochs) Σ offsets − ½‖w‖² comes with the weights, and certifying the gap costs no more than the objective.
+After whole epochs every example has contributed the same number of planes, so their shares are feasible multipliers.
+The dual value (C / epochs) Σ offsets − ½‖w‖² comes with the weights, and certifying the gap costs no more than
+computing the objective.
 """
 
 from __future__ import annotations
