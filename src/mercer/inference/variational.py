@@ -7,7 +7,6 @@ Parts are updated one after another, each to its best given the others, so the b
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -15,6 +14,7 @@ import numpy as np
 
 from mercer import _core
 from mercer._validation import check_choice, check_count
+from mercer._warnings import warn_caller
 from mercer.exceptions import ZeroProbabilityError
 from mercer.inference.graph import CompiledGraph
 from mercer.inference.registry import register
@@ -98,12 +98,11 @@ def _outcome(graph: CompiledGraph, run: Any, method: str) -> Outcome:
     if not converged:
         from mercer.exceptions import ConvergenceWarning  # scikit-learn is heavy
 
-        warnings.warn(
+        warn_caller(
             f"{method} did not converge in {len(bounds)} sweeps: probabilities still change by "
             f"{residuals[-1]:.2g}. Its bound holds "
             "all the same; allow a larger max_iter or tol for a better one",
             ConvergenceWarning,
-            stacklevel=7,
         )
 
     def beliefs() -> np.ndarray:

@@ -15,7 +15,6 @@ computed when they are needed (`RowsOnDemand`).
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import replace
 from itertools import combinations
 from typing import Any, NamedTuple
@@ -28,6 +27,7 @@ from mercer import _core
 from mercer._explain import ScoreRows, chosen_labels, votes_of_pairs
 from mercer._state.saved import Count, Fields, Floats, Ints, LabelValues, Number
 from mercer._validation import check_choice, check_count, check_positive
+from mercer._warnings import warn_caller
 from mercer.exceptions import ConvergenceWarning
 from mercer.kernel_methods.base import (
     KernelMethod,
@@ -499,7 +499,7 @@ class KernelNuSVC(_Pairs):
             raise ValueError(_NO_MARGIN.format(nu=f"{nu:.4g}", names=problem.names))
         # ‖w‖² is below rounding, or ρ below what is tolerated: what is left of the function is noise.
         if norm <= 1e-10 * weights @ np.abs(np.diag(problem.K)[members]) or rho < 0:
-            warnings.warn(_NO_MARGIN.format(nu=f"{nu:.4g}", names=problem.names), ConvergenceWarning, stacklevel=4)
+            warn_caller(_NO_MARGIN.format(nu=f"{nu:.4g}", names=problem.names), ConvergenceWarning)
             rho = abs(rho)
         s, b, norm = s / rho, b / rho, norm / rho**2
         primal = 0.5 * norm + float((weights / rho) @ np.maximum(0.0, 1.0 - signs * (g / rho + b)))
@@ -853,7 +853,7 @@ def _warn_of_early_stop(converged: bool, steps: int) -> None:
         message = (
             f"training stopped after {steps} steps without reaching tol: raise max_iter or tol, or scale the kernel"
         )
-        warnings.warn(message, ConvergenceWarning, stacklevel=4)
+        warn_caller(message, ConvergenceWarning)
 
 
 def _filled(bounds: np.ndarray, total: float) -> np.ndarray:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-import warnings
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from scipy.sparse import issparse
 from mercer._state.container import read_file, write_file
 from mercer._state.lock import FileLock
 from mercer._validation import check_count
+from mercer._warnings import warn_caller
 from mercer.exceptions import ModelFileError
 
 KIND = "checkpoint"
@@ -162,10 +162,9 @@ class Checkpoint:
         except OSError as error:
             if not self._warned:
                 self._warned = True
-                warnings.warn(
+                warn_caller(
                     f"training goes on without a new checkpoint: {error.filename or self.path}: {error.strerror}",
                     RuntimeWarning,
-                    stacklevel=2,
                 )
         self._written = time.monotonic()
         if self.every:
