@@ -495,7 +495,9 @@ default="auto"
         place = np.arange(s.n_weights - s.slices["edges"].start).reshape(shape)
         kind, feature, pair = (int(i[0]) for i in np.nonzero(place == k - s.slices["edges"].start))
         pairs = [divmod(int(p), len(labels)) for p in np.flatnonzero(s.kinds_of_pairs[:, pair])]
-        named = "equal labels" if all(a == b for a, b in pairs) else f"{labels[pairs[0][0]]} – {labels[pairs[0][1]]}"
+        first, second = pairs[0]
+        shared = len(pairs) == len(labels) and all(a == b for a, b in pairs)
+        named = "equal labels" if shared else f"{labels[first]} – {labels[second]}"
         prefix = f"type {kind}, " if s.n_types > 1 else ""
         return f"{prefix}edge {self._edge_name(feature)}: {named}"
 
