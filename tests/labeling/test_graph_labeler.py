@@ -356,7 +356,7 @@ def test_a_label_unseen_in_training_counts_as_wrong(small):
 def test_names_of_weights_say_where_they_stand(options):
     rng = np.random.default_rng(0)
     edges = np.array([[0, 1], [1, 2]])
-    X = [(rng.normal(size=(3, 2)), edges, rng.normal(size=(2, 2)), np.array([0, 1])) for _ in range(6)]
+    X = [(rng.normal(size=(3, 2)), edges, rng.random((2, 2)), np.array([0, 1])) for _ in range(6)]
     y = [["a", "b", "c"], ["b", "c", "a"]] * 3
     model = GraphLabeler(max_iter=2, random_state=0, **options).fit(X, y)
     names = [model._weight_name(k) for k in range(len(model.coef_))]
