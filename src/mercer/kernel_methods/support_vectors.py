@@ -26,7 +26,7 @@ from sklearn.base import ClassifierMixin, OutlierMixin, RegressorMixin
 from mercer import _core
 from mercer._explain import ScoreRows, chosen_labels, votes_of_pairs
 from mercer._state.saved import Count, Fields, Floats, Ints, LabelValues, Number
-from mercer._validation import check_choice, check_count, check_positive
+from mercer._validation import check_choice, check_count, check_not_negative, check_positive
 from mercer._warnings import warn_caller
 from mercer.exceptions import ConvergenceWarning
 from mercer.kernel_methods.base import (
@@ -646,8 +646,7 @@ class KernelSVR(RegressorMixin, _Single):
         self._check_parameters()
         check_positive("C", self.C)
         check_positive("cache_size", self.cache_size)
-        if isinstance(self.epsilon, bool) or not 0 <= self.epsilon < math.inf:
-            raise ValueError(f"epsilon must be a finite number of at least 0, got {self.epsilon!r}")
+        check_not_negative("epsilon", self.epsilon)
         X = self._collected(X, reset=True)
         y = real_targets(self, X, y)
         weights = weights_of(X, sample_weight)

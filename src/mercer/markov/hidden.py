@@ -22,7 +22,7 @@ from mercer._em import SOFTNESS, Run, is_over, pair_counts, race
 from mercer._estimator import Estimator, Outputs
 from mercer._progress import say
 from mercer._state.saved import Count, Fields, Floats, History, Ints, Nested, Optional, Saved
-from mercer._validation import check_choice, check_count, check_positive, thread_count, used_examples
+from mercer._validation import check_choice, check_count, check_number, check_positive, thread_count, used_examples
 from mercer._warnings import warn_caller
 from mercer.data.features import FeatureIndex, as_sequences
 from mercer.data.labels import LabelIndex, TagSequences
@@ -383,6 +383,7 @@ class HiddenMarkovModel(Saved, Estimator):
         check_choice("covariance", self.covariance, COVARIANCES)
         check_choice("training", self.training, ("em", "viterbi"))
         check_positive("smoothing", self.smoothing)
+        check_number("tol", self.tol)
         for name in ("n_mixtures", "n_init", "max_iter"):
             check_count(name, getattr(self, name))
 
