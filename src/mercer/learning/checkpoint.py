@@ -14,7 +14,7 @@ from scipy.sparse import issparse
 
 from mercer._state.container import read_file, write_file
 from mercer._state.lock import FileLock
-from mercer._validation import check_count
+from mercer._validation import check_count, check_not_negative
 from mercer._warnings import warn_caller
 from mercer.exceptions import ModelFileError
 
@@ -112,9 +112,7 @@ class Checkpoint:
 
     def __init__(self, path: str | os.PathLike[str], every: float = 5.0) -> None:
         self.path = Path(path)
-        if every < 0:
-            raise ValueError(f"every must not be negative, got {every}")
-        self.every = every
+        self.every = check_not_negative("every", every)
         self._fingerprint = ""
         self._written, self._pause = time.monotonic(), every
         self._lock = FileLock(
