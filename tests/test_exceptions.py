@@ -7,12 +7,15 @@ import pickle
 import warnings
 from pathlib import Path
 
+import numpy as np
 import pytest
 import sklearn.exceptions
+from sklearn.model_selection import GridSearchCV
 
 import mercer
 import mercer.exceptions
 from mercer import exceptions, inference, labeling, learning
+from mercer.classification import LinearClassifier
 
 SOURCE = Path(mercer.__file__).parent
 # What never leaves its folder: signals between functions, the words of the command line and of the server.
@@ -50,6 +53,34 @@ def test_a_filter_of_scikit_learn_silences_ours_too():
         warnings.simplefilter("ignore", sklearn.exceptions.ConvergenceWarning)
         warnings.warn("stopped early", learning.ConvergenceWarning, stacklevel=1)
     assert caught == []
+
+
+def test_a_warning_names_the_line_that_called_however_deep_it_was_raised():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, 3))
+    y = (X[:, 0] > 0).astype(int)
+    model = LinearClassifier(max_iter=1, tol=1e-12)
+    search = GridSearchCV(model, {"C": [1.0]}, cv=2)  # scikit-learn lies between
+    edges = inference.grid_edges((3, 3))
+    grid = inference.FactorGraph([2] * 9, unary=rng.random((9, 2)), edges=edges, pairwise=[[1.0, 3.0], [2.0, 1.0]])
+    calls = [
+        lambda: model.fit(X, y),
+        lambda: search.fit(X, y),
+        lambda: inference.infer(grid, "bp", max_iter=1),
+        lambda: inference.infer(grid, "mean-field", max_iter=1),
+        lambda: inference.infer(grid, "dual", task="map", max_iter=1),
+    ]
+    for call in calls:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            call()
+        places = {(warning.filename, warning.lineno) for warning in caught}
+        assert places == {(__file__, call.__code__.co_firstlineno)}
+
+
+def test_every_warning_names_its_caller():
+    direct = [path.name for path in SOURCE.rglob("*.py") if "warnings.warn(" in path.read_text()]
+    assert direct == ["_warnings.py"]
 
 
 def test_graphs_warn_of_approximations_as_inference_does():

@@ -34,7 +34,8 @@ LAYERS = [
     {"metrics"},
     {
         "_arrays", "_command", "_core", "_display", "_em", "_estimator", "_explain", "_gpu_random", "_lazy",
-        "_linalg", "_nvrtc", "_progress", "_state", "_threads", "_validation", "_versions", "exceptions", "__init__",
+        "_linalg", "_nvrtc", "_progress", "_state", "_threads", "_validation", "_versions", "_warnings", "exceptions",
+        "__init__",
     },
 ]  # fmt: skip
 DEPTH = {name: depth for depth, names in enumerate(LAYERS) for name in names}

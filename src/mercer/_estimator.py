@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import importlib
 import inspect
-import warnings
 from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple, TypeVar, cast
 
@@ -15,6 +14,7 @@ from sklearn.base import BaseEstimator
 
 from mercer._explain import Explained
 from mercer._validation import is_partitioned, thread_count
+from mercer._warnings import warn_caller
 from mercer.exceptions import DataScaleWarning
 
 __all__ = ["Estimator", "Outputs", "rollback_on_error"]
@@ -117,11 +117,10 @@ def _warn_of_units(owner: str, X: Any) -> None:
         problem = f"column {offset} of X has mean {means[offset]:.2g} and spread {spreads[offset]:.2g}"
     else:
         return
-    warnings.warn(
+    warn_caller(
         f"{problem}: {owner} regularises all columns alike and expects values of moderate size; rescale X first, for"
         " example with sklearn.preprocessing.StandardScaler",
         DataScaleWarning,
-        stacklevel=3,
     )
 
 

@@ -10,6 +10,13 @@ from typing import Any
 import numpy as np
 
 
+def check_number(name: str, value: Any) -> float:
+    """A finite number."""
+    if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
+        raise ValueError(f"{name} must be a finite number, got {value!r}")
+    return float(value)
+
+
 def check_positive(name: str, value: Any) -> float:
     """Return ``value`` if it is a finite number above zero."""
     if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value) or value <= 0:

@@ -102,3 +102,40 @@ def test_impossible_pairs_are_refused(pairs, message):
 def test_impossible_rows_are_refused(rows, message):
     with pytest.raises(ValueError, match=message):
         Alignment.from_rows(*rows)
+
+
+def test_a_local_alignment_of_nothing_covers_nothing():
+    nothing = Alignment("AB", "BA", [], local=True)
+    assert nothing.spans == ((0, 0), (0, 0))
+    assert nothing.rows() == ("", "")
+    assert (nothing.identity, str(nothing)) == (0.0, "(nothing aligned)")
+    assert Alignment("AB", "BA", []).rows() == ("AB--", "--BA")
+
+
+def test_rows_are_strings_where_both_sequences_are():
+    assert Alignment("AB", ["A", "C"], [(0, 0)]).rows() == (["A", "B", "-"], ["A", "-", "C"])
+    assert Alignment(["A"], "A", [(0, 0)]).rows() == (["A"], ["A"])
+
+
+@pytest.mark.parametrize(("n", "m"), [(1, 3), (3, 1), (2, 2)])
+def test_symbols_after_the_last_pair_have_columns_of_their_own(n, m):
+    top, bottom = Alignment("A" * n, "A" * m, [(0, 0)]).rows()
+    assert (top, bottom) == ("A" * n + "-" * (m - 1), "A" + "-" * (n - 1) + "A" * (m - 1))
+
+
+def test_the_width_of_blocks():
+    y = Alignment("ABC", "ABC", [(0, 0), (1, 1), (2, 2)])
+    assert y.format(None) == y.format(3) == "ABC\n|||\nABC"
+    assert y.format(2) == "AB\n||\nAB\n\nC\n|\nC"
+    assert y.format(1).count("\n\n") == 2
+    for wrong in (0, -1, True, 2.0, "3"):
+        with pytest.raises(ValueError, match="width must be a positive integer or None"):
+            y.format(wrong)
+    words = Alignment(["aa", "b", "cc"], ["aa", "b", "cc"], [(0, 0), (1, 1), (2, 2)])
+    assert words.format(7) == "aa b cc\n|  | |\naa b cc"  # 2 + 1 + 1 + 1 + 2 characters
+    assert words.format(6) == "aa b\n|  |\naa b\n\ncc\n|\ncc"
+    assert words.format(4) == "aa b\n|  |\naa b\n\ncc\n|\ncc"
+    assert words.format(3) == "aa\n|\naa\n\nb\n|\nb\n\ncc\n|\ncc"
+    letters = ["a", "b", "c", "d", "ee"]
+    five = Alignment(letters, letters, [(k, k) for k in range(5)])
+    assert five.format(5).splitlines()[::4] == ["a b c", "d ee"]

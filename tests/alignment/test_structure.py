@@ -8,7 +8,7 @@ from scipy import sparse
 
 from mercer.alignment import AlignmentStructure
 from mercer.structures import alignment as structure_module
-from mercer.structures.alignment import shared_pairs
+from mercer.structures.alignment import Scores, shared_pairs
 from reference.alignments import all_alignments, counts_of
 
 N = 3
@@ -159,3 +159,32 @@ def test_bad_arguments_are_named(arguments, name):
         AlignmentStructure(**{"n_symbols": 2, **arguments})
     with pytest.raises(ValueError, match="w must have the shape"):
         AlignmentStructure(2).scores_of(np.zeros(3))
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("scale", [0.1, 1.0, 10.0])
+def test_augmented_argmax_against_the_best_alignment_takes_the_second_where_it_is_near(mode, scale):
+    kept = 0
+    for seed in range(12):
+        case = Case(seed, mode, "zero-one", scale=scale)
+        best = case.structure.argmax(case.w, case.x)
+        case.truth = best
+        total = case.scores + np.array([case.cost(y) for y in case.alignments])
+        found = case.place(case.structure.argmax(case.w, case.x, best))
+        assert total[found] == pytest.approx(total.max())
+        kept += found == case.place(best)
+    assert kept < 12 if scale < 10 else kept > 0
+
+
+def test_a_second_alignment_that_is_as_good_with_its_cost_does_not_replace_the_truth():
+    structure = AlignmentStructure(1, cost="zero-one")
+    x, best = (np.zeros(1, np.int32), np.zeros(1, np.int32)), np.array([[0, 0]], np.int32)
+    for match, found in ((0.75, []), (1.0, [[0, 0]]), (1.5, [[0, 0]]), (2.5, [[0, 0]])):
+        w = structure.weights_of(Scores(np.array([[match]]), 0.0, 0.0))
+        assert structure.argmax(w, x, best).tolist() == found
+
+
+def test_the_only_alignment_is_the_best_even_against_itself():
+    structure = AlignmentStructure(2, cost="zero-one")
+    x, only = (np.zeros(0, np.int32), np.array([0, 1], np.int32)), np.zeros((0, 2), np.int32)
+    assert structure.argmax(np.ones(structure.n_weights), x, only).shape == (0, 2)

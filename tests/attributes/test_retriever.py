@@ -15,6 +15,7 @@ from mercer.inference import ChowLiuTree
 from mercer.learning.losses import Hinge
 from mercer.learning.risk import Risk
 from mercer.learning.training import train
+from mercer.structures.label_sets import LabelSetScores
 from mercer.structures.row_sets import COSTS, Queries, RowSets
 
 
@@ -360,3 +361,69 @@ def test_constant_weak_attributes_do_not_matter():
     plain = AttributeRetriever(tol=1e-4).fit(Z, Y).query_scores(Z, [0, 1])
     more = np.c_[Z, np.full(60, 3.0)]
     assert np.corrcoef(AttributeRetriever(tol=1e-4).fit(more, Y).query_scores(more, [0, 1]), plain)[0, 1] > 0.999
+
+
+# ------------------------------------------------------------------------------------- the structure, few rows
+
+
+@pytest.mark.parametrize("cost", COSTS)
+@pytest.mark.parametrize("cells", [1, 6, 1 << 21])
+@pytest.mark.parametrize("n", [1, 2, 3, 4])
+def test_the_most_violating_set_of_few_rows_and_of_tables_in_parts(cost, cells, n, monkeypatch):
+    monkeypatch.setattr("mercer.structures.row_sets._CELLS", cells)
+    rng = np.random.default_rng(n)
+    structure = RowSets(np.zeros((n, 1)), 1, cost, 0.7)
+    every = np.array(list(itertools.product((0, 1), repeat=n)), np.int8)
+    scores = rng.normal(size=(len(every), n)).round(2)
+    constant = rng.normal(size=len(every)).round(2)
+    theta = LabelSetScores(scores, np.zeros(0), constant)
+    for options, scale in (({}, 1.0), ({"scale": 0.5}, 0.5), ({"scale": 3.0}, 3.0)):
+        z, value, delta = structure.most_violating(theta, every, **options)
+        for i, truth in enumerate(every):
+            costs = structure.cost_between(np.tile(truth, (len(every), 1)), every)
+            total = scale * costs + every @ scores[i] + constant[i]
+            if cost == "precision":
+                total = np.where(every.sum(axis=1) == truth.sum(), total, -np.inf)
+            assert value[i] == pytest.approx(total.max())
+            chosen = int(np.flatnonzero((every == z[i]).all(axis=1))[0])
+            assert total[chosen] == pytest.approx(total.max())
+            assert delta[i] == pytest.approx(costs[chosen])
+
+
+@pytest.mark.parametrize(
+    ("cost", "y", "z", "expected"),
+    [
+        ("f-beta", [0, 0, 0], [0, 0, 0], 0.0),
+        ("f-beta", [0, 0, 0], [1, 0, 0], 3.0),
+        ("f-beta", [1, 0, 0], [0, 0, 0], 3.0),
+        ("f-beta", [1, 0, 0], [1, 0, 0], 0.0),
+        ("f-beta", [1, 0, 0], [1, 1, 0], 3 * (1 - 1.25 / 2.25)),
+        ("precision", [0, 0, 0], [0, 0, 0], 0.0),
+        ("precision", [1, 0, 0], [0, 1, 0], 3.0),
+        ("precision", [1, 1, 0], [0, 1, 1], 1.5),
+        ("balanced", [1, 0, 0], [0, 0, 0], 1.5),
+        ("balanced", [1, 0, 0], [1, 1, 0], 0.75),
+        ("balanced", [1, 1, 0], [1, 1, 1], 1.5),
+        ("balanced", [0, 0, 0], [1, 0, 0], 0.5),
+        ("balanced", [1, 1, 1], [0, 1, 1], 0.5),
+        ("hamming", [1, 0, 0], [0, 0, 1], 2.0),
+    ],
+)
+def test_costs_of_small_sets(cost, y, z, expected):
+    structure = RowSets(np.zeros((3, 1)), 1, cost, 0.5)
+    assert structure.cost_between(np.array([y]), np.array([z])) == pytest.approx([expected])
+    if cost in ("balanced", "hamming"):
+        theta = LabelSetScores(np.zeros((1, 3)), np.zeros(0), np.zeros(1))
+        for options, scale in (({}, 1.0), ({"scale": 2.0}, 2.0)):
+            augmented = structure.augment(theta, np.array([y]), **options)
+            assert structure.score(augmented, np.array([z])) == pytest.approx([scale * expected])
+
+
+def test_queries_are_scored_a_few_at_a_time(monkeypatch):
+    structure = RowSets(np.zeros((4, 1)), 1)
+    X = Queries(np.ones((5, 1)))
+    assert list(structure.batches(X, 1)) == [slice(0, 5)]
+    monkeypatch.setattr("mercer.structures.row_sets._CELLS", 11)
+    assert list(structure.batches(X, 1)) == [slice(0, 2), slice(2, 4), slice(4, 5)]
+    monkeypatch.setattr("mercer.structures.row_sets._CELLS", 3)
+    assert [part.stop - part.start for part in structure.batches(X, 1)] == [1] * 5

@@ -363,3 +363,13 @@ sys.exit(main(sys.argv[1:]))
     assert f"the model trained so far is saved to {model}" in err
     assert "progressive loss" in out
     assert package.load(model).interrupted_
+
+
+def test_limit_reads_only_the_first_examples(mercer, tmp_path):
+    path, model = tmp_path / "a.txt", str(tmp_path / "m.mercer")
+    path.write_text("x\ta\ny\tb\nz\tc\n")
+    train = ["train", "classifier", str(path), "--model", model, "--n-bits", "8", "--quiet", "--limit"]
+    assert mercer(*train, "2").status == 0
+    assert package.load(model).classes_.tolist() == ["x", "y"]
+    assert "'--limit': Input should be greater than or equal to 1" in mercer(*train, "0").err
+    assert "--limit" not in mercer(*train, "1").err  # allowed, but one class cannot be told from another

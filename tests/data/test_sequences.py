@@ -355,3 +355,118 @@ def test_columns_that_all_change_places_are_renumbered():
     rows = Rows(indptr=np.array([0, 1, 3]), indices=np.array([0, 0, 1], np.int32), n_columns=2)
     moved = rows.renumbered(np.array([1, 0], np.int32), 2)
     assert [sorted(moved.indices[a:b].tolist()) for a, b in itertools.pairwise(moved.indptr)] == [[1], [0, 1]]
+
+
+# -------------------------------------------------------------------------------------- sizes, parts, rows
+
+
+@pytest.mark.parametrize("form", ["dense", "csr", "ones", "float32"])
+@pytest.mark.parametrize("edges", [False, True])
+def test_sizes_are_those_of_the_arrays(form, edges):
+    X = make(form, edges)
+    rows = X.rows
+    arrays = [rows.dense] if rows.dense is not None else [rows.indptr, rows.indices, rows.values]
+    stored = sum(array.nbytes for array in [*arrays, X.offsets] if array is not None)
+    assert X.nbytes == stored + (6 * 2 * 8 if edges else 0)
+    assert X.n_edge_features == (2 if edges else 0)
+    kind, single = ("sparse", "64") if form in ("csr", "ones") else ("dense", "32" if form == "float32" else "64")
+    middle = ", 2 edge features" if edges else ""
+    assert repr(X) == f"Sequences(4 sequences, 6 positions, 3 features{middle}, {kind} float{single})"
+    assert (X[2:].n_positions, X[1:3].n_positions, X[4:].n_positions) == (4, 3, 0)
+
+
+def test_equality_looks_at_edges_of_the_same_positions():
+    matrix, edges = np.zeros((4, 1)), np.array([[0.0], [1.0], [1.0], [0.0]])
+    X = Sequences(matrix, [0, 2, 4], edges=edges)
+    assert X[:1] != X[1:]
+    assert X[1:] == Sequences(matrix[2:], [0, 2], edges=edges[2:])
+    assert Sequences(matrix[2:], [0, 2], edges=edges[2:]) == X[1:]
+    assert X[1:] != Sequences(matrix[2:], [0, 2])
+    assert Sequences(matrix[2:], [0, 2]) != X[1:]
+
+
+def test_matrices_of_a_list_follow_one_another():
+    parts = [np.array([[1.0, 2.0, 3.0]]), np.zeros((0, 3)), np.array([[4.0, 5.0, 6.0], [7.0, 8.0, 9.0]])]
+    X = Sequences.from_matrices(parts)
+    assert X.offsets.tolist() == [0, 1, 1, 3]
+    assert as_lists(X) == [part.tolist() for part in parts]
+    assert X.dtype == np.float64
+    assert Sequences.from_matrices(parts, dtype=np.float32).dtype == np.float32
+
+
+def test_concatenation_keeps_the_names_of_columns_and_refuses_others():
+    named, other = FeatureIndex(), FeatureIndex()
+    a = named.learn([[["a", "b"]]])
+    b = other.learn([[["c", "d"]]])
+    assert (a + a).index is a.index
+    for left, right in ((a, b), (b, a), (a, Sequences(np.ones((1, 2))))):
+        with pytest.raises(ValueError, match="different feature indices"):
+            left + right
+    plain = Sequences(np.ones((1, 2)), edges=np.ones((1, 2)))
+    told = Sequences(np.ones((1, 2)), edges=np.ones((1, 2)), edge_index=a.index)
+    with pytest.raises(ValueError, match="different feature indices"):
+        plain + told
+
+
+def test_copies_are_read_only_too():
+    for again in (pickle.loads(pickle.dumps(make())), copy.deepcopy(make())):
+        with pytest.raises(ValueError, match="read-only"):
+            again.offsets[0] = 1
+
+
+@pytest.mark.parametrize("left_out", ["indptr", "indices", "n_columns"])
+def test_rows_need_all_of_their_parts(left_out):
+    parts = {"indptr": np.array([0, 1]), "indices": np.zeros(1, np.int32), "n_columns": 1}
+    assert Rows(**parts).shape == (1, 1)
+    with pytest.raises(ValueError, match="need indptr, indices and n_columns"):
+        Rows(**parts | {left_out: None})
+
+
+@pytest.mark.parametrize("value", [1.0, 2.0])
+def test_values_that_are_all_one_are_not_stored_and_others_are(value):
+    rows = Rows.from_matrix(sparse.csr_matrix(np.diag([value, value])))
+    assert (rows.values is None) == (value == 1.0)
+    assert rows.matrix(0, 2).toarray().tolist() == [[value, 0.0], [0.0, value]]
+
+
+def test_features_that_are_not_finite_are_refused_by_the_matrix():
+    for matrix in (np.array([[np.nan]]), sparse.csr_matrix(np.array([[np.inf]]))):
+        with pytest.raises(ValueError, match="features must be finite: the matrix holds NaN or infinity"):
+            Rows.from_matrix(matrix)
+
+
+def test_sparse_matrices_may_have_as_many_columns_as_32_bits_count():
+    most = np.iinfo(np.int32).max
+    assert Rows.from_matrix(sparse.csr_matrix((1, most))).shape == (1, most)
+    with pytest.raises(ValueError, match="at most"):
+        Rows.from_matrix(sparse.csr_matrix((1, most + 1)))
+
+
+@pytest.mark.parametrize("values", [None, [1.0, 2.0, 3.0, 4.0, 5.0]])
+@pytest.mark.parametrize(
+    ("places", "n_columns"),
+    [
+        ([0, 1, 2], 3), ([0, 1, 2], 4), ([0, 1, 3], 4), ([2, 0, 1], 3), ([2, 0, 1], 4), ([-1, 0, 1], 3),
+        ([1, -1, 0], 3), ([2, 1, 0], 3), ([-1, -1, 0], 3), ([-1, -1, -1], 3),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_renumbered_columns_move_and_are_left_out(places, n_columns, values):
+    indptr, indices = np.array([0, 2, 2, 5]), np.array([0, 2, 0, 1, 2], np.int32)
+    given = None if values is None else np.array(values)
+    rows = Rows(indptr=indptr, indices=indices, values=given, n_columns=3)
+    old, new = rows.matrix(0, 3).toarray(), np.zeros((3, n_columns))
+    for column, place in enumerate(places):
+        if place >= 0:
+            new[:, place] = old[:, column]
+    moved = rows.renumbered(np.array(places, np.int32), n_columns)
+    assert moved.matrix(0, 3).toarray().tolist() == new.tolist()
+    assert moved.shape == (3, n_columns)
+    assert (moved.values is None) == (values is None)
+    for a, b in itertools.pairwise(moved.indptr):
+        assert (np.diff(moved.indices[a:b]) > 0).all()
+
+
+def test_no_rows_are_renumbered_to_any_number_of_columns():
+    rows = Rows(indptr=np.array([0, 0]), indices=np.zeros(0, np.int32), n_columns=0)
+    assert rows.renumbered(np.zeros(0, np.int32), 2).shape == (1, 2)

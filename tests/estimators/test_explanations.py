@@ -11,7 +11,7 @@ from scipy.sparse import csr_matrix
 
 from estimators.cases import CASES, Case
 from estimators.outputs import fitted
-from mercer._explain import UNEXPLAINED, Explanation
+from mercer._explain import UNEXPLAINED, Explanation, ScoreRows, Term, chosen_labels, votes_of_pairs
 from mercer.classification import CompactClassifier, LinearClassifier, RelativeMarginSVC
 from mercer.clustering import SupervisedClusterer
 from mercer.data.templates import Template
@@ -365,3 +365,48 @@ def test_records_of_a_frame_are_explained() -> None:
         assert "(unnamed)" not in str(told[0])
     with pytest.raises(ValueError, match="one record, got 3 rows"):
         model.explain(X.iloc[:3])
+
+
+def test_an_explanation_is_written_as_a_table() -> None:
+    terms = [Term("long name", 1.0, 2.0), Term("b", 1.0, -0.25)]
+    assert str(Explanation("spam", "ham", 1.5, terms, 0.0, 0.0, 2)) == (
+        "spam rather than ham: +1.5\n  long name         +2\n  b              -0.25"
+    )
+    assert str(Explanation(0.5, None, 3.0, terms, 1.0, 0.25, 1002)) == (
+        "0.5: +3\n  long name            +2\n  b                 -0.25\n"
+        "  (1,000 more)      +0.25\n  (constant)           +1"
+    )
+    words = ["word"] * 12  # 59 characters
+    assert str(Explanation(words, None, 0.0, [], 0.0, 0.0, 0)) == f"{' '.join(words)}: +0"
+    assert str(Explanation("x" * 60, "y" * 61, 0.0, [], 0.0, 0.0, 0)) == f"{'x' * 60} rather than {'y' * 59}…: +0"
+
+
+def test_the_weights_of_a_class_in_pairs_are_the_mean_of_its_pairs() -> None:
+    weights = np.array([[1.0, 0.0], [0.0, 3.0], [5.0, 7.0]])  # of the pairs (a, b), (a, c), (b, c), for the second
+    rows = ScoreRows(weights, np.zeros(3), ["a", "b", "c"], True)
+    assert rows.of_label(0).tolist() == [-0.5, -1.5]
+    assert rows.of_label(1).tolist() == [-2.0, -3.5]
+    assert rows.of_label(2).tolist() == [2.5, 5.0]
+    two = ScoreRows(weights[:1], np.zeros(1), ["a", "b"])
+    assert (two.of_label(0).tolist(), two.of_label(1).tolist()) == ([-1.0, 0.0], [1.0, 0.0])
+
+
+def test_votes_of_pairs_are_whole_but_for_ties() -> None:
+    votes = votes_of_pairs(np.array([[1.0, 1.0, -1.0], [0.0, 0.0, 0.0], [3.0, -1.0, 1.0]]), 3)
+    np.testing.assert_allclose(votes[0], [0 - 2 / 9, 2 + 2 / 9, 1 + 0])
+    np.testing.assert_allclose(votes[1], [2.0, 1.0, 0.0])  # a tie is for the first class
+    np.testing.assert_allclose(votes[2], [1 - 2 / 9, 1 + 2 / 9, 1.0])
+    classes = np.array(["a", "b", "c"])
+    assert chosen_labels(votes, classes).tolist() == ["b", "a", "b"]
+    assert chosen_labels(np.array([-0.5, 0.0, 0.5]), classes[:2]).tolist() == ["a", "a", "b"]
+
+
+def test_labels_without_weights_are_named() -> None:
+    model = LinearClassifier().fit(np.array([[0.0, 1.0], [1.0, 0.0], [2.0, 2.0]] * 4), ["a", "b", "c"] * 4)
+    with pytest.raises(ValueError, match=r"unknown label 'd'; known are .*'a'.*'b'.*'c'"):
+        model.top_features(label="d")
+    every = model.top_features(n=2)
+    assert list(every) == ["a", "b", "c"]
+    for label, listed in every.items():
+        assert model.top_features(n=1, label=label) == listed[:1]
+        assert model.top_features(n=3, label=label) == listed

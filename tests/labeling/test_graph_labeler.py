@@ -345,3 +345,33 @@ def test_a_label_unseen_in_training_counts_as_wrong(small):
     assert model.score(X, truth) == pytest.approx(1 - 1 / sum(map(len, truth)))
     with pytest.raises(ValueError, match="unknown label"):
         model.log_likelihood(X, truth)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [*({"edge_weights": name} for name in ("symmetric", "directed", "potts", "attractive")), {"bias": False}],
+    ids=str,
+)
+@pytest.mark.filterwarnings("ignore::mercer.exceptions.ConvergenceWarning")
+def test_names_of_weights_say_where_they_stand(options):
+    rng = np.random.default_rng(0)
+    edges = np.array([[0, 1], [1, 2]])
+    X = [(rng.normal(size=(3, 2)), edges, rng.random((2, 2)), np.array([0, 1])) for _ in range(6)]
+    y = [["a", "b", "c"], ["b", "c", "a"]] * 3
+    model = GraphLabeler(max_iter=2, random_state=0, **options).fit(X, y)
+    names = [model._weight_name(k) for k in range(len(model.coef_))]
+    assert len(set(names)) == len(names)
+    labels = ["a", "b", "c"]
+    of_name = dict(zip(names, model.coef_.tolist(), strict=True))
+    for k, row in enumerate(model.node_weights_):
+        feature = "bias" if k == 2 else f"x{k}"
+        assert [of_name[f"{feature}: {label}"] for label in labels] == row.tolist()
+    pairs = model.pair_weights_
+    assert pairs.shape[0] == 2
+    for kind, feature in np.ndindex(*pairs.shape[:2]):
+        prefix = f"type {kind}, edge e{feature}: "
+        for name, value in of_name.items():
+            if name.startswith(prefix):
+                what = name.removeprefix(prefix)
+                i, j = (0, 0) if what == "equal labels" else (labels.index(c) for c in what.split(" – "))
+                assert pairs[kind, feature, i, j] == value

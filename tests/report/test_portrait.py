@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 import warnings
 import xml.etree.ElementTree as ET
 from pathlib import Path
@@ -212,3 +213,18 @@ def test_inspect_takes_files_of_graphical_models(tmp_path: Path, capsys: Any) ->
 def test_a_title_and_top_are_checked() -> None:
     with pytest.raises(ValueError, match="top"):
         model_page(fitted(SAVED[0]), title="x", top=0)
+
+
+def test_a_label_that_the_model_does_not_know_has_probability_zero(tmp_path: Path, capsys: Any) -> None:
+    train, test, model = tmp_path / "mail.txt", tmp_path / "test.txt", str(tmp_path / "m.mercer")
+    train.write_text("spam\tcheap pills\nham\tmeeting at noon\n" * 9)
+    test.write_text("spam\tcheap\nspam\tmeeting at noon\neggs\tmeeting at noon\nham\tcheap pills\n")
+    assert main(["train", "classifier", str(train), "--model", model, "--quiet"]) == 0
+    capsys.readouterr()
+    assert main(["inspect", model, "--data", str(test)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    first = next(k for k, line in enumerate(lines) if "most wrong" in line)
+    rows = [line.split() for line in lines[first:] if re.match(r"\s*(eggs|ham|spam)\s+(ham|spam)\s", line)]
+    assert rows[0][:3] == ["eggs", "ham", "0.0000"]
+    assert sorted(row[:2] for row in rows[1:]) == [["ham", "spam"], ["spam", "ham"]]
+    assert all(0 < float(row[2]) < 0.5 for row in rows[1:])

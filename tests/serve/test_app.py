@@ -534,3 +534,56 @@ def test_arguments_of_app_are_checked(tagger: Tagger) -> None:
     for name in ("", "../x", "a/b", ".x", "é b"):
         with pytest.raises(ValueError, match="cannot be the name of a model"):
             app({name: tagger})
+
+
+def test_the_limits_of_options(served: Any) -> None:
+    one = {"instances": SENTENCES[:1]}
+    assert predict(served, {**one, "outputs": ["entropy"] * 20}).status == 200
+    assert (
+        predict(served, {**one, "outputs": ["entropy"] * 21}).message
+        == '"outputs" must be an array of names of methods'
+    )
+    for name in ("k_best", "explain"):
+        assert predict(served, {**one, name: 1}).status == 200
+        assert predict(served, {**one, name: 100}).status == 200
+        for wrong in (0, 101, 1.5):
+            assert predict(served, {**one, name: wrong}).message == f'"{name}" must be a whole number from 1 to 100'
+    refused = predict(served, {"instances": ["abab"], "k_best": 2}, "words")
+    assert (refused.status, refused.message) == (422, '"k_best": a KernelSVC does not list its best outputs')
+
+
+@pytest.mark.parametrize(
+    ("array", "message"),
+    [
+        (np.array([[np.nan, 0.0]]), "rows hold a number that is not finite"),
+        (np.array([[0.0, np.inf]], np.float32), "rows hold a number that is not finite"),
+        (np.zeros((1, 3), int), "rows have 3 numbers, this model takes 2"),
+        (np.array(1.0), "the body must be an array of numbers with a row for each instance"),
+        (np.array([["a", "b"]]), "the body must be an array of numbers with a row for each instance"),
+    ],
+    ids=["nan", "infinite", "wide", "one number", "texts"],
+)
+def test_arrays_that_are_no_rows_are_refused(served: Any, array: np.ndarray, message: str) -> None:
+    buffer = io.BytesIO()
+    np.save(buffer, array)
+    answer = ask(served, "POST", "/v1/models/rows:predict", buffer.getvalue(), {"content-type": "application/x-npy"})
+    assert (answer.status, answer.message) == (422, message)
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint16, bool, np.float32])
+def test_arrays_of_any_numbers_are_rows(served: Any, rows: LinearClassifier, dtype: Any) -> None:
+    points = np.array([[0, 1], [1, 0]], dtype)
+    buffer = io.BytesIO()
+    np.save(buffer, points)
+    answer = ask(served, "POST", "/v1/models/rows:predict", buffer.getvalue(), {"content-type": "application/x-npy"})
+    assert answer.json["predictions"] == rows.predict(points.astype(float)).tolist()
+
+
+def test_a_table_needs_names_and_a_row(served: Any) -> None:
+    kind = {"headers": {"content-type": "text/csv"}}
+    for table in (b"", b"a,b\n", b"\n\na,b\n"):
+        assert predict(served, table, "rows", **kind).status in (400, 422)
+    assert predict(served, b"a,b\n", "rows", **kind).message == (
+        "the table needs a line with the names of the columns, and a row"
+    )
+    assert predict(served, b"a,b\n1,2\n3\n", "rows", **kind).message == "row 2 of the table has 1 cells, its header 2"

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_matrix
 
 pytest.importorskip("starlette", reason="the extra serve is not installed")
 orjson = pytest.importorskip("orjson", reason="the extra serve is not installed")
@@ -17,6 +18,7 @@ orjson = pytest.importorskip("orjson", reason="the extra serve is not installed"
 from fuzz.engine import REFUSED as EXPLAINED  # noqa: E402
 from fuzz.requests import Requests  # noqa: E402
 from mercer._state.registry import MODELS  # noqa: E402
+from mercer.data.alignments import Alignment  # noqa: E402
 from mercer.serve import app  # noqa: E402
 from mercer.serve.forms import Limits, form_of_objects  # noqa: E402
 from mercer.serve.kinds import INPUTS, REFUSED, answerer, plain  # noqa: E402
@@ -179,3 +181,56 @@ def test_registration_retrieval_and_shares_have_verbs_of_their_own() -> None:
 def test_machines_whose_objects_are_whole_numbers_take_names() -> None:
     assert form_of_objects([3, 5]).name == form_of_objects(np.arange(3)).name == "names"
     assert form_of_objects([0.5]).name == form_of_objects(None).name == form_of_objects([]).name == "rows"
+
+
+class Sequence(list):  # type: ignore[type-arg]
+    """A list of another type, as models may return."""
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (None, None),
+        (True, True),
+        ("a", "a"),
+        (3, 3),
+        (0.5, 0.5),
+        (float("nan"), None),
+        (float("-inf"), None),
+        (np.float64("inf"), None),
+        (np.int64(4), 4),
+        (np.bool_(True), True),
+        (np.str_("b"), "b"),
+        (np.array(2.5), 2.5),
+        (np.array(["x", "y"]), ["x", "y"]),
+        (np.array([[1, 2], [3, 4]])[:, ::-1], [[2, 1], [4, 3]]),
+        (np.array([0.5, np.nan]), [0.5, None]),
+        ((1, "a", None), [1, "a", None]),
+        ([1, "a", None], [1, "a", None]),
+        ([0.5, np.float64("nan")], [0.5, None]),
+        (Sequence([1, 2]), [1, 2]),
+        ({"only"}, ["only"]),
+        ({1: np.array([1.0]), "b": (np.nan,)}, {"1": [1.0], "b": [None]}),
+        (range, "<class 'range'>"),
+    ],
+    ids=repr,
+)
+def test_values_are_written_as_json_has_them(value: Any, expected: Any) -> None:
+    assert as_json(value) == expected
+
+
+def test_lists_of_json_values_are_not_copied_and_others_are() -> None:
+    words, numbers = ["a", None, 3, True], [0.5, 1.0]
+    assert plain(words) is words
+    assert plain(numbers) is not numbers
+    assert type(plain(Sequence(["a"]))) is list
+    assert type(plain(np.array(3))) is int
+
+
+def test_sparse_rows_and_alignments_are_written_as_objects() -> None:
+    matrix = csr_matrix(np.array([[0.0, 2.0, 0.0], [0.0, 0.0, 0.0], [1.0, 0.0, 3.0]]))
+    assert as_json(matrix) == [
+        {"columns": [1], "values": [2.0]}, {"columns": [], "values": []}, {"columns": [0, 2], "values": [1.0, 3.0]},
+    ]  # fmt: skip
+    alignment = Alignment("GAT", "GT", [(0, 0), (2, 1)], score=1.5)
+    assert as_json(alignment) == {"pairs": [[0, 0], [2, 1]], "score": 1.5, "rows": ["GAT", "G-T"]}

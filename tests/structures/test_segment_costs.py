@@ -15,6 +15,7 @@ from mercer.structures import (
     Chain,
     ChainScores,
     Cost,
+    CostMatrix,
     Hamming,
     SegmentDifference,
     Segments,
@@ -155,3 +156,29 @@ def test_a_cost_of_frames_is_not_for_one_label():
         problem.structure.augment(theta, problem.y, Hamming())
     assert isinstance(problem.structure.own_cost(), BoundaryDifference)
     assert isinstance(Segments(2, 1, max_length=2).own_cost(), Hamming)
+
+
+def test_work_up_to_the_limit_is_done_and_more_is_not(monkeypatch):
+    problem = segments(sizes=(2, 3, 2), max_length=2)
+    theta = problem.structure.scores(np.random.default_rng(0).normal(size=problem.n_weights), problem.X)
+    # 3 positions x 2 lengths x 3 labels, at 0 to 3 wrong frames
+    monkeypatch.setattr("mercer.structures.segments.MAX_WORK", 72)
+    _, value, _ = problem.structure.best_product(theta, problem.y)
+    assert value.shape == (3,)
+    monkeypatch.setattr("mercer.structures.segments.MAX_WORK", 71)
+    assert problem.structure.best_product(theta, problem.y) is None
+
+
+def test_slack_rescaling_finds_leads_of_less_than_one_and_of_later_sequences():
+    problem = segments(sizes=(2, 3, 2), max_length=2)
+    problem.costs = problem.costs_of(
+        lambda y, z: 0.1 * sum(a != b for a, b in zip(frames_of(y), frames_of(z), strict=True))
+    )
+    cost = CostMatrix(0.1 * (1 - np.eye(3)))
+    for seed in range(3):
+        w = np.random.default_rng(seed).normal(scale=0.2, size=problem.n_weights)
+        part = problem.structure.scores(w, problem.X[1:])
+        _, value, _ = problem.structure.best_product(part, problem.y[1:], cost)
+        wanted = problem.losses(w, "slack")[1:]
+        assert wanted.max() < 1.0
+        np.testing.assert_allclose(value, wanted, atol=1e-10)

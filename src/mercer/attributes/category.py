@@ -8,7 +8,6 @@ A = 2I − 1 is one-versus-all, a random A a random code, a table of signs an er
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from mercer._estimator import Estimator
 from mercer._explain import ScoreRows
 from mercer._state.saved import Count, Fields, Floats, LabelValues, Optional, Saved
 from mercer._validation import check_choice, check_count, check_sparse
+from mercer._warnings import warn_caller
 from mercer.attributes._checks import check_classes, check_table, used_rows
 from mercer.attributes.design import _designed, visual_proximity
 from mercer.learning.weighted_machines import LOSSES, fit_machines
@@ -395,7 +395,7 @@ def given_table(A: Any, names: Any, classes: np.ndarray) -> np.ndarray:
         first = int(np.flatnonzero((table[:second] == table[second]).all(axis=1))[0])
         a, b = classes.tolist()[first], classes.tolist()[second]
         message = f"classes {a!r} and {b!r} have the same attributes: the first is predicted"
-        warnings.warn(message, UserWarning, stacklevel=4)
+        warn_caller(message, UserWarning)
     return table
 
 
@@ -410,9 +410,8 @@ def warn_of_idle(table: np.ndarray) -> None:
     if idle.any():
         j = int(np.flatnonzero(idle)[0])
         count = f" (and {int(idle.sum()) - 1} more)" if idle.sum() > 1 else ""
-        warnings.warn(
+        warn_caller(
             f"attribute {j}{count} has the same sign for all classes in training: its score is constant;"
             " a table of degrees must be centred",
             UserWarning,
-            stacklevel=5,
         )

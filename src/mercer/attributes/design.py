@@ -11,7 +11,6 @@ similarities S' to the known ones are given (`adaptive`), their rows S'A are kep
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ import scipy.linalg
 
 from mercer import _core
 from mercer._validation import check_choice, check_count, check_not_negative, check_positive, check_weights
+from mercer._warnings import warn_caller
 from mercer.attributes._checks import check_classes, check_proximity, check_similarity, feature_rows
 
 __all__ = ["design_attributes", "objective", "visual_proximity"]
@@ -268,7 +268,7 @@ def proximity_of_distances(D: np.ndarray, n_neighbors: int, sigma_scale: float) 
     pairs = D[np.triu_indices(M, 1)]
     sigma = sigma_scale * float(pairs.mean())
     if sigma <= 0:
-        warnings.warn("all classes have the same mean: no class is near another", UserWarning, stacklevel=3)
+        warn_caller("all classes have the same mean: no class is near another", UserWarning)
         return np.zeros((M, M))
     others = D + np.diag(np.full(M, np.inf))
     order = np.argsort(others, axis=1, kind="stable")[:, : min(n_neighbors, M - 1)]

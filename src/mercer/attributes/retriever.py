@@ -11,7 +11,6 @@ structured margin over sets of rows (`mercer.structures.row_sets`), for queries 
 from __future__ import annotations
 
 import itertools
-import warnings
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -21,6 +20,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from mercer._estimator import Estimator
 from mercer._state.saved import Choice, Count, Fields, Floats, Ints, LabelValues, Nested, Optional, Saved, Transient
 from mercer._validation import check_choice, check_count, check_positive
+from mercer._warnings import warn_caller
 from mercer.attributes._information import TreeInformation, empirical_information
 from mercer.inference import ChowLiuTree, LatentTree
 from mercer.learning.losses import Hinge
@@ -245,7 +245,7 @@ class AttributeRetriever(Saved, Estimator):
                 names = [repr(name) for name in self.classes_[on][:3].tolist()]
                 more = f" and {int(on.sum()) - 3} more" if on.sum() > 3 else ""
                 message = f"{', '.join(names)}{more} {'is' if on.sum() == 1 else 'are'} {word} on in training"
-                warnings.warn(f"{message}: nothing can be learnt of it", UserWarning, stacklevel=4)
+                warn_caller(f"{message}: nothing can be learnt of it", UserWarning)
 
     def _training_queries(self, labels: np.ndarray) -> list[list[int]]:
         """All single attributes, and as many larger queries as wanted that enough rows answer."""
@@ -292,7 +292,6 @@ class AttributeRetriever(Saved, Estimator):
             tol=self.tol,
             random_state=self.random_state,
             verbose=self.verbose,
-            stacklevel=5,
         )
         self.gap_ = np.asarray(float(history.get("gap", [0.0])[-1] if history.get("gap") else 0.0))
         self.n_iter_ = len(history.get("objective", []))

@@ -12,7 +12,6 @@ those. The bonus is chosen on known classes that are held out as new ones.
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +24,7 @@ from sklearn.base import ClassifierMixin
 
 from mercer._state.saved import Count, Fields, Floats, LabelValues, Number, Optional
 from mercer._validation import check_choice, check_count, check_flag, check_positive
+from mercer._warnings import warn_caller
 from mercer.attributes._checks import check_classes, check_similarity, check_table, used_rows
 from mercer.attributes.category import DECODINGS, Encoder, decoded, signed, warn_of_idle
 from mercer.attributes.design import _designed, visual_proximity
@@ -96,7 +96,7 @@ def attribute_similarity(new: Any, known: Any, n_similar: int | None = None, *, 
     if nothing.any():
         first = int(np.flatnonzero(nothing)[0])
         message = f"the attributes of new class {first} resemble those of no known class: the nearest one stands for it"
-        warnings.warn(message, UserWarning, stacklevel=2)
+        warn_caller(message, UserWarning)
         similarity[nothing, cosines[nothing].argmax(axis=1)] = 1.0
     return similarity
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 import time
-import warnings
 from collections.abc import Callable
 from itertools import combinations
 from numbers import Real
@@ -32,6 +31,7 @@ from mercer._progress import say
 from mercer._state.saved import Fields, Flag, Floats, History, Ints, LabelValues, Number, Objects, Saved
 from mercer._threads import each
 from mercer._validation import check_choice, check_count, check_positive, check_sparse, check_weights, thread_count
+from mercer._warnings import warn_caller
 from mercer.exceptions import ConvergenceWarning
 from mercer.learning.qp.interior_point import fit_relative_margin
 
@@ -314,11 +314,10 @@ class RelativeMarginSVC(Saved, ClassifierMixin, ScoreModel, Estimator):
             why = "was interrupted"
             self._record(history, dual.figures(), float(C.sum()), steps, time.perf_counter() - begin, number)
         if not converged:
-            warnings.warn(
+            warn_caller(
                 f"training {why} at a relative gap of {history['gap'][-1]:.1e}: raise max_iter or tol,"
                 " or scale the features",
                 ConvergenceWarning,
-                stacklevel=4,
             )
         if self.verbose == 1:
             seconds, gap = history["seconds"][-1], history["gap"][-1]

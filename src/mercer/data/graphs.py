@@ -8,7 +8,6 @@ be sliced and concatenated without renumbering. Every edge is stored in both dir
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -18,6 +17,7 @@ import numpy as np
 
 from mercer._state.values import Codec, Reader, Writer, register
 from mercer._validation import check_offsets, check_sparse
+from mercer._warnings import warn_caller
 from mercer.data._indexing import chosen_items
 
 __all__ = ["Graph", "Graphs", "as_graphs"]
@@ -862,11 +862,10 @@ def _only_attribute(graphs: list[Any]) -> str | None:
     chosen = plain[0] if len(plain) == 1 else "label" if "label" in plain else None
     left = sorted({str(name) for data in nodes for name in data} - {chosen})
     if left and chosen is None:
-        warnings.warn(
+        warn_caller(
             f"attributes of nodes are left out: {', '.join(left)}; node_label= names the one that holds labels (of all "
             "nodes, int or str), node_label=None says that there is none",
             UserWarning,
-            stacklevel=3,
         )
     return chosen
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any, Self
@@ -16,6 +15,7 @@ from mercer._arrays import is_tensor, to_numpy
 from mercer._estimator import Estimator
 from mercer._state.saved import Count, Fields, Flag, Floats, History, Saved, Transient
 from mercer._validation import check_count, check_not_negative, thread_count, used_examples
+from mercer._warnings import warn_caller
 from mercer.exceptions import ConvergenceWarning, DivergedError, UnreliableEstimateError
 from mercer.fields.partition import LogPartition, estimate
 from mercer.fields.training import Schedule, approximate, check_rate
@@ -192,10 +192,9 @@ class FieldEstimator(Saved, Estimator):
         if monitor.checkpoint is not None and not interrupted:
             monitor.checkpoint.close()
         if interrupted:
-            warnings.warn(
+            warn_caller(
                 "training was interrupted: these are the weights of the last whole epoch",
                 ConvergenceWarning,
-                stacklevel=4,
             )
         self._keep(to_numpy(theta) if monitor.best_w is None else monitor.best_w)
         self._warn_of_large_weights(schedule)
@@ -209,11 +208,10 @@ class FieldEstimator(Saved, Estimator):
             return  # of any size: that of the data
         largest = float(np.abs(self._theta(np.zeros(0))).max(initial=0.0))
         if largest > _LARGEST_WEIGHT:
-            warnings.warn(
+            warn_caller(
                 f"training has probably diverged: a parameter has the size {largest:.3g}, where 20 makes a unit"
                 f" certain; lower learning_rate (now {schedule.rate:g})",
                 ConvergenceWarning,
-                stacklevel=5,
             )
 
     def _partial_fit(self, X: Any) -> Any:

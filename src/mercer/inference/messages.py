@@ -9,7 +9,6 @@ spanning forest; their free energy is an upper bound on log Z. Maxima also come 
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -17,6 +16,7 @@ import numpy as np
 
 from mercer import _core
 from mercer._validation import check_choice, check_count, check_positive
+from mercer._warnings import warn_caller
 from mercer.exceptions import ZeroProbabilityError
 from mercer.inference.graph import CompiledGraph
 from mercer.inference.limits import Limits
@@ -195,11 +195,10 @@ def _outcome(
         other = "take method='mean-field'" if method == "trw" else "use method='trw' or 'mean-field', which converge"
         from mercer.exceptions import ConvergenceWarning  # scikit-learn is heavy
 
-        warnings.warn(
+        warn_caller(
             f"{method} did not converge in {n_iter} sweeps: messages still change by {residual:.2g}. "
             f"Raise damping (0.5, 0.9), use schedule='residual', allow a larger max_iter, or {other}",
             ConvergenceWarning,
-            stacklevel=7,
         )
     made = Outcome(
         exact=kind == "exact", converged=converged, n_iter=n_iter, residual=residual,

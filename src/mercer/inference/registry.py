@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +11,7 @@ import numpy as np
 
 from mercer._display import Displayed
 from mercer._validation import check_choice, hyphenated
+from mercer._warnings import warn_caller
 from mercer.exceptions import ApproximateInferenceWarning, ZeroProbabilityError
 from mercer.inference.graph import CompiledGraph, FactorGraph
 from mercer.inference.limits import Limits
@@ -323,18 +323,16 @@ def _run(entry: Method, reason: str, graph: CompiledGraph, task: str, options: d
     if searched and outcome.value is not None and np.isneginf(outcome.value):
         if entry.exact:
             raise ZeroProbabilityError
-        warnings.warn(
+        warn_caller(
             f"{entry.name} found no assignment of positive probability, so its results are meaningless. Give a "
             f"possible start, or use an exact method",
             RuntimeWarning,
-            stacklevel=5,
         )
     if reason != ASKED_FOR and not outcome.exact:
-        warnings.warn(
+        warn_caller(
             f"the {'best assignment' if task == 'map' else 'marginals'} by {entry.name!r} may be far off: {reason}. "
             "Allow more by max_bytes and max_operations, fix evidence, or name a method to silence this",
             ApproximateInferenceWarning,
-            stacklevel=5,
         )
     return outcome
 

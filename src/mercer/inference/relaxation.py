@@ -8,7 +8,6 @@ states). Dual ascent lowers the same kind of bound factor by factor, for graphs 
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -16,6 +15,7 @@ import numpy as np
 
 from mercer import _core
 from mercer._validation import check_count
+from mercer._warnings import warn_caller
 from mercer.exceptions import ZeroProbabilityError
 from mercer.inference.graph import CompiledGraph, FactorGraph
 from mercer.inference.registry import _factor_graph, best_states, register, run_method
@@ -193,10 +193,9 @@ def _dual(graph: CompiledGraph, task: str, *, max_iter: int = 1000, tol: float =
     if np.isneginf(bound):
         raise ZeroProbabilityError
     if not converged:
-        warnings.warn(
+        warn_caller(
             f"dual ascent still falls after max_iter={max_iter} passes, gap {bound - value:.3g}: raise max_iter or tol",
             RuntimeWarning,
-            stacklevel=5,
         )
     return Outcome(
         states=states,

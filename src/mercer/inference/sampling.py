@@ -16,7 +16,6 @@ evidence of agreement.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
@@ -25,6 +24,7 @@ import numpy as np
 
 from mercer import _core
 from mercer._validation import check_choice, check_count, check_positive, thread_count
+from mercer._warnings import warn_caller
 from mercer.inference.diagnostics import ChainMarginals, effective_sample_size, r_hat
 from mercer.inference.graph import CompiledGraph
 from mercer.inference.registry import _factor_graph, best_states, register
@@ -219,7 +219,7 @@ def _warn_of_disagreement(extra: dict[str, Any], n_variables: int) -> None:
         return
     from mercer.exceptions import ConvergenceWarning  # scikit-learn is heavy
 
-    warnings.warn(message, ConvergenceWarning, stacklevel=8)
+    warn_caller(message, ConvergenceWarning)
 
 
 def _normalised(graph: CompiledGraph, flat: np.ndarray) -> np.ndarray:

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import copy
 import itertools
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -28,6 +27,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from mercer._estimator import Estimator
 from mercer._state.saved import Count, Fields, Floats, Ints, Number, Saved
 from mercer._validation import check_count, check_positive, used_examples
+from mercer._warnings import warn_caller
 from mercer.exceptions import ConvergenceWarning
 from mercer.inference.bayesian import BayesianNetwork
 
@@ -308,11 +308,10 @@ class BinaryTree(Saved, Estimator):
             if worst <= tol:
                 return phi
         if worst > 1e-4:
-            warnings.warn(
+            warn_caller(
                 f"the marginals of {len(wanted)} variables were met to {worst:.2g} only after {max_iter} tours: they "
                 "may contradict each other",
                 ConvergenceWarning,
-                stacklevel=4,
             )
         return phi
 

@@ -7,7 +7,6 @@ Parts are updated in turn, each to its optimum given the others, so the bound ne
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -15,6 +14,7 @@ import numpy as np
 
 from mercer import _core
 from mercer._validation import check_choice, check_count
+from mercer._warnings import warn_caller
 from mercer.exceptions import ZeroProbabilityError
 from mercer.inference.graph import CompiledGraph
 from mercer.inference.registry import register
@@ -98,11 +98,10 @@ def _outcome(graph: CompiledGraph, run: Any, method: str) -> Outcome:
     if not converged:
         from mercer.exceptions import ConvergenceWarning  # scikit-learn is heavy
 
-        warnings.warn(
+        warn_caller(
             f"{method} did not converge in {len(bounds)} sweeps: probabilities still change by "
             f"{residuals[-1]:.2g}. Its bound still holds; raise max_iter or tol for a better one",
             ConvergenceWarning,
-            stacklevel=7,
         )
 
     def beliefs() -> np.ndarray:

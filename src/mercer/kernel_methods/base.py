@@ -9,7 +9,6 @@ from __future__ import annotations
 import importlib
 import math
 import numbers
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -24,6 +23,7 @@ from mercer._estimator import Estimator
 from mercer._explain import ScoreModel, ScoreRows
 from mercer._state.saved import Fields, Ints, Number, Objects, Optional, Saved
 from mercer._validation import check_positive, check_sparse, thread_count
+from mercer._warnings import warn_caller
 from mercer.data.graphs import Graph, Graphs
 from mercer.data.trees import Tree
 from mercer.exceptions import DataScaleWarning
@@ -55,11 +55,10 @@ def warn_of_degenerate(K: np.ndarray, kernel: Any) -> None:
         problem = "no two objects have anything in common for"
     else:
         return
-    warnings.warn(
+    warn_caller(
         f"{problem} the kernel {kernel!r}: predictions will not depend on the data. Rescale X, or choose the kernel's"
         " width by the data",
         DataScaleWarning,
-        stacklevel=5,
     )
 
 

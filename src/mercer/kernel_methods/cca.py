@@ -17,7 +17,6 @@ the correlations of vectors do not depend on the units of their columns.
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Sequence
 from itertools import pairwise
 from numbers import Real
@@ -33,6 +32,7 @@ from sklearn.utils.validation import check_is_fitted
 from mercer._estimator import Estimator
 from mercer._state.saved import Fields, Floats, ListOf, Nested, Saved
 from mercer._validation import check_choice, check_count, used_examples
+from mercer._warnings import warn_caller
 from mercer.exceptions import ConvergenceWarning
 from mercer.kernel_methods._coordinates import Coordinates
 from mercer.kernel_methods._precomputed import is_precomputed
@@ -167,9 +167,7 @@ def _more_views(G: list[np.ndarray], n_components: int) -> tuple[list[np.ndarray
     runs = [_horst(M, parts, start) for start in starts]
     _, B, converged = max(runs, key=lambda run: run[0])
     if not converged:
-        warnings.warn(
-            f"the projections of {J} views still changed after {_ROUNDS} rounds", ConvergenceWarning, stacklevel=4
-        )
+        warn_caller(f"the projections of {J} views still changed after {_ROUNDS} rounds", ConvergenceWarning)
     # The sum does not change when all views turn together: components are its principal axes.
     values, turn = np.linalg.eigh(B.T @ M @ B)
     B = B @ turn[:, ::-1]

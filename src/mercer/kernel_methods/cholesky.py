@@ -18,7 +18,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from mercer._linalg import pivoted_cholesky
 from mercer._state.saved import Fields, Floats
-from mercer._validation import check_count, thread_count
+from mercer._validation import check_count, check_not_negative, thread_count
 from mercer.kernel_methods.base import KernelMethod
 from mercer.kernels.base import Work
 
@@ -127,7 +127,7 @@ class IncompleteCholesky(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kern
 
     def _factor(self, X: Any) -> np.ndarray:
         rank = check_count("rank", self.rank)
-        if isinstance(self.tol, bool) or not 0 <= self.tol < 1:
+        if check_not_negative("tol", self.tol) >= 1:
             raise ValueError(f"tol must be a number in [0, 1), got {self.tol!r}")
         X = self._collected(X, reset=True)
         if self._precomputed:

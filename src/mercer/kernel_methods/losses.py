@@ -520,7 +520,7 @@ class PinballLoss(ScoreLoss):
     quantile: float = 0.5
 
     def __post_init__(self) -> None:
-        if isinstance(self.quantile, bool) or not 0 < self.quantile < 1:
+        if check_positive("quantile", self.quantile) >= 1:
             raise ValueError(f"quantile must be a number in (0, 1), got {self.quantile!r}")
 
     def value(self, f: Any, y: Any) -> np.ndarray:

@@ -20,7 +20,7 @@ from sklearn.utils import check_random_state
 
 from mercer._explain import ScoreRows, chosen_labels
 from mercer._state.saved import Count, Fields, Flag, Floats, Ints, LabelValues, Optional
-from mercer._validation import check_choice, check_count, check_positive
+from mercer._validation import check_choice, check_count, check_not_negative, check_positive
 from mercer.kernel_methods.base import KernelMethod, class_codes, weights_of
 from mercer.kernel_methods.collections import count, joined, taken
 from mercer.kernel_methods.losses import LOSSES, WITH_CLASSES, ScoreLoss
@@ -220,8 +220,7 @@ class OnlineKernelClassifier(ClassifierMixin, KernelMethod):
         check_count("max_iter", self.max_iter)
         if self.budget is not None:
             check_count("budget", self.budget)
-        if isinstance(self.alpha, bool) or not 0 <= self.alpha < math.inf:
-            raise ValueError(f"alpha must be a finite number of at least 0, got {self.alpha!r}")
+        check_not_negative("alpha", self.alpha)
         if self.algorithm == "norma" and self.learning_rate * self.alpha >= 1:
             product = self.learning_rate * self.alpha
             raise ValueError(

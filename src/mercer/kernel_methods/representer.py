@@ -10,7 +10,6 @@ shrinks to almost 0; each problem starts from the previous solution.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
 
@@ -22,6 +21,7 @@ from sklearn.utils.metaestimators import available_if
 
 from mercer._state.saved import Count, Fields, Flag, Floats, LabelValues, Optional, outputs
 from mercer._validation import check_choice, check_count, check_positive
+from mercer._warnings import warn_caller
 from mercer.exceptions import ConvergenceWarning
 from mercer.kernel_methods.base import KernelMethod, class_codes, real_targets, weights_of
 from mercer.kernel_methods.losses import LOSSES, LogisticLoss, ScoreLoss, _sigmoid
@@ -176,10 +176,9 @@ class RepresenterEstimator(KernelMethod):
         self.n_iter_ = max(1, *(s.steps for s in solutions)) if len(solutions) > 1 else max(1, solutions[0].steps)
         self.converged_ = all(s.converged for s in solutions)
         if not self.converged_:
-            warnings.warn(
+            warn_caller(
                 f"training stopped before the gradient was small: raise max_iter={self.max_iter} or tol={self.tol}",
                 ConvergenceWarning,
-                stacklevel=2,
             )
         return self
 

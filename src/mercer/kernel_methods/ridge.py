@@ -5,7 +5,6 @@ min alpha ‖f‖² + Σ_i w_i (y_i − f(x_i))²,   f = Σ_j a_j k(·, x_j),   
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from sklearn.kernel_ridge import KernelRidge as _Ridge
 
 from mercer._explain import ScoreRows
 from mercer._state.saved import Fields, Floats
+from mercer._validation import check_not_negative
 from mercer.kernel_methods.base import KernelMethod, real_targets, weights_of
 
 __all__ = ["KernelRidge"]
@@ -78,8 +78,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelMethod):
         -------
         self : KernelRidge
         """
-        if isinstance(self.alpha, bool) or not 0 <= self.alpha < math.inf:
-            raise ValueError(f"alpha must be a finite number of at least 0, got {self.alpha!r}")
+        check_not_negative("alpha", self.alpha)
         X = self._collected(X, reset=True)
         y = real_targets(self, X, y, columns=True)
         weights = weights_of(X, sample_weight)

@@ -15,7 +15,6 @@ stops at a given violation of the optimality conditions. It uses the Gram matrix
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import replace
 from itertools import combinations
 from typing import Any, NamedTuple
@@ -27,7 +26,8 @@ from sklearn.base import ClassifierMixin, OutlierMixin, RegressorMixin
 from mercer import _core
 from mercer._explain import ScoreRows, chosen_labels, votes_of_pairs
 from mercer._state.saved import Count, Fields, Floats, Ints, LabelValues, Number
-from mercer._validation import check_choice, check_count, check_positive
+from mercer._validation import check_choice, check_count, check_not_negative, check_positive
+from mercer._warnings import warn_caller
 from mercer.exceptions import ConvergenceWarning
 from mercer.kernel_methods.base import (
     KernelMethod,
@@ -501,7 +501,7 @@ class KernelNuSVC(_Pairs):
             raise ValueError(_NO_MARGIN.format(nu=f"{nu:.4g}", names=problem.names))
         # ‖w‖² is below rounding, or ρ below what is tolerated: what is left of the function is noise.
         if norm <= 1e-10 * weights @ np.abs(np.diag(problem.K)[members]) or rho < 0:
-            warnings.warn(_NO_MARGIN.format(nu=f"{nu:.4g}", names=problem.names), ConvergenceWarning, stacklevel=4)
+            warn_caller(_NO_MARGIN.format(nu=f"{nu:.4g}", names=problem.names), ConvergenceWarning)
             rho = abs(rho)
         s, b, norm = s / rho, b / rho, norm / rho**2
         primal = 0.5 * norm + float((weights / rho) @ np.maximum(0.0, 1.0 - signs * (g / rho + b)))
@@ -648,8 +648,7 @@ class KernelSVR(RegressorMixin, _Single):
         self._check_parameters()
         check_positive("C", self.C)
         check_positive("cache_size", self.cache_size)
-        if isinstance(self.epsilon, bool) or not 0 <= self.epsilon < math.inf:
-            raise ValueError(f"epsilon must be a finite number of at least 0, got {self.epsilon!r}")
+        check_not_negative("epsilon", self.epsilon)
         X = self._collected(X, reset=True)
         y = real_targets(self, X, y)
         weights = weights_of(X, sample_weight)
@@ -855,7 +854,7 @@ def _warn_of_early_stop(converged: bool, steps: int) -> None:
         message = (
             f"training stopped after {steps} steps without reaching tol: raise max_iter or tol, or scale the kernel"
         )
-        warnings.warn(message, ConvergenceWarning, stacklevel=4)
+        warn_caller(message, ConvergenceWarning)
 
 
 def _filled(bounds: np.ndarray, total: float) -> np.ndarray:

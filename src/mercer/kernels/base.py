@@ -401,7 +401,7 @@ def _size(n_bytes: float) -> str:
 
 
 def _scale(name: str, value: Any) -> float:
-    if isinstance(value, bool) or not np.isfinite(value) or value < 0:
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= float(value) < np.inf:
         raise ValueError(f"{name} must be a finite number of at least 0, got {value!r}")
     return float(value)
 

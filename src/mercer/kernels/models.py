@@ -12,7 +12,6 @@ and its upper triangle times √2: inner products of such vectors are those of t
 from __future__ import annotations
 
 import copy
-import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -25,6 +24,7 @@ from sklearn.utils import check_random_state
 from mercer._estimator import Estimator
 from mercer._state.saved import Fields, Floats, Nested, Objects, OnlyInside, Saved
 from mercer._validation import check_choice, check_count, check_positive, check_sparse, used_examples
+from mercer._warnings import warn_caller
 from mercer.exceptions import ConvergenceWarning
 from mercer.kernels.approximations import chosen_objects
 
@@ -690,7 +690,7 @@ class GaussianMixtureModel(_Model):
             if abs(value - before) < 1e-3:
                 return value, (self.weights_, self.means_, self.covariances_)
         message = f"GaussianMixtureModel did not converge in {max_iter} iterations: raise max_iter"
-        warnings.warn(message, ConvergenceWarning, stacklevel=4)
+        warn_caller(message, ConvergenceWarning)
         return value, (self.weights_, self.means_, self.covariances_)
 
     @classmethod

@@ -8,7 +8,6 @@ If inference is not exact, the loss is that of the approximation, and the model 
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from itertools import pairwise
@@ -20,6 +19,7 @@ from scipy.sparse import csr_array, hstack, issparse
 from mercer._estimator import Outputs
 from mercer._state.saved import Count, Fields, Flag, Floats, Nested, Number, Text
 from mercer._validation import check_choice, hyphenated, thread_count
+from mercer._warnings import warn_caller
 from mercer.data.labels import LabelIndex, TagSequences
 from mercer.exceptions import ApproximateInferenceWarning
 from mercer.inference.batched import INFERENCE
@@ -275,7 +275,7 @@ default="auto"
         super()._finish(run)
         if not run.result.interrupted:
             self._compare(run.risk.X, run.risk.y, run.held_out)
-        self._warn_unconverged("training", 6)
+        self._warn_unconverged("training")
 
     def _read(self, X: Any, y: Any) -> tuple[GraphInputs, TagSequences]:
         inputs = self._inputs(X)
@@ -308,7 +308,7 @@ default="auto"
     ) -> None:
         """Compare the new model with a simpler one."""
 
-    def _warn_unconverged(self, when: str, stacklevel: int = 3) -> None:
+    def _warn_unconverged(self, when: str) -> None:
         """Warns of runs of inference without an end since the last call."""
         structure = self.structure_
         missed, change = structure.unconverged, structure.residual
@@ -319,11 +319,10 @@ default="auto"
                 if structure.inference == "bp"
                 else "a lower C makes neighbours depend less on each other, which settles sooner"
             )
-            warnings.warn(
+            warn_caller(
                 f"{missed} {'run' if missed == 1 else 'runs'} of inference did not settle in {when}: beliefs still "
                 f"changed by up to {change:.2g} ({self.inference_}); {advice}",
                 ApproximateInferenceWarning,
-                stacklevel=stacklevel,
             )
 
     def _make_structure(self, n_types: int) -> GraphLabels:
@@ -365,10 +364,9 @@ default="auto"
             self.exact_ = False
             return
         if not self.exact_:
-            warnings.warn(
+            warn_caller(
                 f"the loss {loss.name!r} is minimised with approximate inference ({self.inference_})",
                 ApproximateInferenceWarning,
-                stacklevel=6,
             )
 
     # ------------------------------------------------------------------ examples in parts
@@ -497,7 +495,9 @@ default="auto"
         place = np.arange(s.n_weights - s.slices["edges"].start).reshape(shape)
         kind, feature, pair = (int(i[0]) for i in np.nonzero(place == k - s.slices["edges"].start))
         pairs = [divmod(int(p), len(labels)) for p in np.flatnonzero(s.kinds_of_pairs[:, pair])]
-        named = "equal labels" if all(a == b for a, b in pairs) else f"{labels[pairs[0][0]]} – {labels[pairs[0][1]]}"
+        first, second = pairs[0]
+        shared = len(pairs) == len(labels) and all(a == b for a, b in pairs)
+        named = "equal labels" if shared else f"{labels[first]} – {labels[second]}"
         prefix = f"type {kind}, " if s.n_types > 1 else ""
         return f"{prefix}edge {self._edge_name(feature)}: {named}"
 

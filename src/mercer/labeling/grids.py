@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 import os
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,6 +16,7 @@ import numpy as np
 
 from mercer._state.saved import Count, Fields, Floats, Number, Optional
 from mercer._validation import check_choice, check_count
+from mercer._warnings import warn_caller
 from mercer.data.labels import LabelIndex, TagSequences
 from mercer.inference.graph import grid_edges
 from mercer.labeling.features import as_image, block_contrasts, block_features, block_labels
@@ -321,12 +321,11 @@ random_state, verbose
         self.alone_score_ = float((single[known] == truth.labels[known]).mean())
         if self.grid_score_ <= self.alone_score_:
             smaller = " a smaller block or" if self.block_ > 1 else ""
-            warnings.warn(
+            warn_caller(
                 f"neighbours do not help: the grid labels {self.grid_score_:.1%} of the "
                 f"{'training' if held_out is None else 'held-out'} blocks right, blocks one by one "
                 f"{self.alone_score_:.1%}; try{smaller} edge_weights='none'",
                 UserWarning,
-                stacklevel=6,
             )
 
     def _inputs(self, X: Any) -> GraphInputs:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-import warnings
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,8 @@ from scipy.sparse import issparse
 
 from mercer._state.container import read_file, write_file
 from mercer._state.lock import FileLock
-from mercer._validation import check_count
+from mercer._validation import check_count, check_not_negative
+from mercer._warnings import warn_caller
 from mercer.exceptions import ModelFileError
 
 KIND = "checkpoint"
@@ -112,9 +112,7 @@ class Checkpoint:
 
     def __init__(self, path: str | os.PathLike[str], every: float = 5.0) -> None:
         self.path = Path(path)
-        if every < 0:
-            raise ValueError(f"every must not be negative, got {every}")
-        self.every = every
+        self.every = check_not_negative("every", every)
         self._fingerprint = ""
         self._written, self._pause = time.monotonic(), every
         self._lock = FileLock(
@@ -162,10 +160,9 @@ class Checkpoint:
         except OSError as error:
             if not self._warned:
                 self._warned = True
-                warnings.warn(
+                warn_caller(
                     f"training continues without a new checkpoint: {error.filename or self.path}: {error.strerror}",
                     RuntimeWarning,
-                    stacklevel=2,
                 )
         self._written = time.monotonic()
         if self.every:

@@ -282,8 +282,6 @@ class RiskEstimator(Saved, Estimator):
                 patience=self.patience,
                 checkpoint=checkpoint,
                 fingerprint=lambda: self._fingerprint(risk, strength, held_out),
-                # The caller of fit, which Estimator wraps and which calls _fit; parts are one function further away.
-                stacklevel=6 + isinstance(risk, PartitionedRisk),
             )
         self._finish(Run(risk, penalty, solver, result, history, held_out))
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from mercer._validation import check_count
+from mercer._warnings import warn_caller
 from mercer.exceptions import ConvergenceWarning, ModelFileError
 from mercer.learning.checkpoint import Checkpoint
 from mercer.learning.checkpoint import fingerprint as fingerprint_of
@@ -40,7 +40,6 @@ def train(
     patience: int = 10,
     checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
     fingerprint: Callable[[], str] | None = None,
-    stacklevel: int = 4,
 ) -> tuple[Result, dict[str, list[float]]]:
     """Minimise ``penalty(w) + C · risk(w)``; return the result and the history.
 
@@ -89,9 +88,9 @@ def train(
     finally:
         if checkpoint is not None:
             checkpoint.release()
-    if warn and not result.converged:  # 4: the caller of a fit, which Estimator wraps
+    if warn and not result.converged:
         message = f"training was {result.message}" if result.interrupted else result.message
-        warnings.warn(message, ConvergenceWarning, stacklevel=stacklevel)
+        warn_caller(message, ConvergenceWarning)
     if checkpoint is not None and not result.interrupted:
         checkpoint.close()
     return result, monitor.history

@@ -19,7 +19,6 @@ classifier.
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +28,7 @@ import scipy.sparse as sp
 
 from mercer import _core
 from mercer._validation import check_choice, check_count, check_positive
+from mercer._warnings import warn_caller
 from mercer.exceptions import ConvergenceWarning
 
 __all__ = ["LinearMachines", "fit_machines"]
@@ -157,11 +157,10 @@ def fit_machines(
         out.objective[part], out.gap[part], out.converged[part] = block.objective, block.gap, block.converged
         out.n_iter = max(out.n_iter, block.n_iter)
     if warn and not out.converged.all():
-        warnings.warn(
+        warn_caller(
             f"{int((~out.converged).sum())} of {m} machines stopped after {max_iter} Newton steps, with a relative gap "
             f"of up to {out.gap.max():.2g}; raise max_iter or scale X",
             ConvergenceWarning,
-            stacklevel=3,
         )
     return out
 

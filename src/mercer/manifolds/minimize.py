@@ -13,7 +13,6 @@ The methods are those of [Absil2008].
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from mercer._validation import check_choice, check_count, check_not_negative, hyphenated
+from mercer._warnings import warn_caller
 from mercer.manifolds.spaces import Manifold
 
 __all__ = ["MinimizeResult", "check_gradient", "minimize"]
@@ -153,7 +153,7 @@ def minimize(
     solver = {"trust-region": _trust_region, "conjugate-gradient": _conjugate, "gradient": _steepest}[method]
     result = solver(problem, x, value, max_iter, tol)
     if not result.converged:
-        warnings.warn(f"minimize stopped before it converged: {result.message}", stacklevel=2)
+        warn_caller(f"minimize stopped before it converged: {result.message}")
     return result
 
 

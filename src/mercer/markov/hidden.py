@@ -9,7 +9,6 @@ The chain verbs do all the inference: nodes are log p(x_t | c), transitions log 
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
@@ -23,7 +22,8 @@ from mercer._em import SOFTNESS, Run, is_over, pair_counts, race
 from mercer._estimator import Estimator, Outputs
 from mercer._progress import say
 from mercer._state.saved import Count, Fields, Floats, History, Ints, Nested, Optional, Saved
-from mercer._validation import check_choice, check_count, check_positive, thread_count, used_examples
+from mercer._validation import check_choice, check_count, check_number, check_positive, thread_count, used_examples
+from mercer._warnings import warn_caller
 from mercer.data.features import FeatureIndex, as_sequences
 from mercer.data.labels import LabelIndex, TagSequences
 from mercer.data.sequences import Sequences
@@ -383,6 +383,7 @@ class HiddenMarkovModel(Saved, Estimator):
         check_choice("covariance", self.covariance, COVARIANCES)
         check_choice("training", self.training, ("em", "viterbi"))
         check_positive("smoothing", self.smoothing)
+        check_number("tol", self.tol)
         for name in ("n_mixtures", "n_init", "max_iter"):
             check_count(name, getattr(self, name))
 
@@ -496,10 +497,9 @@ class HiddenMarkovModel(Saved, Estimator):
         self._restore(best.parameters)
         self.history_ = {"objective": best.objective, "log_likelihood": best.log_likelihood}
         if not best.converged:
-            warnings.warn(
+            warn_caller(
                 f"training still rises after max_iter={self.max_iter} iterations: raise max_iter or tol",
                 ConvergenceWarning,
-                stacklevel=5,
             )
 
     def _n_starts(self, tags: TagSequences | None) -> int:

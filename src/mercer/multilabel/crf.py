@@ -8,7 +8,6 @@ learner of :mod:`mercer.fields.learners` estimates its gradient from particles, 
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -23,6 +22,7 @@ from mercer._estimator import Estimator
 from mercer._explain import Terms
 from mercer._state.saved import Choice, Fields, Flag, Floats, History, LabelValues, Saved
 from mercer._validation import check_choice, check_count, check_positive, check_sparse, thread_count, used_examples
+from mercer._warnings import warn_caller
 from mercer.exceptions import ConvergenceWarning
 from mercer.learning.learners import EnergyModel, Keys, Learner, Path, resolve_learner
 from mercer.learning.monitor import Monitor
@@ -321,7 +321,7 @@ class MultiLabelCRF(LabelSetClassifier, Saved, Estimator):
                     monitor=monitor,
                 )
         if interrupted:
-            warnings.warn("training was interrupted: these are the weights so far", ConvergenceWarning, stacklevel=3)
+            warn_caller("training was interrupted: these are the weights so far", ConvergenceWarning)
         pairs, V, b = field.parts(w)
         self.couplings_ = np.zeros((T, T))
         self.couplings_[field.first, field.second] = pairs

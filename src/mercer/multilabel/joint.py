@@ -14,7 +14,6 @@ The constraints determine the direction of W φ(x), but not its length, so proba
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -25,6 +24,7 @@ from mercer import _core
 from mercer._explain import ScoreRows
 from mercer._state.saved import Choice, Count, Csr, Fields, Floats, LabelValues, Nested, Number
 from mercer._validation import check_choice, check_count, check_flag, check_positive, used_examples
+from mercer._warnings import warn_caller
 from mercer.exceptions import ConvergenceWarning
 from mercer.kernel_methods.base import KernelMethod, weights_of
 from mercer.kernel_methods.collections import count
@@ -313,10 +313,9 @@ class JointSVM(LabelSetClassifier, KernelMethod):
             K = np.ascontiguousarray(K[np.ix_(used, used)])
         alpha, gap, steps, converged = self._solve(K, output, known, used, weights)
         if not converged:
-            warnings.warn(
+            warn_caller(
                 f"the joint machine stopped after {steps} steps at a duality gap of {gap:.3g}; raise max_iter",
                 ConvergenceWarning,
-                stacklevel=2,
             )
         self.classes_, self.label_form_, self.output_ = classes, form, output
         places = np.flatnonzero(alpha > 0)

@@ -9,7 +9,6 @@ Scores of held-out rows come from folds, whose classifiers start from those of a
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from mercer._estimator import Estimator
 from mercer._explain import ScoreModel, ScoreRows
 from mercer._state.saved import Choice, Count, Fields, Floats, LabelValues, Nested, Number, Optional, Saved
 from mercer._validation import check_choice, check_count, check_positive, check_sparse, thread_count, used_examples
+from mercer._warnings import warn_caller
 from mercer.learning.solvers import ConvergenceWarning
 from mercer.learning.weighted_machines import fit_machines
 from mercer.multilabel._decisions import MEASURES, Decisions, check_threshold
@@ -148,11 +148,10 @@ class SeparateSVM(LabelSetClassifier, Saved, ScoreModel, Estimator):
         first = self._choose(X, labels, weights)
         self.coef_, self.intercept_, self.n_iter_, gap = self._machines(X, labels, weights, self.C_, first)
         if gap > self.tol:
-            warnings.warn(
+            warn_caller(
                 f"some machines stopped after {self.max_iter} Newton steps, with a relative gap of up to {gap:.2g};"
                 " raise max_iter or scale X",
                 ConvergenceWarning,
-                stacklevel=2,
             )
         return self
 

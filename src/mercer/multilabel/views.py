@@ -17,7 +17,6 @@ of these scores, relative to the probabilities of labels, maximises the number o
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import pairwise
@@ -45,6 +44,7 @@ from mercer._state.saved import (
     Saved,
 )
 from mercer._validation import check_choice, check_count, check_positive, thread_count, used_examples
+from mercer._warnings import warn_caller
 from mercer.exceptions import ConvergenceWarning
 from mercer.kernel_methods.base import KernelMethod, one_object
 from mercer.kernel_methods.collections import count, taken
@@ -428,11 +428,10 @@ class KernelHomogeneityAnalysis(
             if moved < self.tol:
                 break
         else:
-            warnings.warn(
+            warn_caller(
                 f"the alternating updates still moved the latent space by {moved:.2g} after {self.max_iter} rounds;"
                 " use solver='eig'",
                 ConvergenceWarning,
-                stacklevel=4,
             )
         values, rotation = np.linalg.eigh(X.T @ product(X))
         X = X @ rotation[:, ::-1]

@@ -14,7 +14,6 @@ What computes is a *backend*, a module with the verbs as functions of (emissions
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NoReturn
@@ -22,6 +21,7 @@ from typing import Any, NoReturn
 import torch
 from torch import Tensor
 
+from mercer._warnings import warn_caller
 from mercer.nn._inputs import computed_in, length_mask
 
 __all__ = [
@@ -43,7 +43,7 @@ def say_once(text: str) -> None:
     """Warn the first time."""
     if text not in _said:
         _said.append(text)
-        warnings.warn(text, RuntimeWarning, stacklevel=3)
+        warn_caller(text, RuntimeWarning)
 
 
 def named(dead: Tensor, text: str) -> None:

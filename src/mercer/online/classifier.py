@@ -17,7 +17,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
 from mercer._state.saved import Fields, LabelValues
-from mercer._validation import check_choice, check_count, thread_count
+from mercer._validation import check_choice, check_count, check_not_negative, thread_count
 from mercer.online._progress import Progress
 from mercer.online.inputs import Inputs, Rows
 from mercer.online.learner import HashedLearner
@@ -315,7 +315,7 @@ class HashedClassifier(ClassifierMixin, HashedLearner):
     def _check_parameters(self) -> dict[str, Any]:
         check_choice("loss", self.loss, LOSSES)
         check_choice("label_hashing", self.label_hashing, LABEL_HASHINGS)
-        if not 0 <= self.log_share <= 1:
+        if check_not_negative("log_share", self.log_share) > 1:
             raise ValueError(f"log_share must lie between 0 and 1, got {self.log_share!r}")
         return super()._check_parameters()
 

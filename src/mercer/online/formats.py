@@ -5,7 +5,6 @@ Unspecified parts are detected from the first bytes of the file (`mercer.data.re
 
 from __future__ import annotations
 
-import warnings
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass, fields, replace
@@ -14,6 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from mercer._validation import check_choice
+from mercer._warnings import warn_caller
 from mercer.data.readers import roles as _roles
 from mercer.data.readers.roles import LABEL_NAMES, MOST_CLASSES, Column, Table, guess_label
 from mercer.data.readers.sniff import FORMATS, LAYOUTS, SUFFIXES, Sniffed, fail_unknown, sniff
@@ -625,7 +625,7 @@ def announce(model: Any, source: Source | None, surprises: Iterable[str], told: 
         if say is not None:
             say("warning", message)
         else:
-            warnings.warn(message, ColumnGuessWarning, stacklevel=4)
+            warn_caller(message, ColumnGuessWarning)
     if say is not None:
         for message in told:
             say("note", message)

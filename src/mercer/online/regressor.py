@@ -208,7 +208,7 @@ class HashedRegressor(RegressorMixin, HashedLearner):
 
     def _check_parameters(self) -> dict[str, Any]:
         check_choice("loss", self.loss, LOSSES)
-        if not 0 < self.quantile < 1:
+        if check_positive("quantile", self.quantile) >= 1:
             raise ValueError(f"quantile must lie between 0 and 1, got {self.quantile!r}")
         check_positive("epsilon", self.epsilon)
         return super()._check_parameters()

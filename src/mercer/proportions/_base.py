@@ -9,7 +9,6 @@ bags; labelled rows without a bag come last.
 from __future__ import annotations
 
 import copy
-import warnings
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -25,6 +24,7 @@ from mercer._explain import ScoreModel, ScoreRows
 from mercer._linalg import pivoted_cholesky_of
 from mercer._state.saved import Fields, Floats, Ints, LabelValues, Number, Optional, outputs
 from mercer._validation import check_sparse, thread_count
+from mercer._warnings import warn_caller
 from mercer.data.bags import Bags, missing_values, plain_values
 from mercer.exceptions import IllPosedWarning, PartError
 from mercer.kernel_methods.base import KernelMethod, one_object
@@ -143,7 +143,7 @@ def warn_of_one_class(problem: Problem) -> int:
     if only:
         which = "positive" if only > 0 else "negative"
         message = f"all bags hold {which} rows only: nothing tells the classes apart, and the classifier is constant"
-        warnings.warn(message, IllPosedWarning, stacklevel=5)
+        warn_caller(message, IllPosedWarning)
     return only
 
 
@@ -350,7 +350,7 @@ class ProportionEstimator(ClassifierMixin, KernelMethod):
         self.constant_bag_error_ = proportion_risk(np.tile(constant_shares(bags), (len(bags), 1)), bags)
         self.majority_bag_error_ = proportion_risk(np.tile(majority_shares(bags), (len(bags), 1)), bags)
         if self._warns_of_constants:
-            warn_if_no_better(self.bag_error_, self.constant_bag_error_, "training bags", stacklevel=3)
+            warn_if_no_better(self.bag_error_, self.constant_bag_error_, "training bags")
 
     def _winners(self, scores: np.ndarray) -> np.ndarray:
         """Numbers of the classes with the largest outputs, of shape (n, 1) for two classes."""

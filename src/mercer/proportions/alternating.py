@@ -26,6 +26,7 @@ from mercer._progress import say
 from mercer._state.saved import Fields, Objects
 from mercer._threads import each
 from mercer._validation import check_choice, check_count, check_positive, thread_count
+from mercer._warnings import warn_caller
 from mercer.exceptions import ConvergenceWarning, IllPosedWarning
 from mercer.kernel_methods.base import check_rate
 from mercer.proportions._base import Problem, ProportionEstimator, Solution, Space, warn_of_one_class
@@ -205,7 +206,7 @@ class AlternatingProportionSVM(ProportionEstimator):
             return self._constant(space, problem, only)
         if problem.reversible and all(isinstance(entry, str) for entry in _entries(self.init)):
             message = "the shares are the same with the classes exchanged: which is which is a guess"
-            warnings.warn(message, IllPosedWarning, stacklevel=4)
+            warn_caller(message, IllPosedWarning)
         starts = self._starts(space, problem, random)
         space = _cheaper(space)
         threads = thread_count(self.n_jobs)
@@ -218,7 +219,7 @@ class AlternatingProportionSVM(ProportionEstimator):
         self._swap(machine_of(space), problem, best, threads, stop)
         if not best.converged:
             message = f"the best start still improved after max_iter={self.max_iter} alternations; increase max_iter"
-            warnings.warn(message, ConvergenceWarning, stacklevel=3)
+            warn_caller(message, ConvergenceWarning)
         info = {
             "labels": best.labels,
             "objective": best.objective,

@@ -8,7 +8,6 @@ with m_k the mean of φ over bag k, c_k its weight and t(p) = log(p / (1 − p))
 
 from __future__ import annotations
 
-import warnings
 from numbers import Real
 from typing import Any
 
@@ -16,6 +15,7 @@ import numpy as np
 
 from mercer._state.saved import Fields, Objects
 from mercer._validation import check_count, check_positive
+from mercer._warnings import warn_caller
 from mercer.exceptions import ConvergenceWarning, IllPosedWarning
 from mercer.learning.qp.interior_point import fit_tubes
 from mercer.proportions._base import Problem, ProportionEstimator, Solution, Space
@@ -133,7 +133,7 @@ class InverseCalibration(ProportionEstimator):
         counted = means.bag_weight > 0
         if low[counted].max() <= high[counted].min() + 1e-9:
             message = "one share fits all bags, so that the means of bags tell nothing of the classes"
-            warnings.warn(message, IllPosedWarning, stacklevel=4)
+            warn_caller(message, IllPosedWarning)
         points = means.features(space) if space.linear else means.gram(space)
         upper, epsilon = float(self.C) * means.bag_weight, float(self.epsilon)
         tube = fit_tubes(points, low - epsilon, high + epsilon, upper, self.tol, self.max_iter, gram=not space.linear)
@@ -142,7 +142,7 @@ class InverseCalibration(ProportionEstimator):
             advice = "scale the features, or raise tol" if tube.stalled else "raise max_iter or tol"
             cause = " by rounding" if tube.stalled else ""
             message = f"stopped after {tube.steps} steps{cause}, with a relative gap of {gap:.1e}: {advice}"
-            warnings.warn(message, ConvergenceWarning, stacklevel=4)
+            warn_caller(message, ConvergenceWarning)
         if space.linear:
             weights = np.asarray(points.T @ tube.coefficients).ravel()
         else:

@@ -14,7 +14,6 @@ the value over the active labellings: S(μ) = max_α … from above, Σα − ½
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any
@@ -29,6 +28,7 @@ from mercer import _core
 from mercer._progress import say
 from mercer._state.saved import Fields, Objects
 from mercer._validation import check_choice, check_count, check_positive, thread_count
+from mercer._warnings import warn_caller
 from mercer.exceptions import IllPosedWarning
 from mercer.kernel_methods.base import check_rate
 from mercer.learning.qp.simplex import simplex_qp
@@ -195,11 +195,10 @@ class ConvexProportionSVM(ProportionEstimator):
         choices = _Choices.of(problem, self.epsilon, thread_count(self.n_jobs))
         adjusted = np.flatnonzero(choices.adjusted)
         if len(adjusted):
-            warnings.warn(
+            warn_caller(
                 f"{len(adjusted)} of {given.n_bags} bags have proportions that no count of their rows meets within"
                 f" epsilon={self.epsilon:g}: the nearest counts are used (see adjusted_bags_)",
                 UserWarning,
-                stacklevel=4,
             )
         vectors = _Vectors(space, self.intercept)
         key, order = vectors.arrange(problem)
@@ -674,10 +673,9 @@ def _oriented(scores: np.ndarray, problem: Problem, guess: float = 1.0) -> tuple
     best, shifts = zip(*[share_threshold(sign * scores, problem) for sign in (1.0, -1.0)], strict=True)
     errors = best if abs(at_zero[0] - at_zero[1]) <= 1e-9 else at_zero
     if abs(errors[0] - errors[1]) <= 1e-9:
-        warnings.warn(
+        warn_caller(
             "both orientations of the classes agree equally well with the proportions: which is which is a guess",
             IllPosedWarning,
-            stacklevel=4,
         )
         errors = (0.0, 1.0) if guess >= 0 else (1.0, 0.0)
     return (1.0, shifts[0]) if errors[0] <= errors[1] else (-1.0, shifts[1])

@@ -31,6 +31,7 @@ from mercer._progress import say
 from mercer._state.saved import Count, Fields, Floats, Number, Objects, Optional, outputs
 from mercer._threads import each
 from mercer._validation import check_choice, check_count, check_positive, thread_count
+from mercer._warnings import warn_caller
 from mercer.data.bags import Bags
 from mercer.exceptions import ConvergenceWarning, IllPosedWarning
 from mercer.learning.training import check_tol
@@ -521,11 +522,10 @@ class ProportionClassifier(ProportionEstimator):
             return
         # Shares that suit every bag: then a constant has no loss.
         if (shares.low.max(axis=0) <= shares.high.min(axis=0) + 1e-12).all():
-            warnings.warn(
+            warn_caller(
                 "the same shares suit all bags, so that predicting them for every row has no loss: the bags do not tell"
                 " classes apart",
                 IllPosedWarning,
-                stacklevel=3,
             )
 
     def _split(self, shares: Shares, random: np.random.RandomState) -> tuple[np.ndarray, np.ndarray | None]:
@@ -657,7 +657,7 @@ class ProportionClassifier(ProportionEstimator):
             message = f"training ended after max_iter={self.max_iter} iterations before it converged: raise max_iter"
         else:
             return
-        warnings.warn(message, ConvergenceWarning, stacklevel=3)
+        warn_caller(message, ConvergenceWarning)
 
     # ------------------------------------------------------------------ prediction
 

@@ -11,7 +11,6 @@ Neither step raises the objective, so the alternation ends.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -22,6 +21,7 @@ from sklearn.utils.class_weight import compute_class_weight
 from mercer._progress import say
 from mercer._state.saved import Fields, Objects, Optional
 from mercer._validation import check_choice, check_count, check_positive
+from mercer._warnings import warn_caller
 from mercer.data.bags import Bags, missing_values, plain_values
 from mercer.exceptions import ConvergenceWarning
 from mercer.proportions._base import Problem, ProportionEstimator, Solution, Space
@@ -233,9 +233,7 @@ class _Turns:
         starts = [self._from(self._witnesses(self._from_means()))] if self.model.mode == "MI" else self._row_labels()
         _, weights, intercept, history, repeated = min(starts, key=lambda start: start[0])
         if not repeated:
-            warnings.warn(
-                f"labels still changed after max_iter={self.model.max_iter} turns", ConvergenceWarning, stacklevel=5
-            )
+            warn_caller(f"labels still changed after max_iter={self.model.max_iter} turns", ConvergenceWarning)
         info = {
             "history": np.array(history),
             "n_iter": len(history),

@@ -17,7 +17,6 @@ As γ grows, it approaches the first form. Everything is linear in the means of 
 
 from __future__ import annotations
 
-import warnings
 from numbers import Real
 from typing import Any
 
@@ -28,6 +27,7 @@ from scipy.spatial.distance import cdist
 from mercer._linalg import conjugate_gradients
 from mercer._state.saved import Fields, Objects, Optional
 from mercer._validation import check_choice, check_count, check_positive
+from mercer._warnings import warn_caller
 from mercer.exceptions import ConvergenceWarning, IllPosedWarning
 from mercer.learning.newton import minimize_by_newton
 from mercer.proportions._base import Problem, ProportionEstimator, Solution, Space
@@ -209,7 +209,7 @@ class MeanMap(ProportionEstimator):
         p, counted = means.target, means.bag_weight > 0
         if np.ptp(p[counted]) <= _EQUAL:
             message = "the shares of all bags are equal, so that they do not determine the means of the classes"
-            warnings.warn(message, IllPosedWarning, stacklevel=5)
+            warn_caller(message, IllPosedWarning)
             whole = np.append(part, np.zeros(len(p) - means.inside))
             return (2.0 * share - 1.0) * whole, np.array([whole, whole])
         if self.laplacian is not None:
@@ -282,7 +282,7 @@ class MeanMap(ProportionEstimator):
         v, steps, norm, _ = minimize_by_newton(problem, np.zeros(problem.d + 1), enough, self.max_iter)
         if norm > enough:
             message = f"stopped after {steps} steps at a gradient of {norm:.2g}: scale the features, or raise tol"
-            warnings.warn(message, ConvergenceWarning, stacklevel=5)
+            warn_caller(message, ConvergenceWarning)
         return v[:-1], float(v[-1]), norm, steps
 
 

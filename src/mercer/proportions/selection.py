@@ -31,6 +31,7 @@ from mercer._progress import say
 from mercer._state.saved import Count, Fields, Ints, LabelValues, Saved
 from mercer._threads import each
 from mercer._validation import check_choice, check_count, check_sparse, thread_count
+from mercer._warnings import warn_caller
 from mercer.data.bags import Bags, missing_values, plain_values
 from mercer.exceptions import ConstantAnswerWarning
 from mercer.kernel_methods.collections import count, taken
@@ -128,14 +129,14 @@ def majority_shares(bags: Bags) -> np.ndarray:
     return np.eye(bags.shares.shape[1])[int((bags.sizes @ bags.shares).argmax())]
 
 
-def warn_if_no_better(error: float, constant: float, where: str, stacklevel: int = 2) -> None:
+def warn_if_no_better(error: float, constant: float, where: str) -> None:
     """Warn if the error of a model is not below that of a constant share. Equal shares cannot be beaten."""
     if error >= constant > 1e-9:
         message = (
             f"the shares of {where} are met no better ({error:.3f}) than by one share for all bags ({constant:.3f}):"
             " nothing shows that the model tells rows apart"
         )
-        warnings.warn(message, ConstantAnswerWarning, stacklevel=stacklevel + 1)
+        warn_caller(message, ConstantAnswerWarning)
 
 
 def _known(bags: Any, proportions: Any, n_rows: int | None = None) -> Bags:
@@ -334,7 +335,7 @@ class BagCV(MetaEstimatorMixin, ClassifierMixin, Estimator):
             raise ValueError("cv leaves only bags of weight 0 to learn from: use other folds, or leave these bags out")
         if bags.overlapping and any(_shared(bags, *split) for split in splits):
             message = "bags overlap: some held-out bags share rows with training bags, and errors come out too small"
-            warnings.warn(message, stacklevel=3)
+            warn_caller(message)
         return splits
 
     def _clone(self, params: dict[str, Any], seed: int | None) -> Any:
@@ -346,7 +347,7 @@ class BagCV(MetaEstimatorMixin, ClassifierMixin, Estimator):
     def _run(self, X: Any, y: Any, bags: Bags, tasks: list[Any]) -> list[tuple[float, float, float]]:
         judged = each(partial(self._watched, X, y, bags), tasks, self.n_jobs, processes=True)
         for category, message in dict.fromkeys(warning for _, told in judged for warning in told):
-            warnings.warn(message, category, stacklevel=3)
+            warn_caller(message, category)
         return [judged_figures for judged_figures, _ in judged]
 
     def _watched(
@@ -422,7 +423,7 @@ class BagCV(MetaEstimatorMixin, ClassifierMixin, Estimator):
                 totals, weights = totals + weight * np.array(risks), weights + weight
         if weights > 0:
             self.constant_score_, self.majority_score_ = (-totals / weights).tolist()
-            warn_if_no_better(-self.best_score_, -self.constant_score_, "held-out bags", stacklevel=3)
+            warn_if_no_better(-self.best_score_, -self.constant_score_, "held-out bags")
 
     # ------------------------------------------------------------------ the best estimator
 

@@ -22,6 +22,7 @@ from mercer._arrays import row_blocks
 from mercer._estimator import Estimator
 from mercer._state.saved import Fields, Floats, Ints, LabelValues, Objects, Optional, Saved, Transient
 from mercer._validation import check_choice, check_flag, used_examples
+from mercer._warnings import warn_caller
 from mercer.learning.sparse_codes import Dictionary, SparseCodes
 from mercer.recognition._images import as_pixel_rows, check_images, image_shape
 from mercer.recognition.coder import Coding
@@ -79,7 +80,7 @@ class _Gallery(Coding, Saved, ClassifierMixin, Estimator):
             raise ValueError("all rows of X are 0 (after the projection): there is nothing to build codes from")
         if not norms.all():
             row = int(norms.argmin())
-            warnings.warn(f"row {row} of X is 0 (after the projection): no code uses it", UserWarning, stacklevel=4)
+            warn_caller(f"row {row} of X is 0 (after the projection): no code uses it", UserWarning)
         self._prepared = Dictionary(self._dictionary())
         return weights
 
@@ -247,12 +248,11 @@ class SparseRepresentationClassifier(_Gallery):
             codes = self._code(self.atoms_[rows], rows).codes
         spread = float(np.median(self._concentration(codes)))
         if spread < HINT_CONCENTRATION:
-            warnings.warn(
+            warn_caller(
                 f"codes of training rows over the other rows are spread over the classes (median concentration "
                 f"{spread:.2f}, below {HINT_CONCENTRATION}): the rows of a class do not span each other, and a linear "
                 "classifier on the same rows may well do better",
                 UserWarning,
-                stacklevel=4,
             )
 
     def predict(self, X: Any) -> np.ndarray:

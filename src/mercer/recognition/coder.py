@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from mercer._estimator import Estimator
 from mercer._state.saved import Fields, Floats, Saved, Transient
+from mercer._warnings import warn_caller
 from mercer.exceptions import ConvergenceWarning
 from mercer.learning.sparse_codes import Dictionary, SparseCodes, check_settings, sparse_codes
 from mercer.recognition._images import as_pixel_rows
@@ -51,22 +51,20 @@ class Coding:
         )
         if (target := self._stopping()["tol"]) is not None and target >= 1:
             message = f"tol={target:g} allows residuals as long as the rows: all codes are 0"
-            warnings.warn(message, UserWarning, stacklevel=4)
+            warn_caller(message, UserWarning)
         elif self.n_nonzero is None and not coded.reached.all():
             row = int(np.argmin(coded.reached))
-            warnings.warn(
+            warn_caller(
                 f"tol={self._stopping()['tol']:g} is out of reach for {int((~coded.reached).sum())} of {len(X)} rows: "
                 f"the atoms leave a residual of {coded.residuals[row]:.3g} of the norm of row {row}; "
                 "their codes have the smallest residual that was found",
                 ConvergenceWarning,
-                stacklevel=4,
             )
         elif self.solver in ("l1", "lasso") and not (coded.finished & (coded.gaps <= GAP)).all():
             row = int(np.argmax(np.where(coded.finished, coded.gaps, np.inf)))
-            warnings.warn(
+            warn_caller(
                 f"the path of row {row} ended with a relative duality gap of {coded.gaps[row]:.2g}",
                 ConvergenceWarning,
-                stacklevel=4,
             )
         return coded
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from mercer._estimator import Estimator
 from mercer._state.saved import Count, Fields, Flag, Floats, Number, Saved
 from mercer._validation import thread_count
+from mercer._warnings import warn_caller
 from mercer.data.clouds import PointCloud
 from mercer.exceptions import ConvergenceWarning
 from mercer.registration.prepared import Cloud, check_pair
@@ -118,13 +118,12 @@ class Registration(Saved, Estimator):
         self.converged_, self.n_iter_ = result.converged, result.n_iter
         if not result.converged:
             message = f"{type(self).__name__} stopped after {result.n_iter} iterations before it converged"
-            warnings.warn(f"{message}; raise max_iter", ConvergenceWarning, stacklevel=3)
+            warn_caller(f"{message}; raise max_iter", ConvergenceWarning)
         if result.fitness < 0.05:
-            warnings.warn(
+            warn_caller(
                 f"only {result.fitness:.1%} of the source points come near the target: the pose is probably wrong, or"
                 " the clouds do not overlap",
                 UserWarning,
-                stacklevel=3,
             )
         return self
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from mercer._validation import check_choice, check_count, check_flag, thread_count
+from mercer._warnings import warn_caller
 from mercer.data.clouds import PointCloud
 from mercer.exceptions import UncertainPoseWarning
 from mercer.registration._evidence import MARGIN, Judge
@@ -120,9 +120,9 @@ def register(
     if result.fitness < 0.05:
         what = "the clouds do not overlap, or the pose is wrong"
         message = f"only {result.fitness:.1%} of the source points come near the target: {what}"
-        warnings.warn(message, UncertainPoseWarning, stacklevel=2)
+        warn_caller(message, UncertainPoseWarning)
     elif not result.certified and (result.evidence or method != "icp") and start is None and not scale:
-        warnings.warn(f"the pose is not certified: {result.reason}", UncertainPoseWarning, stacklevel=2)
+        warn_caller(f"the pose is not certified: {result.reason}", UncertainPoseWarning)
     return result
 
 

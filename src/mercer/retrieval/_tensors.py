@@ -10,7 +10,6 @@ the compiled scan, by position in the index.
 
 from __future__ import annotations
 
-import warnings
 from functools import lru_cache
 from typing import Any
 
@@ -19,6 +18,7 @@ import torch
 from torch import Tensor
 
 from mercer._arrays import with_less_memory
+from mercer._warnings import warn_caller
 
 __all__ = ["device_codes", "nearest", "pack", "signs", "unpack", "within"]
 
@@ -77,7 +77,7 @@ def distances(queries: Tensor, codes: Tensor, n_bits: int, shift: int | None = N
         try:
             return _cuda_hamming.distances(queries, codes, shift)
         except _cuda.KernelError as error:
-            warnings.warn(f"{error}: distances are computed by matrix products", RuntimeWarning, stacklevel=2)
+            warn_caller(f"{error}: distances are computed by matrix products", RuntimeWarning)
     bits = by_products(queries, codes, n_bits)
     if shift is None:
         return bits

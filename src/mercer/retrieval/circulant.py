@@ -24,7 +24,6 @@ than random ones.
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import array_api_compat
@@ -35,6 +34,7 @@ from sklearn.utils import check_random_state
 from mercer._arrays import compiled, is_numpy, on_device_of, to_numpy
 from mercer._state.saved import Fields, Floats, Ints, Objects, Transient, check_shapes
 from mercer._validation import check_choice, check_count, check_positive, check_weights, thread_count
+from mercer._warnings import warn_caller
 from mercer.exceptions import ConvergenceWarning
 from mercer.retrieval._codes import SignCodes, check_optional_positive, on_device
 from mercer.retrieval.circulant_source import plan_for
@@ -179,7 +179,7 @@ class CirculantEmbedding(SignCodes):
         self._draw()
         if self.method == "learned":
             if not (X != 0).any():
-                warnings.warn("all rows of X are zero: nothing to learn from", ConvergenceWarning, stacklevel=2)
+                warn_caller("all rows of X are zero: nothing to learn from", ConvergenceWarning)
             for c in range(len(self.r_)):
                 start = self.r_[c] / np.sqrt(X.shape[1])
                 self.r_[c], history = self._learned(c, X, start, lambda_, mu, pairs, rounds, tol, weights)
@@ -373,7 +373,7 @@ class CirculantEmbedding(SignCodes):
             out = torch.empty((len(X), -(-self.n_bits // 8)), dtype=torch.uint8, device=X.device)
             self._plans[place].write(X, self.n_bits, out)
         except _cuda.KernelError as error:
-            warnings.warn(f"{error}: codes are computed by torch's own transforms", RuntimeWarning, stacklevel=4)
+            warn_caller(f"{error}: codes are computed by torch's own transforms", RuntimeWarning)
             return None
         if not self._plans[place].finite():
             if bool(torch.isfinite(X).all()):

@@ -19,7 +19,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._estimator import Estimator
-from mercer._validation import check_choice, check_weights, used_examples
+from mercer._validation import check_choice, check_number, check_weights, used_examples
 from mercer.data.sequences import Sequences
 from mercer.metrics import boundary_score
 from mercer.segmentation._packs import FeaturePack, SegmentFeatures
@@ -168,8 +168,7 @@ class BoundaryClassifier(Estimator):
         -------
         self
         """
-        if isinstance(self.offset, bool) or not np.isfinite(self.offset):
-            raise ValueError(f"offset must be a finite number, got {self.offset!r}")
+        check_number("offset", self.offset)
         used, weights = used_examples(sample_weight, len(X))
         if used is not None and self.features is not None:  # what a pack learns, it learns from these alone
             X, y = [X[i] for i in used.tolist()], [y[i] for i in used.tolist()]

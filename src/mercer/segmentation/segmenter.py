@@ -25,7 +25,7 @@ from sklearn.base import clone
 
 from mercer._estimator import Outputs
 from mercer._state.saved import Choice, DictOf, Fields, Flag, Floats, Nested, Number, Optional, Strings
-from mercer._validation import check_choice, check_count, thread_count
+from mercer._validation import check_choice, check_count, check_number, thread_count
 from mercer.data.features import FeatureIndex, as_sequences
 from mercer.data.labels import LabelIndex
 from mercer.data.segments import (
@@ -326,8 +326,7 @@ default="table"
                 raise TypeError(f"{name} must be a {kind.__name__} or None, got {type(given).__name__}")
         if self.features is not None and self.template is not None:
             raise ValueError("give features or template, not both: each makes the features from what X holds")
-        if isinstance(self.offset, bool) or not np.isfinite(self.offset):
-            raise ValueError(f"offset must be a finite number, got {self.offset!r}")
+        check_number("offset", self.offset)
 
     def _loss(self) -> Loss:
         return resolve_loss("hinge" if self._loss_is_auto() else self.loss, self._cost())

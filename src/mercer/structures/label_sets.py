@@ -105,8 +105,7 @@ class LabelSets(Structure):
     def __init__(
         self, n_labels: int, n_features: int, pairs: Any = "all", *, inference: str = "auto", threads: int = 1
     ) -> None:
-        if n_labels < 1:
-            raise ValueError(f"n_labels must be at least 1, got {n_labels}")
+        check_count("n_labels", n_labels)
         self._keep_nothing(check_choice("inference", hyphenated(inference), INFERENCE))
         if isinstance(pairs, str):
             if pairs != "all":

@@ -7,11 +7,11 @@ import gzip
 import io
 import os
 import sys
-import warnings
 from collections.abc import Iterator
 from typing import IO, BinaryIO, TypeAlias, cast
 
 from mercer._state import container
+from mercer._warnings import warn_caller
 from mercer.data.readers.source import DAMAGED, Source
 from mercer.exceptions import DataFileError
 
@@ -40,7 +40,7 @@ def _open_path(path: str, stack: contextlib.ExitStack) -> IO[bytes]:
             if error.__cause__ is None:  # no text at all; damage is named where it is
                 raise
         if source.guessed:
-            warnings.warn(f"{path}: not UTF-8, read as Latin-1", UserWarning, stacklevel=4)
+            warn_caller(f"{path}: not UTF-8, read as Latin-1", UserWarning)
     stream = stack.enter_context(source.open())
     # What unpacks finds its lines in Python; a BufferedReader around it does so in C.
     return io.BufferedReader(stream, 1 << 18)

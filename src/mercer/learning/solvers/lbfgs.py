@@ -28,6 +28,7 @@ from typing import Any
 import numpy as np
 
 from mercer import _core
+from mercer._validation import check_count
 from mercer.learning.checkpoint import array_of, count_of, number_of
 from mercer.learning.losses import Log
 from mercer.learning.monitor import Monitor
@@ -164,8 +165,7 @@ class LBFGS(Solver):
     def __init__(self, memory: int | None = None, warm_up: int = 3) -> None:
         if memory is not None and memory < 1:
             raise ValueError(f"memory must be at least 1, got {memory}")
-        if warm_up < 0:
-            raise ValueError(f"warm_up must not be negative, got {warm_up}")
+        check_count("warm_up", warm_up, 0)
         self.memory, self.warm_up = memory, warm_up
 
     def check(self, risk: Risk, penalty: Penalty) -> None:
