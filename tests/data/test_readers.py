@@ -316,6 +316,10 @@ def test_quotes_that_do_not_end_are_part_of_texts(tmp_path):
     path = tmp_path / "messages.tsv"
     path.write_text("\n".join(lines))
     assert sniff(Source(path)).format == "csv"  # as its name says: both fit
+    long = [f"{('ham', 'spam')[i % 2]}\tcall me about the number {i} before the evening" for i in range(450)]
+    long[399] = 'spam\t"call me\nbefore the evening"'  # goes on behind the lines that are looked at
+    path.write_text("\n".join(long))
+    assert sniff(Source(path)).format == "csv"
     lines[7] = 'spam\t"good news" about the prize number 7'
     path.write_text("\n".join(lines))
     assert sniff(Source(path)).format == "text"

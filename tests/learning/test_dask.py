@@ -124,9 +124,10 @@ def test_each_worker_holds_its_share_of_neighbours(cluster, parts):
     X, y = bags(parts)
     model = tagger()
     with prepare(model, X, y, None, model._loss(), None) as risk:
-        held = sorted(numbers for _, numbers in risk.place._groups)
-    n, half = len(parts), (len(parts) + 1) // 2
-    assert held == [list(range(half)), list(range(half, n))]
+        homes, held = risk.place._homes(), [number for _, numbers in risk.place._groups for number in numbers]
+    assert [homes.count(home) for home in sorted(set(homes))] == [(len(parts) + 1) // 2, len(parts) // 2]
+    assert homes == sorted(homes)
+    assert sorted(held) == list(range(len(parts)))
 
 
 def test_without_shared_memory_and_with_less_traffic(cluster, parts, reference):

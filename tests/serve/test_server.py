@@ -112,7 +112,10 @@ def in_this_process(model: Path, wrap: Any = whole, **options: Any) -> Iterator[
 
     application = app({"tagger": str(model)}, reload_seconds=0, origins=["https://a.example"][: options.pop("cors", 0)])
     application.begin()
-    protocol = guarded(Options(models={}, **options), application.metrics, application.overloaded)
+    application.full = application.overloaded  # tests may put another one there
+    protocol = guarded(
+        Options(models={}, **options), application.metrics, lambda url, headers: application.full(url, headers)
+    )
     sock = bind("127.0.0.1", 0)
     config = uvicorn.Config(wrap(application), http=protocol, lifespan="off", log_config=None, ws="none")
     server = uvicorn.Server(config)
@@ -466,6 +469,68 @@ def test_an_answer_that_fails_before_its_body_is_replaced_by_the_error() -> None
     assert cycle.response_complete
 
 
+@pytest.mark.parametrize("size", [20_000, 40_000, 64 << 10, 200_000])
+def test_bodies_do_not_count_as_headers(model: Path, size: int) -> None:
+    """In whatever pieces they come, and several over a connection."""
+    body = json.dumps({"instances": X[:1], "filler": " " * size}).encode()
+    data = request("/v1/models/tagger:predict", body=body).replace(b"Connection: close\r\n", b"")
+    with in_this_process(model) as (_, port), socket.create_connection(("127.0.0.1", port), timeout=60) as sock:
+        for _ in range(3):
+            sock.sendall(data)
+            assert {status for status, _, _ in answers_of(sock, 1)} <= {200, 422}
+        sock.sendall(data + KEPT)
+        assert [status for status, _, _ in answers_of(sock, 2)][1] == 200
+
+
+def test_a_kept_connection_may_rest_before_a_request_in_pieces(model: Path) -> None:
+    with (
+        in_this_process(model, head_seconds=0.5) as (_, port),
+        socket.create_connection(("127.0.0.1", port), timeout=60) as sock,
+    ):
+        for _ in range(2):
+            sock.sendall(KEPT[:30])
+            time.sleep(0.2)
+            sock.sendall(KEPT[30:])
+            assert answers_of(sock, 1)[0][0] == 200
+            time.sleep(1.2)
+
+
+def test_a_request_behind_a_refused_one_is_not_idle(model: Path) -> None:
+    with in_this_process(model, keep_alive=1.0) as (application, port):
+        answers, first = application.store.get("tagger").answers, []
+        real = application.overloaded
+
+        def slow(verb: str, X: Any) -> Any:
+            time.sleep(2.2)
+            return answers.model.predict(X)
+
+        def full(url: bytes, headers: Any) -> str | None:  # for the first request
+            first.append(url)
+            return "tagger" if len(first) == 1 else real(url, headers)
+
+        object.__setattr__(answers, "ask", slow)
+        application.full = full
+        with socket.create_connection(("127.0.0.1", port), timeout=60) as sock:
+            sock.sendall(KEPT + KEPT)
+            assert [status for status, _, _ in answers_of(sock, 2)] == [503, 200]
+
+
+def test_an_answer_before_the_body_leaves_an_idle_connection(model: Path) -> None:
+    """Not one whose next request is late: that would be answered, unasked, with 408."""
+    data = KEPT.replace(b"tagger:", b"x:")
+    cut = data.index(b"\r\n\r\n") + 4
+    with (
+        in_this_process(model, head_seconds=0.5) as (_, port),
+        socket.create_connection(("127.0.0.1", port), timeout=60) as sock,
+    ):
+        sock.sendall(data[:cut])
+        assert answers_of(sock, 1)[0][0] == 404
+        sock.sendall(data[cut:])
+        time.sleep(1.5)
+        sock.sendall(KEPT)
+        assert answers_of(sock, 1)[0][0] == 200
+
+
 def test_a_long_prediction_is_not_taken_for_a_slow_caller(model: Path) -> None:
     with in_this_process(model, head_seconds=0.3, body_seconds=0.3) as (application, port):
         answers = application.store.get("tagger").answers
@@ -500,13 +565,23 @@ def test_idle_connections_are_closed_after_a_while(model: Path) -> None:
 
 def test_requests_and_connections_leave_no_cycles_behind(model: Path) -> None:
     """The server lets the collector of cycles run rarely, so what requests hold must go without it."""
-    with in_this_process(model) as (_, port):
+    with in_this_process(model) as (application, port):
+        answers = application.store.get("tagger").answers
+
+        def picky(verb: str, X: Any) -> Any:
+            if len(X) == 2:
+                raise ValueError("two are too many")
+            return answers.model.predict(X)
+
+        object.__setattr__(answers, "ask", picky)
+        two = json.dumps({"instances": X[:2]}).encode()
 
         def ask(n: int) -> None:
             for _ in range(n):
                 for path, body, status in (
                     ("/v1/models/tagger:predict", BODY, 200),
                     ("/v1/models/tagger:predict", b"{", 400),
+                    ("/v1/models/tagger:predict", two, 422),
                     ("/v1/models/x:predict", BODY, 404),
                 ):
                     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)

@@ -15,6 +15,7 @@ may be False.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import secrets
 import tempfile
@@ -439,13 +440,17 @@ class OnWorkers(Place):
         they are.
         """
         scattered = self.client.scatter(self._shell, broadcast=True, hash=False)
-        self._scattered, self._futures = scattered, []
-        homes = self._homes()
-        for i, part in enumerate(self._parts):
-            name = f"mercer-part-{i}-{self._token}-{secrets.token_hex(3)}"
-            made = delayed(_local)(delayed(scattered), part, i, self._loss, dask_key_name=name)
-            where = {"workers": [homes[i]], "allow_other_workers": True} if homes else {}
-            self._futures.append(self.client.compute(made, **where))
+        self._scattered, self._futures, homes = scattered, [], self._homes()
+        for home, numbers in itertools.groupby(range(self.n_parts), lambda i: homes[i] if homes else None):
+            made = [
+                delayed(_local)(
+                    delayed(scattered), self._parts[i], i, self._loss,
+                    dask_key_name=f"mercer-part-{i}-{self._token}-{secrets.token_hex(3)}",
+                )
+                for i in numbers
+            ]  # fmt: skip
+            where = {} if home is None else {"workers": [home], "allow_other_workers": True}
+            self._futures += self.client.compute(made, **where)
 
     def _homes(self) -> list[str]:
         """The worker that should hold each part; nothing where there are none at the moment."""

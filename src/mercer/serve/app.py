@@ -205,6 +205,7 @@ class App:
         except RequestError as error:
             status = error.status
             await self._refuse(path, error, send, cors)
+            _forget(error)
         except asyncio.CancelledError:
             status = 503
             await self._refuse(path, RequestError(503, "the server is shutting down"), send, cors)
@@ -215,6 +216,7 @@ class App:
             self.log("error", "failure", reference=reference, path=path, error=_traceback(error))
             message = f"the server failed; its log has the details under {reference}"
             await self._refuse(path, RequestError(500, message), send, cors)
+            _forget(error)
         finally:
             seconds = time.perf_counter() - started
             self.metrics.request(trace["model"], status, seconds, trace["instances"], trace["batch"])
@@ -368,8 +370,9 @@ class App:
         """
         if not url.startswith(b"/v1/models/") or self.settings.log_requests:
             return None
-        name = url[len(b"/v1/models/") :].partition(b":")[0].decode("latin-1")
-        batcher = self.batchers.get(name)
+        first, colon, _ = url[len(b"/v1/models/") :].partition(b":")
+        name = first.decode("latin-1")
+        batcher = self.batchers.get(name) if colon else None
         if batcher is None:
             return None
         if self._token is not None or self.security.origins:
@@ -663,6 +666,15 @@ def _of_model(error: Exception, answers: kinds.Answerer) -> RequestError:
     """What the model says about its input."""
     message = str(error).splitlines()[0][:500] if str(error) else "the model refuses this input"
     return _with_example(RequestError(422, message), answers)
+
+
+def _forget(error: BaseException | None) -> None:
+    """Empty the frames of an error that was answered: they hold the request, it holds the error, and nobody looks for
+    cycles often (`server.collecting_little`)."""
+    while error is not None:
+        traceback.clear_frames(error.__traceback__)
+        error.__traceback__ = None
+        error = error.__context__
 
 
 def _traceback(error: Exception) -> str:

@@ -175,7 +175,8 @@ def guarded(
         def connection_made(self, transport: asyncio.Transport) -> None:
             self.in_head, self.in_body, self.refused = True, False, 0
             self.overloaded: str | None = None
-            self.head_bytes = 0
+            self.head_bytes = 0  # that came of a head which is not complete
+            self.ended = self.begun = False  # a request, in the data that came last; and another one after it
             self.idle = 0.0  # since when the caller may ask again, with nothing under way
             lingering: Any = _Lingering(transport, lambda: self.in_body or self.head_bytes > 0, self.loop)
             self.lingering = lingering
@@ -249,16 +250,19 @@ def guarded(
                 return
             if self.in_head and self.head_bytes == 0:
                 self.since = self.loop.time()
-            self.idle = 0.0
+            self.idle, self.ended = 0.0, False
             super().data_received(data)
             if self.in_head and not self.refused:
-                self.head_bytes += len(data)
+                if self.ended:  # how much of the data is of the next head is not known, `on_header` counts it
+                    self.head_bytes = int(self.begun)
+                else:
+                    self.head_bytes += len(data)
                 if self.head_bytes > options.max_head:
                     self.refuse(431, "the headers are too long")
 
         def on_message_begin(self) -> None:
             super().on_message_begin()
-            self.in_head, self.seen = True, 0
+            self.in_head, self.seen, self.begun, self.idle = True, 0, True, 0.0
 
         def on_url(self, url: bytes) -> None:
             super().on_url(url)
@@ -281,7 +285,8 @@ def guarded(
             self.since = self.loop.time()
             idle = self.cycle is None or self.cycle.response_complete
             plain = self.parser.get_method() == b"POST" and not self.expect_100_continue
-            if idle and plain and self.parser.should_keep_alive():
+            kept = self.parser.should_keep_alive() and self.parser.get_http_version() == "1.1"
+            if idle and plain and kept:
                 self.overloaded = full(self.url, self.headers)
             if self.overloaded is None:
                 super().on_headers_complete()
@@ -293,14 +298,16 @@ def guarded(
         def on_message_complete(self) -> None:
             if self.overloaded is None:
                 super().on_message_complete()
+                if self.cycle is not None and self.cycle.response_complete:  # before all of the body was there
+                    self.idle = self.loop.time()
             else:
                 self.transport.write(refusal)
                 metrics.request(self.overloaded, 503, 0.0, 0)
                 self.overloaded = None
                 self.server_state.total_requests += 1
                 self.idle = self.loop.time()
-            self.in_head, self.in_body = True, False
-            self.since = self.loop.time()
+            self.in_head, self.in_body, self.ended, self.begun = True, False, True, False
+            self.since, self.head_bytes = self.loop.time(), 0
 
         def on_response_complete(self) -> None:
             """As uvicorn's, without a timer for every answer: the sweep closes connections that are idle."""

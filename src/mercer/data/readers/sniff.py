@@ -173,7 +173,7 @@ def _candidates(lines: Sequence[str], head: bytes, source: Source, only: str | N
     texts = _labelled_text(filled, source.suffix == ".txt")
     tables = _tables(lines, source)
     if texts and not _quotes_end(lines, "\t"):  # quotes are part of the texts
-        tables = [table for table in tables if table.separator != "\t"]
+        tables = [table for table in tables if table.separator not in ("\t", " ")]
     by_space = [table for table in tables if table.separator == " "]
     candidates += [text for text in texts if text.separator == "\t"]
     candidates += [table for table in tables if table not in by_space]
@@ -304,14 +304,14 @@ def _raw_rows(text: str, separator: str, most: int) -> list[list[str]] | None:
 
 
 def _quotes_end(lines: Sequence[str], separator: str) -> bool:
-    """Whether every cell that begins with a quote ends with one."""
+    """Whether a cell that begins with a quote ends with one; the last cell may go on beyond the lines."""
     if not any('"' in line for line in lines):
         return True
     try:
         for _ in csv.reader(lines, delimiter=separator, skipinitialspace=True, strict=True):
             pass
-    except csv.Error:
-        return False
+    except csv.Error as error:
+        return "end of data" in str(error)
     return True
 
 
