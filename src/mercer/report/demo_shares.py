@@ -73,7 +73,7 @@ def shares_part(r: ShareResult) -> list[Html | str]:
             Html("<code>mercer.proportions</code>"),
             " train a classifier of single digits.",
         ),
-        table(rows, ["", "digits right", "training, s"], "lrr"),
+        table(rows, ["", "digits correct", "training, s"], "lrr"),
         f"{r.n_bags} bags with {r.n_train} training digits, {r.n_test} test digits; chance is one half. "
         "C was chosen by the shares of held-out bags. The last row was trained with the label "
         "of every training digit.",
