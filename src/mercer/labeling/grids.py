@@ -219,7 +219,7 @@ random_state, verbose
             known = (truth != self.unknown) & (truth != None)  # noqa: E711 (element by element)
             right, total = right + int(((predicted == truth) & known).sum()), total + int(known.sum())
         if not total:
-            raise ValueError("y has no known label")
+            raise ValueError("no known label to compare with")
         return right / total
 
     def log_likelihood(self, X: Any, y: Any) -> np.ndarray:

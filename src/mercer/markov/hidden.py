@@ -803,7 +803,7 @@ class HiddenMarkovModel(Saved, Estimator):
         tags = self._labels.encode(y, sequences.lengths)
         known = tags.labels >= 0
         if not known.any():
-            raise ValueError("y has no known label")
+            raise ValueError("no known label to compare with")
         predicted, _ = self._chain().argmax(self._theta(sequences, self._matrix(sequences)))
         return float((predicted[known] == tags.labels[known]).mean())
 
