@@ -174,11 +174,11 @@ REFUSED = [
     (lambda: mercer.parsing.Parser(method="pcfg").partial_fit(None, [tree("(S (A a))")]), "partial_fit is for method="),
     (
         lambda: mercer.parsing.Parser(method="pcfg").fit(None, [tree("(S (A a))")], sample_weight=[1.0]),
-        "method='pcfg' counts and needs no sample_weight",
+        "method='pcfg' only counts rules",
     ),
     (
         lambda: mercer.parsing.Parser(method="pcfg").fit(None, [tree("(S (A a))")]).log_likelihood(None),
-        "give X, y or both: sentences, trees",
+        "pass X .sentences., y .trees. or both",
     ),
     # kernels
     (lambda: acceptor().union("a"), "union needs another Transducer, got str"),
@@ -290,9 +290,9 @@ REFUSED = [
     # segmentation
     (lambda: mercer.segmentation.join_paragraphs(["a", " "], [0]), "sentence 1 is blank"),
     # reports
-    (lambda: mercer.report.table([[1, 2], [3]], ["a", "b"]), "row 1 has 1 cells, but header names 2 columns"),
-    (lambda: mercer.report.table([[1, 2]], ["a", "b"], align="lx"), "align must be 2 letters out of l, c and r"),
-    (lambda: mercer.report.table([[1, 2]], ["a", "b"], align="l"), "align must be 2 letters out of l, c and r"),
+    (lambda: mercer.report.table([[1, 2], [3]], ["a", "b"]), "row 1 has 1 cells, but the header has 2 columns"),
+    (lambda: mercer.report.table([[1, 2]], ["a", "b"], align="lx"), "align must have 2 letters from l, c and r"),
+    (lambda: mercer.report.table([[1, 2]], ["a", "b"], align="l"), "align must have 2 letters from l, c and r"),
     (lambda: mercer.report.figure("<svg/>", "a"), "svg must be Html"),
     # inference again
     (lambda: INFERENCE.infer(INFERENCE.FactorGraph([3]), "cuts", task="map"), "method 'cuts' cannot take this graph"),
@@ -310,7 +310,7 @@ REFUSED = [
     (lambda: mercer.retrieval.HammingIndex(n_bits=8, ids=[1]), "ids need codes"),
     (lambda: mercer.retrieval.recall_at([[1, 2]], [[1]], ks=[3]), "ks must not exceed the 2 ids found for each query"),
     (lambda: mercer.fields.RBM(visible="gaussian", learner="pseudo-likelihood").fit(X2), "needs binary units"),
-    (lambda: mercer.markov.HiddenMarkovModel(2).fit([["a"]], [[None]]), "y holds no label"),
+    (lambda: mercer.markov.HiddenMarkovModel(2).fit([["a"]], [[None]]), "y contains no label"),
     (lambda: mercer.markov.HiddenMarkovModel(2).fit([[2**70, 1]]), "integer symbols must fit into 64 bits"),
     (
         lambda: mercer.datasets.make_paragraphs(2, n_sentences=(3, 2)),

@@ -116,9 +116,9 @@ def test_the_command_prints_a_table_and_says_where_the_page_is(result, tmp_path,
     assert main(["demo", "--output", str(path)]) == 0
     out, err = capfd.readouterr()
     assert err == ""
-    assert "whole codes right" in out
+    assert "whole codes correct" in out
     assert "F1 of boundaries" in out
-    assert "pixels right" in out
+    assert "pixels correct" in out
     assert f"page written to {path}" in out
     assert path.read_text().startswith("<!DOCTYPE html>")
     assert main(["demo"]) == 0

@@ -92,10 +92,10 @@ def test_without_a_data_home_the_error_says_what_to_do(value: str | None, monkey
 
 
 def test_a_missing_folder_or_file_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(FileNotFoundError, match=r"data_home names the folder .*nowhere', which does not exist"):
+    with pytest.raises(FileNotFoundError, match=r"data_home is the folder .*nowhere', which does not exist"):
         load_conll2000(data_home=tmp_path / "nowhere")
     monkeypatch.setenv("MERCER_DATA", str(tmp_path / "nowhere"))
-    with pytest.raises(FileNotFoundError, match="MERCER_DATA names the folder"):
+    with pytest.raises(FileNotFoundError, match="MERCER_DATA is the folder"):
         load_conll2000()
     with pytest.raises(FileNotFoundError, match=r"'conll2000' needs the file train\.txt or train\.txt\.gz"):
         load_conll2000(data_home=tmp_path)

@@ -86,7 +86,7 @@ def test_impossible_nondominant_tasks_are_refused(arguments: dict, message: str)
         ({"rho": 0.5, "m": 10, "n_features": 2, "fixed": [0.0, np.inf]}, "fixed must be 2 finite numbers"),
         (
             {"rho": 0.5, "m": 10, "fixed": [0.0, 1.0]},
-            r"fixed must be 100 finite numbers, one a feature, got shape \(2,\)",
+            r"fixed must be 100 finite numbers, one per feature, got shape \(2,\)",
         ),
     ],
 )

@@ -44,7 +44,7 @@ def test_a_set_is_read_from_a_folder(tmp_path):
     graphs, y = load_tu("TOY", data_home=tmp_path)
     assert (graphs.n_edges, y.tolist()) == (1, [7])
     for wrong in ("NOPE", "../graphs/TOY", ""):
-        with pytest.raises(FileNotFoundError, match="there are TOY"):
+        with pytest.raises(FileNotFoundError, match="available are TOY"):
             load_tu(wrong, data_home=tmp_path)
 
 

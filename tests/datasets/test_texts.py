@@ -111,7 +111,7 @@ def test_reuters_may_be_reduced_to_single_labels_and_frequent_topics(reuters: Pa
     assert data.labels.tolist() == ["earn", "acq"]  # a document of two topics stays out, whichever are frequent
     data = load_reuters21578(n_categories=1, data_home=reuters)
     assert data.labels.tolist() == [("earn",), ("earn",), (), (), ()]
-    with pytest.raises(ValueError, match="category and single_label exclude each other"):
+    with pytest.raises(ValueError, match="category and single_label cannot be combined"):
         load_reuters21578("earn", single_label=True, data_home=reuters)
     with pytest.raises(ValueError, match="n_categories must be an integer of at least 1, got 0"):
         load_reuters21578(n_categories=0, data_home=reuters)
@@ -131,7 +131,7 @@ def test_damaged_reuters_files_are_named(reuters: Path) -> None:
         load_reuters21578(data_home=reuters)
     path = reuters / "reuters21578" / "reut2-001.sgm.gz"
     path.write_bytes(path.read_bytes()[:50])
-    with pytest.raises(ValueError, match=r"reut2-001\.sgm\.gz: cannot be unpacked"):
+    with pytest.raises(ValueError, match=r"reut2-001\.sgm\.gz: cannot be decompressed"):
         load_reuters21578(data_home=reuters)
     path.unlink()
     with pytest.raises(FileNotFoundError, match=r"needs the file reut2-001\.sgm or"):
@@ -187,7 +187,7 @@ def test_messages_are_read_line_by_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("ham\ta\nno tab here\n", r"SMSSpamCollection:2: expected 2 fields divided by a tab, found 1"),
+        ("ham\ta\nno tab here\n", r"SMSSpamCollection:2: expected 2 fields separated by a tab, found 1"),
         ("ham\ta\nEGG\tb\n", r"SMSSpamCollection:2: expected 'ham' or 'spam' before the tab, found 'EGG'"),
         ("", "SMSSpamCollection: the file is empty"),
     ],

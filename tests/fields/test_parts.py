@@ -133,7 +133,7 @@ def test_bad_clouds_are_named():
         with pytest.raises((ValueError, OSError), match=word):
             ShapePartModel(2, max_iter=1).fit(clouds)
     model = SpatialLDA(2, max_iter=2, random_state=0).fit([good])
-    with pytest.raises(ValueError, match="outside the grid"):
+    with pytest.raises(ValueError, match="outside the training grid"):
         model.predict([good + 100.0])
     assert np.isfinite(model.log_likelihood([good + 1e300])).all()
     for word, settings in (

@@ -142,7 +142,7 @@ def test_intersection_over_union():
         (lambda X, y: GridLabeler().fit(X, y[:1]), "4 images in X, 1 label maps"),
         (lambda X, y: GridLabeler().fit([X[0], X[1][:, :, :1]], y[:2]), "different numbers of channels"),
         (lambda X, y: GridLabeler().fit(X, [m * 0 for m in y]), "two different labels"),
-        (lambda X, y: GridLabeler(features=lambda x, b: x[:1]).fit(X, y), "image 0: features gave shape"),
+        (lambda X, y: GridLabeler(features=lambda x, b: x[:1]).fit(X, y), "image 0: features returned shape"),
         (lambda X, y: mean_iou(y, y[:1]), "same shapes"),
     ],
 )
@@ -169,7 +169,7 @@ def test_none_in_a_label_map_is_unknown():
         (lambda X, y: GridLabeler(block=8).fit(X, y, dev=(X, [m[:-1] for m in y])), "label map 0 has shape"),
         (lambda X, y: GridLabeler(block=8).fit(X, y).score(X, y[:1]), "4 images in X, 1 label maps"),
         (lambda X, y: GridLabeler(block=8).fit(X, y).log_likelihood(X, [m.T for m in y]), "label map 0 has shape"),
-        (lambda X, y: GridLabeler(block=8).fit(X, [np.where(m == 1, np.nan, m) for m in y]), "holds NaN"),
+        (lambda X, y: GridLabeler(block=8).fit(X, [np.where(m == 1, np.nan, m) for m in y]), "contains NaN"),
     ],
 )
 def test_maps_that_do_not_fit_are_named(act, message):
@@ -187,7 +187,7 @@ def test_nan_among_objects_is_named_and_none_is_not_scored():
         labels[:4] = None
     assert model.score(X, known) == 1.0
     truth[0][0, 0] = float("nan")
-    with pytest.raises(ValueError, match="label map 0 holds NaN"):
+    with pytest.raises(ValueError, match="label map 0 contains NaN"):
         GridLabeler(block=4).fit(X, truth)
 
 

@@ -102,7 +102,7 @@ def test_labels_that_the_topology_forbids_are_named():
         HiddenMarkovModel(**options).fit([["a", "b", "a"]], [["one", "two", "one"]])
     with pytest.raises(ValueError, match="begins with 'two'"):
         HiddenMarkovModel(**options).fit([["a", "b"], ["a"]], [["two", "two"], ["one"]])
-    with pytest.raises(ValueError, match="2 states, y has 3 labels"):
+    with pytest.raises(ValueError, match="2 states, but y has 3 labels"):
         HiddenMarkovModel(**options).fit([["a", "b", "c"]], [["one", "three", "two"]])
     with pytest.raises(ValueError, match="probability 0"):
         HiddenMarkovModel(**options).fit([["a", "b", "b", "a"]], [["one", "two", None, "one"]])
@@ -127,16 +127,19 @@ def test_wrong_probabilities_are_named(wrong, message):
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        ({"emission": None}, "give emission"),
-        ({"means": np.zeros((3, 1))}, "give emission"),
+        ({"emission": None}, "pass emission"),
+        ({"means": np.zeros((3, 1))}, "pass emission"),
         ({"emission": TABLE[:2]}, "a row for each of the 3 states"),
-        ({"names": "ab"}, "3 different ones"),
+        ({"names": "ab"}, "3 different names"),
         ({"names": [3, 2, 1]}, "ascend"),
         ({"names": [1, "a", 2]}, "strings, or integers"),
         ({"classes": ["a", "b"]}, "3 different states"),
         ({"emission": None, "names": None, "means": np.zeros((3, 1))}, "covariances must be of shape"),
         ({"emission": None, "names": None, "means": np.zeros((2, 1))}, "means must be of shape"),
-        ({"emission": None, "means": np.zeros((3, 1)), "covariances": np.ones((3, 1))}, "names are those of symbols"),
+        (
+            {"emission": None, "means": np.zeros((3, 1)), "covariances": np.ones((3, 1))},
+            "names are the names of symbols",
+        ),
         ({"emission": None, "names": None, "means": np.zeros((3, 1)), "covariances": np.zeros((3, 1))}, "above 0"),
         ({"emission": None, "names": None, "means": np.zeros((3, 1)), "covariances": -np.ones((3, 1, 1))}, "definite"),
         ({"emission": None, "names": None, "means": np.zeros((3, 2, 1)), "covariances": np.ones((3, 2, 1))}, "weights"),

@@ -449,7 +449,7 @@ def test_bad_inputs_are_named():
         (lambda: crf(emissions.long(), tags), "floating-point"),
         (lambda: crf(emissions, tags, [4, 0, 3]), "length of sequence 1 is 0"),
         (lambda: crf(emissions, tags, [4, 5, 3]), "length of sequence 1 is 5"),
-        (lambda: crf(emissions, tags, [4, 1]), "one number a sequence"),
+        (lambda: crf(emissions, tags, [4, 1]), "one number per sequence"),
         (lambda: crf(emissions, tags, torch.tensor([4.0, 1.0, 3.0])), "integers"),
         (lambda: crf(emissions, tags, LENGTHS, holes), "not both"),
         (lambda: crf(emissions, tags, mask=holes), "mask of sequence 0 has a hole"),

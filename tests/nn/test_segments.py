@@ -185,7 +185,7 @@ def test_bad_segments_are_named():
     broken = theta.clone()
     broken[0, 1, 1] = torch.inf
     for call, message in (
-        (lambda: crf(theta, torch.tensor([[-1] * 5] * 3)), "sequence 0 leave out its first position"),
+        (lambda: crf(theta, torch.tensor([[-1] * 5] * 3)), "sequence 0 omit its first position"),
         (lambda: crf(theta, torch.tensor([[5, -1, -1, 0, -1]] * 3)), "label of the segments of sequence 0"),
         (lambda: crf(theta, torch.tensor([[0] + [-1] * 4] * 3)), "segments of sequence 0 are forbidden"),
         (lambda: crf(broken, TAGS, LENGTHS), "emissions of sequence 0 are NaN"),

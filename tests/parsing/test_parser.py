@@ -114,7 +114,7 @@ def test_a_loss_object_is_the_loss_of_its_name():
     np.testing.assert_array_equal(given.coef_, named.coef_)
     assert given.k_best(x, 2) == named.k_best(x, 2)
     np.testing.assert_array_equal(given.log_likelihood(None, TREES), named.log_likelihood(None, TREES))
-    with pytest.raises(ValueError, match="knows no probabilities"):
+    with pytest.raises(ValueError, match="has no probabilities"):
         Parser(Hinge()).fit(None, TREES).log_likelihood(None, TREES)
 
 
@@ -205,7 +205,7 @@ def test_damaged_states_are_refused():
         ({"loss": "square"}, "unknown loss"),
         ({"solver": "simplex"}, "unknown solver"),
         ({"rare": -1}, "rare must be"),
-        ({"rare": 1, "grammar": Grammar.from_trees(TREES)}, "rare makes an unknown word"),
+        ({"rare": 1, "grammar": Grammar.from_trees(TREES)}, "rare adds an unknown word"),
         ({"method": "pcfg", "smoothing": -1}, "smoothing must be"),
         ({"loss": "softmax-margin", "solver": "lbfgs", "cost": "f1"}, "not a sum over brackets"),
     ],
@@ -227,14 +227,14 @@ def test_wrong_data_are_refused():
     grammar = Grammar.from_trees(TREES[:2])
     with pytest.raises(ParseError, match="sentence 1 cannot be parsed: the grammar does not know the word 'park'"):
         Parser(grammar=grammar).fit(None, [TREES[0], TREES[2]])
-    with pytest.raises(ParseError, match="sentence 0 cannot be parsed: its tree is none of the grammar's"):
+    with pytest.raises(ParseError, match="sentence 0 cannot be parsed: the grammar does not derive its tree"):
         Parser(grammar=grammar).fit(None, [Tree.parse("(S (NP (N dog)) (NP (N cat)))")])
     with pytest.raises(TypeError, match="grammar must be a Grammar"):
         Parser(grammar="S -> a").fit(None, TREES)
     with pytest.raises(NotFittedError):
         Parser().predict([["a"]])
     parser = Parser(random_state=0).fit(None, TREES)
-    with pytest.raises(ValueError, match="knows no probabilities"):
+    with pytest.raises(ValueError, match="has no probabilities"):
         parser.log_likelihood(None, TREES)
     with pytest.raises(TypeError, match="list of lists of words"):
         parser.predict("the dog")

@@ -380,7 +380,7 @@ def test_bad_clouds_are_named(clouds, message, call):
         (lambda x: register(x, x, start=np.zeros((4, 4))), "invertible"),
         (lambda x: register(x, x, weights=-np.ones(len(x))), "weights must be"),
         (lambda x: register(FIVE, FIVE, method="matching"), "2 or 3 dimensions"),
-        (lambda x: register(x, x, start="identity", reflection=True), "reflection=True searches for a pose"),
+        (lambda x: register(x, x, start="identity", reflection=True), "reflection=True cannot be combined"),
         (lambda x: register(x, x, reflection=1), "reflection must be"),
         (lambda x: ICP("line").fit(x, x), "kind must be one of"),
         (lambda x: ICP(overlap=1.5).fit(x, x), "overlap must be a share"),

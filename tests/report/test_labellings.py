@@ -48,7 +48,7 @@ def test_a_graph_shows_nodes_edges_and_errors():
     svg = plot_graph_labelling([(0, 1), (1, 2)], ["<a>", "b", "b"], ["<a>", "b", "c"], marginals=np.eye(3))
     assert svg.count("<circle") == 3
     assert svg.count("<line") == 2
-    assert "node 2: b, in truth c" in svg
+    assert "node 2: b, true label c" in svg
     assert "<a>" not in svg
     assert plot_graph_labelling([], []).count("<circle") == 0
 
@@ -65,7 +65,7 @@ def test_convergence_is_a_chart_of_histories():
         (lambda: plot_labelling(np.zeros((2, 2)), TRUTH), "one size"),
         (lambda: plot_labelling(marginals=np.zeros((2, 2))), "marginals must have shape"),
         (lambda: plot_labelling(), "one size"),
-        (lambda: plot_graph_labelling([(0, 5)], ["a", "b"]), "edges must name nodes"),
+        (lambda: plot_graph_labelling([(0, 5)], ["a", "b"]), "edges must contain nodes"),
         (lambda: plot_graph_labelling([], ["a"], ["a", "b"]), "1 predicted labels and 2"),
         (lambda: plot_graph_labelling([], ["a"], positions=[[np.nan, 0]]), "positions"),
         (lambda: write_png("x.png", np.zeros((2, 2))), "shape"),
@@ -84,7 +84,7 @@ def test_several_answers_stand_side_by_side_with_their_errors():
     assert "after (0.0% wrong)" in svg
     assert "errors" not in svg
     assert svg.count("<image") == 4
-    with pytest.raises(ValueError, match="cannot be called 'truth'"):
+    with pytest.raises(ValueError, match="cannot be named 'truth'"):
         plot_labelling(truth=truth, prediction={"truth": truth})
     with pytest.raises(ValueError, match="width"):
         plot_labelling(truth=truth, prediction=truth, width=0)

@@ -130,5 +130,5 @@ def test_features_against_a_label_are_the_lowest() -> None:
 def test_figures_name_what_a_segmenter_is() -> None:
     figures = dict(segmenter_figures(Segmenter(C=0.5, form="bio").fit(X, y)))
     assert figures["labels"] == "2: NP, O"
-    assert "of 1 to 2 positions" in figures["segments"]
+    assert "lengths 1 to 2 positions" in figures["segments"]
     assert "C = 0.5" in figures["objective"]

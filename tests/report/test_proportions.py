@@ -23,8 +23,8 @@ def test_several_classes_have_a_circle_each() -> None:
     ("truth", "predicted", "options", "message"),
     [
         ([0.5], [0.5, 0.5], {}, "same shape"),
-        ([1.5], [0.5], {}, "truth must hold shares"),
-        ([0.5], [np.nan], {}, "predicted must hold shares"),
+        ([1.5], [0.5], {}, "truth must contain shares"),
+        ([0.5], [np.nan], {}, "predicted must contain shares"),
         ([0.5], [0.5], {"names": ["a", "b"]}, "a name for each of the 1 bags"),
         ([0.5], [0.5], {"sizes": [0]}, "positive"),
         ([], [], {}, "same shape"),

@@ -121,11 +121,11 @@ def test_no_numbers_or_names_break_the_drawing(x: list[list[float]], p: list[flo
         ({"truth": []}, "truth is empty"),
         ({"truth": "aab"}, "truth must be a list"),
         ({"x": np.zeros((3, 2)), "truth": list("ab")}, "truth: 3 positions|truth: sequence 0 has 3 positions"),
-        ({"x": np.zeros(3)}, "x must be of shape"),
+        ({"x": np.zeros(3)}, "x must have shape"),
         ({"x": np.zeros((3, 2)), "marginals": [0.1, 0.2]}, "x has 3 positions, marginals has 2"),
         ({"marginals": [0.2, 1.5]}, "from 0 to 1"),
         ({"truth": [(0, 2, "a"), (3, 4, "b")]}, "truth: "),
-        ({"truth": list("ab"), "prediction": {"truth": list("ab")}}, "cannot be called 'truth'"),
+        ({"truth": list("ab"), "prediction": {"truth": list("ab")}}, "cannot be named 'truth'"),
         ({"truth": list("ab"), "width": 10}, "width must be"),
     ],
 )

@@ -164,7 +164,7 @@ def test_codes_of_another_form_are_refused(codes, message):
     (lambda: HammingIndex(n_bits=0), "n_bits"),
     (lambda: HammingIndex(n_bits=8, method="tree"), "method"),
     (lambda: HammingIndex(n_bits=8, n_jobs=0), "n_jobs"),
-    (lambda: HammingIndex(np.zeros((2, 1), np.uint8), ids=[1, 1]), "1 is there twice"),
+    (lambda: HammingIndex(np.zeros((2, 1), np.uint8), ids=[1, 1]), "1 occurs twice"),
     (lambda: HammingIndex(np.zeros((2, 1), np.uint8), ids=[1]), "each of the 2 codes"),
     (lambda: HammingIndex(np.zeros((2, 1), np.uint8), ids=[-1, 3]), "between 0"),
     (lambda: HammingIndex(np.zeros((2, 1), np.uint8), ids=[0.5, 1]), "integers"),
@@ -234,11 +234,11 @@ def test_files_that_are_damaged_cut_or_of_another_version_are_refused(tmp_path):
             HammingIndex.load(path, **options)
         return str(caught.value)
 
-    assert "no index" in error(b"PK" + good[2:])
-    assert "no index" in error(b"")
+    assert "not an index" in error(b"PK" + good[2:])
+    assert "not an index" in error(b"")
     assert "version 2" in error(good[:8] + struct.pack("<I", 2) + good[12:])
     for length in range(len(good)):  # every byte
-        assert ("no index" if length < 8 else "cut short") in error(good[:length])
+        assert ("not an index" if length < 8 else "cut short") in error(good[:length])
     assert "cut short" in error(good + b"\0")
     for at in range(16, 128):
         assert "damaged" in error(good[:at] + bytes([good[at] ^ 1]) + good[at + 1 :])

@@ -46,7 +46,7 @@ def test_shards_that_do_not_fit_are_named(tmp_path):
         ([], "at least one"),
         ("x", "at least one"),
         ([one, HammingIndex(n_bits=8)], "shard 1 has codes of 8 bits, shard 0 of 16"),
-        ([one, named], "some shards have ids"),
+        ([one, named], "some shards have explicit ids"),
         ([named, named], "id 0 is in the shards twice"),
     ):
         with pytest.raises(ValueError, match=message):

@@ -91,15 +91,15 @@ def test_options_of_a_tagger(served: Any, tagger: Tagger) -> None:
         ({"instances": []}, 422, '"instances" is empty'),
         ({"instances": [[]]}, 422, r"instances\[0\] is empty"),
         ({"instances": [["Ada"], "Bob"]}, 422, r"instances\[1\] must be an array of positions"),
-        ({"instances": [["Ada", 3]]}, 422, r"instances\[0\] must hold positions of one kind, but \[1\] is a number"),
+        ({"instances": [["Ada", 3]]}, 422, r"instances\[0\] must contain positions of one kind, but \[1\] is a number"),
         (b'{"instances": [[NaN]]}', 400, "the body is not JSON"),
         ({"instances": [["a"] * 11]}, 413, r"instances\[0\] has 11 positions, at most 10"),
-        ({"instances": [["a"]] * 6}, 413, "6 instances are too many"),
-        ({"instances": [["a"]], "k_best": 0}, 422, '"k_best" must be a whole number from 1 to 100'),
+        ({"instances": [["a"]] * 6}, 413, "too many instances: 6"),
+        ({"instances": [["a"]], "k_best": 0}, 422, '"k_best" must be an integer from 1 to 100'),
         ({"instances": [["a"]], "k_best": True}, 422, '"k_best" must be'),
         ({"instances": [["a"]], "probabilities": 1}, 422, '"probabilities" must be true or false'),
         ({"instances": [["a"]], "scores": True}, 422, "has no decision function"),
-        ({"instances": [["a"]], "outputs": ["fit"]}, 422, '"outputs": this model answers'),
+        ({"instances": [["a"]], "outputs": ["fit"]}, 422, '"outputs": this model supports'),
         ({"instances": [["a"]], "probability": True}, 422, "unknown field 'probability'"),
         (b'{"instances": ' + b"[" * 5000 + b"]" * 5000 + b"}", (400, 422), ""),
     ],
@@ -532,7 +532,7 @@ def test_arguments_of_app_are_checked(tagger: Tagger) -> None:
         with pytest.raises(ValueError, match=next(iter(wrong))):
             app({"m": tagger}, **wrong)  # type: ignore[arg-type]
     for name in ("", "../x", "a/b", ".x", "é b"):
-        with pytest.raises(ValueError, match="cannot be the name of a model"):
+        with pytest.raises(ValueError, match="is not a valid model name"):
             app({name: tagger})
 
 

@@ -61,7 +61,7 @@ def test_models_that_have_no_margin_are_refused_by_name():
         margins.geometric(mercer.LinearClassifier(), X, y)
     with pytest.raises(NotFittedError):
         margins.geometric(mercer.Tagger(), [["a"]], [["x"]])
-    with pytest.raises(TypeError, match="HiddenMarkovModel is no linear model"):
+    with pytest.raises(TypeError, match="HiddenMarkovModel is not a linear model"):
         margins.geometric(mercer.HiddenMarkovModel(2), X, y)
     with pytest.raises(TypeError, match=r"KernelSVC.*no single norm"):
         margins.geometric(KernelSVC(Linear()).fit(np.repeat(X, 4, axis=0), np.repeat(y, 4)), X, y)

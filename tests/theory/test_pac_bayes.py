@@ -190,7 +190,7 @@ def test_taggers_count_their_labellings():
     assert bounds.log_cardinality == pytest.approx(4 * math.log(4))
     assert bounds.m == 4
     assert bounds.vacuous
-    assert "say nothing" in str(bounds)
+    assert "vacuous" in str(bounds)
 
 
 def test_radii_are_bounds_that_constant_labellings_reach():
@@ -348,7 +348,7 @@ def test_segmenters_structures_of_ones_own_and_partitions_have_bounds():
     features = [np.array([Order().features(x, order) for order in orders]) for x in X]
     largest = max(np.sqrt(((Phi[:, None] - Phi) ** 2).sum(axis=2)).max() for Phi in features)
     assert largest <= bounds.B <= 2.0 * largest
-    with pytest.raises(ValueError, match=r"B='data' would ask Order.argmax 2,002 times"):
+    with pytest.raises(ValueError, match=r"B='data' would call Order.argmax 2,002 times"):
         radius_of(Joint(Order(), 1001), Examples(X))
 
 
@@ -394,9 +394,9 @@ def test_models_without_a_norm_are_refused_by_name():
     with pytest.raises(NotFittedError):
         pac_bayes.bound(mercer.LinearClassifier(), X, y, B=1.0)
     for model in (mercer.HiddenMarkovModel(2), mercer.HashedClassifier(), object()):
-        with pytest.raises(TypeError, match=f"{type(model).__name__} is no linear model"):
+        with pytest.raises(TypeError, match=f"{type(model).__name__} is not a linear model"):
             pac_bayes.bound(model, X, y, B=1.0)
-        with pytest.raises(TypeError, match=f"{type(model).__name__} is no linear model"):
+        with pytest.raises(TypeError, match=f"{type(model).__name__} is not a linear model"):
             pac_bayes.gibbs_classifier(model)
     with pytest.raises(TypeError, match="no single norm"):
         pac_bayes.bound(KernelSVC(Linear()).fit(X, y), X, y, B=1.0)
@@ -426,7 +426,7 @@ def test_wrong_numbers_are_named():
         pac_bayes.effective_labels([0.5, 0.6])
     with pytest.raises(TypeError, match="no distribution"):
         pac_bayes.effective_labels(KernelSVC(Linear()).fit(X[y < 2], y[y < 2]), X)
-    with pytest.raises(ValueError, match="mass is for arrays"):
+    with pytest.raises(ValueError, match="mass needs arrays"):
         pac_bayes.effective_labels(mercer.Tagger().fit(TOKENS, TAGS), TOKENS, mass=0.9)
 
 

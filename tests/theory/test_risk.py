@@ -166,7 +166,7 @@ def test_tsybakov_implies_the_bound_on_squares():
         (lambda: rademacher_linear([[1.0, 2.0], [0.0, 1.0]]), "symmetric"),
         (lambda: rademacher_bound(1.0, -1.0, 1.0, 0.0, 5), "W must be"),
         (lambda: excess_risk_bound(-0.1), "psi_excess must be at least 0"),
-        (lambda: margin_bound(0.1, 10, W=1.0, R=1.0, gamma=1.0, delta=0.1, r=2.0), "r is a mean"),
+        (lambda: margin_bound(0.1, 10, W=1.0, R=1.0, gamma=1.0, delta=0.1, r=2.0), "r is a root mean square"),
         (lambda: noise_exponent(-1.0), "gamma must be"),
     ],
 )

@@ -74,7 +74,7 @@ def _show_codes(part: dict[str, Any]) -> None:
     terminal.heading(f"{len(part['truth'])} handwritten codes, each digit a neighbour of the one before on a keypad")
     print()
     terminal.table(
-        ["", "digits right", "whole codes right", "impossible", "training"],
+        ["", "digits correct", "whole codes correct", "impossible", "training"],
         [
             (
                 r.name,
@@ -94,7 +94,7 @@ def _show_actions(result: ActionResult) -> None:
     terminal.heading(f"{len(result.X)} sequences of actions seen through noise, each with its typical duration")
     print()
     terminal.table(
-        ["", "frames right", "F1 of boundaries", "training"],
+        ["", "frames correct", "F1 of boundaries", "training"],
         [(c.name, f"{100 * c.frames:.1f} %", f"{c.boundaries:.3f}", f"{c.seconds:.2f} s") for c in result.cutters],
         "lrrr",
     )

@@ -45,7 +45,7 @@ def show_images(result: ImageResult) -> None:
     terminal.heading(f"{len(result.images)} images of overlapping shapes under noise, every pixel to be labelled")
     print()
     terminal.table(
-        ["", "pixels right", "overlap", "training"],
+        ["", "pixels correct", "overlap", "training"],
         [(p.name, f"{100 * p.pixels:.1f} %", f"{p.overlap:.3f}", f"{p.seconds:.2f} s") for p in result.painters],
         "lrrr",
     )

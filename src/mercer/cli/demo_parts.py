@@ -59,5 +59,5 @@ def show_parts(result: PartResult) -> None:
     terminal.heading(f"parts of {len(result.clouds)} figures, as clouds of points without labels")
     print()
     rows = [(one.name, f"{one.agreement:.2f}", f"{one.seconds:.2f} s") for one in result.dividers]
-    terminal.table(["", "agreement with the parts drawn", "time"], rows, "lrr")
+    terminal.table(["", "agreement with the true parts", "time"], rows, "lrr")
     print()

@@ -72,5 +72,5 @@ def show_shares(result: ShareResult) -> None:
     )
     print()
     rows = [(learner.name, f"{100 * learner.right:.1f} %", f"{learner.seconds:.2f} s") for learner in result.learners]
-    terminal.table(["", "digits right", "training"], rows, "lrr")
+    terminal.table(["", "digits correct", "training"], rows, "lrr")
     print()

@@ -1,4 +1,4 @@
-"""Data to learn from: generators of synthetic data, and loaders of public corpora, downloaded on request."""
+"""Data sets: generators of synthetic data, and loaders of public corpora, which are downloaded on request."""
 
 from mercer.datasets.alignments import AlignmentTask, make_alignments
 from mercer.datasets.chains import ChainTask, make_chain_task

@@ -1,7 +1,7 @@
-"""Where the files of public data sets lie: ``data_home``, the environment variable MERCER_DATA, or the cache.
+"""Locate the files of public data sets: ``data_home``, the environment variable MERCER_DATA, or the cache.
 
-A file that is nowhere is downloaded into the cache if its set has a public origin (`mercer.datasets.origins`), unless
-MERCER_OFFLINE is set. A ``data_home`` that is given is read, and nothing else.
+A missing file is downloaded into the cache if its data set has a public origin (`mercer.datasets.origins`), unless
+MERCER_OFFLINE is set. If ``data_home`` is given, only that folder is read.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ __all__ = ["data_file", "data_folder", "data_home"]
 
 
 def data_home(home: str | os.PathLike[str] | None = None) -> Path:
-    """The folder that holds the data sets, one folder each."""
+    """Return the folder that contains the data sets, one folder each."""
     chosen = home if home is not None else os.environ.get("MERCER_DATA") or None
     if chosen is None:
         raise FileNotFoundError(
-            "no folder of data sets is known: pass data_home=..., or set the environment variable "
-            "MERCER_DATA to a folder that holds one folder a data set (conll2000, conll2002, ...)"
+            "the folder of data sets is not set: pass data_home=..., or set the environment variable "
+            "MERCER_DATA to a folder with one subfolder per data set (conll2000, conll2002, ...)"
         )
     path = Path(chosen).expanduser()
     if not path.is_dir():
         origin = "data_home" if home is not None else "MERCER_DATA"
-        raise FileNotFoundError(f"{origin} names the folder {str(path)!r}, which does not exist")
+        raise FileNotFoundError(f"{origin} is the folder {str(path)!r}, which does not exist")
     return path
 
 
 def data_file(dataset: str, name: str, home: str | os.PathLike[str] | None = None) -> Path:
-    """The path of one file of a data set, packed (``name.gz``) or not; downloaded if it is nowhere."""
+    """Return the path of one file of a data set, compressed (``name.gz``) or not; download it if it is missing."""
     can_fetch = home is None and name in getattr(ORIGINS.get(dataset), "files", ())
     if can_fetch and not os.environ.get("MERCER_DATA"):
         return _from_cache(dataset, name)
@@ -45,7 +45,7 @@ def data_file(dataset: str, name: str, home: str | os.PathLike[str] | None = Non
 
 
 def data_folder(dataset: str, home: str | os.PathLike[str] | None = None) -> Path:
-    """The folder of a data set; downloaded if it is nowhere."""
+    """Return the folder of a data set; download the data set if it is missing."""
     known = home is not None or bool(os.environ.get("MERCER_DATA"))
     if home is None and dataset in ORIGINS and not (known and (data_home() / dataset).is_dir()):
         for name in ORIGINS[dataset].files:
@@ -62,7 +62,7 @@ def _from_cache(dataset: str, name: str) -> Path:
         data_home()  # says what to do where there is no folder at all
         raise FileNotFoundError(
             f"the data set {dataset!r} needs the file {name} or {name}.gz, which is neither in MERCER_DATA nor in the "
-            f"cache {path.parent}, and MERCER_OFFLINE forbids to download it"
+            f"cache {path.parent}, and MERCER_OFFLINE forbids the download"
         )
     say(f"downloading {dataset}/{name} to {path.parent}")
     return fetch_file(dataset, name, cache_folder())

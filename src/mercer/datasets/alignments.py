@@ -1,13 +1,14 @@
 """Pairs of sequences with known alignments, drawn from a pair model with planted scores.
 
-A pair of sequences is made from left to right. Before each aligned pair of letters, and once more at the end, a run of
-letters of s alone comes with probability δ, then a run of letters of t alone with probability δ; a run has length l
-with probability (1 − ε) ε^(l−1) and letters drawn from frequencies f. Aligned letters (a, b) are drawn from q. So
+A pair of sequences is generated from left to right. Before each aligned pair of letters, and again at the end, a run of
+unpaired letters of s occurs with probability δ, then a run of unpaired letters of t with probability δ. A run has
+length l with probability (1 − ε) ε^(l−1), and its letters are drawn from frequencies f. Aligned letters (a, b) are
+drawn from q. So
 
     log p(s, t, y) = Σ_pairs S[a, b] + Σ_gaps (open + (l − 1) extend) + a term of s and t alone
     S[a, b] = log q(a, b) / (f(a) f(b)) + 2 log (1 − δ),   open = log δ (1 − ε) / (1 − δ),   extend = log ε
 
-but for the number of pairs, which is drawn apart: the planted scores are those of the most probable alignment.
+up to the number of pairs, which is drawn separately. The planted scores define the most probable alignment.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _LETTERS = "ACDEFGHIKLMNPQRSTVWYBJOUXZabcdefghijklmnopqrstuvwxyz"
 
 
 class AlignmentTask(NamedTuple):
-    """Pairs of strings, their alignments and the scores behind them; see :func:`make_alignments`."""
+    """Pairs of strings, their alignments and the planted scores; see :func:`make_alignments`."""
 
     pairs: list[tuple[str, str]]
     alignments: list[np.ndarray]
@@ -52,17 +53,17 @@ def make_alignments(
     n : int, default=100
         Number of pairs.
     length : int or (low, high), default=(20, 40)
-        Aligned letters in a pair; with a pair of numbers, uniform from ``low`` to ``high``, both included.
+        Number of aligned letters; for a pair of numbers, uniform from ``low`` to ``high``, both included.
     n_letters : int, default=20
         Size of the alphabet, up to 52.
     conservation : float, default=2.0
-        How strongly a letter keeps: the log-odds of equal letters is raised by about this much.
+        Strength of conservation: raises the log-odds of equal letters by about this value.
     gap_rate : float, default=0.05
         δ: probability of a run of unpaired letters of either string before each pair.
     gap_extension : float, default=0.5
         ε: probability that such a run continues.
     flank : int, default=0
-        Unrelated letters put before and after each string, from 0 to this many: for local alignment.
+        Add from 0 to this many unrelated letters before and after each string, for local alignment.
     random_state : int, Generator or None, default=0
         Seed; the same seed gives the same task.
 
@@ -117,7 +118,7 @@ def make_alignments(
 def _letter_model(
     n_letters: int, conservation: float, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Letter frequencies f, joint frequencies q of aligned letters (symmetric), and log q(a, b) / (f(a) f(b))."""
+    """Return letter frequencies f, symmetric joint frequencies q of aligned letters, and log q(a, b) / (f(a) f(b))."""
     f = rng.dirichlet(np.full(n_letters, 10.0))
     raw = rng.normal(size=(n_letters, n_letters))
     log_odds = (raw + raw.T) / 2 + np.diag(np.full(n_letters, conservation))
@@ -129,7 +130,7 @@ def _letter_model(
 def _draw_pair(
     size: int, f: np.ndarray, q: np.ndarray, gap_rate: float, gap_extension: float, flank: int, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Two strings of letter numbers and their alignment."""
+    """Draw two strings of letter numbers and their alignment."""
     runs = rng.geometric(1 - gap_extension, size=(size + 1, 2)) * (rng.random((size + 1, 2)) < gap_rate)
     before, after = rng.integers(0, flank + 1, size=(2, 2))
     runs[0] += before

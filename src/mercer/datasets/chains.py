@@ -1,9 +1,8 @@
-"""A synthetic tagging task of any size, with the statistics of text: sparse, Zipfian, and labels in context.
+"""A synthetic tagging task of any size with the statistics of text: sparse Zipfian features and dependent labels.
 
-Labels follow a sparse random Markov chain. A token of label y shows ``active`` distinct features; each comes
-with probability 0.22 from a pool that belongs to y, otherwise from Zipf noise over all features. Pools lie
-among the frequent features, so that noise looks like signal: a chain CRF gets about 92 % of the default task
-right.
+Labels follow a sparse random Markov chain. A token of label y has ``active`` distinct features. Each feature comes with
+probability 0.22 from the pool of y, otherwise from Zipf noise over all features. Pools contain frequent features, so
+noise resembles signal. A chain CRF labels about 92 % of the tokens of the default task correctly.
 """
 
 from __future__ import annotations
@@ -42,28 +41,28 @@ def make_chain_task(
     active: int = 15,
     random_state: int | np.random.Generator | None = 0,
 ) -> ChainTask:
-    """Draw a synthetic tagging task; the defaults are the task of our comparisons with other CRF tools.
+    """Draw a synthetic tagging task; the defaults give the task of the benchmarks against other CRF tools.
 
     Parameters
     ----------
     n_train, n_test : int
         Numbers of sequences.
     length : int or (low, high), default=25
-        Tokens in a sequence; with a pair, uniform from ``low`` to ``high``, both included.
+        Tokens per sequence; for a pair, uniform from ``low`` to ``high``, both included.
     n_labels : int, default=20
-        Labels ``"L00"``, ``"L01"``, ...; each is followed by at most six.
+        Labels ``"L00"``, ``"L01"``, ...; each has at most six possible successors.
     n_features : int, default=5000
         Features ``"f0"``, ``"f1"``, ...
     active : int, default=15
-        Distinct features of each token.
+        Number of distinct features per token.
     random_state : int, Generator or None, default=0
         Seed; the same seed gives the same task.
 
     Returns
     -------
     task : ChainTask
-        ``X_train``, ``y_train``, ``X_test``, ``y_test``: a sequence in X is a list of tokens, a token a
-        list of features.
+        ``X_train``, ``y_train``, ``X_test``, ``y_test``: a sequence in X is a list of tokens, and a token is a list of
+        features.
 
     Examples
     --------
@@ -113,7 +112,7 @@ def _sparse_chain(n_labels: int, rng: np.random.Generator) -> NDArray[np.float64
 
 
 def _walk(transitions: NDArray[np.float64], lengths: Ints, rng: np.random.Generator) -> Ints:
-    """Labels of all sequences, stacked: one step of all chains at a time."""
+    """Draw the stacked labels of all sequences, one step of all chains at a time."""
     n, longest = len(lengths), int(lengths.max(initial=0))
     cumulative = np.cumsum(transitions, axis=1)
     cumulative[:, -1] = 1.0  # against rounding
@@ -126,10 +125,10 @@ def _walk(transitions: NDArray[np.float64], lengths: Ints, rng: np.random.Genera
 
 
 def _draw_features(y: Ints, n_labels: int, n_features: int, active: int, rng: np.random.Generator) -> Ints:
-    """``active`` distinct features a token.
+    """Draw ``active`` distinct features per token.
 
-    The source of each slot (pool or noise) is fixed first, and a feature that the token already has is drawn
-    again from the same source, so that the share of signal stays as stated.
+    The source of each slot (pool or noise) is fixed first, and a duplicate feature is drawn again from the same source,
+    so that the share of signal is preserved.
     """
     zipf = np.cumsum(1.0 / np.arange(1, n_features + 1))
     ranked = rng.permutation(n_features)
@@ -159,7 +158,7 @@ def _draw_features(y: Ints, n_labels: int, n_features: int, active: int, rng: np
 
 
 def _repeats(features: Ints) -> tuple[Ints, Ints]:
-    """Rows and slots of the features that stand earlier in the same row."""
+    """Return rows and slots of features that occur earlier in the same row."""
     order = np.argsort(features, axis=1, kind="stable")
     ordered = np.take_along_axis(features, order, axis=1)
     rows, places = np.nonzero(ordered[:, 1:] == ordered[:, :-1])

@@ -1,4 +1,4 @@
-"""SHA-256 and size of the files of public data sets, unpacked, by their place in the folder of data sets."""
+"""SHA-256 and size of the uncompressed files of public data sets, by path in the folder of data sets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Point clouds of a solid that has no symmetry: a mug with its handle."""
+"""Point clouds of a solid without symmetry: a mug with a handle."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def make_mug(n_points: int = 1000, *, noise: float = 0.0, random_state: Any = 0)
     Returns
     -------
     points : ndarray of shape (n_points, 3)
-        About evenly spread over the surface.
+        Points spread about evenly over the surface.
 
     Examples
     --------

@@ -1,10 +1,9 @@
 """Documents of noun phrases that refer to people, places, companies and groups: a coreference task of any size.
 
-A document tells of some entities, each with a gender, a number, a name and a common noun. Sentence by sentence an
-entity is mentioned: first by its full name or its noun, later by a part of the name, the noun, a synonym of it or a
-pronoun, the more likely a pronoun the nearer the last mention. Last names may be shared by two people of a document
-(a family), nouns often are, and the gender and number that a mention shows are sometimes missing or wrong, as a
-tagger's would be.
+A document mentions several entities, each with a gender, a number, a name and a common noun. The first mention of an
+entity is its full name or its noun. Later mentions are a part of the name, the noun, a synonym or a pronoun; pronouns
+are more likely if the last mention is near. Two people of a document may share a last name (a family), and entities
+often share nouns. The gender and number of a mention are sometimes missing or wrong, as in the output of a tagger.
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ COREFERENCE_FEATURES = (
     "sentences between (log)",
     "pronoun and sentences between (log)",
 )
-"""What :func:`coreference_features` gives, in its order."""
+"""Names of the features of :func:`coreference_features`, in order."""
 
 
 class Coreference(NamedTuple):
@@ -71,17 +70,17 @@ def make_coreference(
     noise: float = 0.1,
     random_state: int | np.random.Generator | None = 0,
 ) -> Coreference:
-    """Draw documents: lists of mentions, and the entity that each refers to.
+    """Draw documents: lists of mentions, and the entity of each mention.
 
     Parameters
     ----------
     n_train, n_test : int
         Numbers of documents.
     n_entities, n_mentions : (low, high)
-        Entities and mentions of a document, uniform from ``low`` to ``high``, both included. An entity may stay
-        unmentioned.
+        Numbers of entities and mentions per document, uniform from ``low`` to ``high``, both included. An entity may
+        have no mention.
     noise : float, default=0.1
-        Probability that a mention shows no gender or number where it could, and half of it that it shows a wrong one.
+        Probability that a mention lacks its gender or number; a wrong value has half this probability.
     random_state : int, Generator or None, default=0
         Seed; the same seed gives the same documents.
 
@@ -188,7 +187,7 @@ _SYNONYMS = {frozenset(pair) for pairs in _NOUNS.values() for pair in pairs}
 
 
 def coreference_features(a: Mapping[str, Any], b: Mapping[str, Any]) -> NDArray[np.float64]:
-    """Return the features of two mentions that :data:`COREFERENCE_FEATURES` names.
+    """Return the features of two mentions; :data:`COREFERENCE_FEATURES` lists their names.
 
     Parameters
     ----------
@@ -241,5 +240,5 @@ def coreference_features(a: Mapping[str, Any], b: Mapping[str, Any]) -> NDArray[
 
 
 def _form(pronoun: str) -> str:
-    """The key of a pronoun's list: she and her are one."""
+    """Return the key of a pronoun's list; she and her have the same key."""
     return next((key for key, forms in _PRONOUNS.items() if pronoun in forms), pronoun)

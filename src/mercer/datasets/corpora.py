@@ -16,9 +16,9 @@ def load_conll2000(subset: str = "train", data_home: str | os.PathLike[str] | No
     Parameters
     ----------
     subset : {"train", "test"}, default="train"
-        8,936 or 2,012 sentences of the Wall Street Journal.
+        8,936 training or 2,012 test sentences of the Wall Street Journal.
     data_home : path, optional
-        Folder that holds ``conll2000/train.txt`` and ``test.txt`` (or ``.gz``); by default the environment
+        Folder that contains ``conll2000/train.txt`` and ``test.txt`` (or ``.gz``); by default the environment
         variable ``MERCER_DATA``.
 
     Returns
@@ -41,7 +41,7 @@ def load_conll2002(
 ) -> list[Sentence]:
     """Load named entities of CoNLL 2002: word, part of speech, entity tag (PER, ORG, LOC, MISC in IOB2).
 
-    The Dutch files put a ``-DOCSTART-`` token in front of the first sentence of an article; it is taken out.
+    The Dutch files put a ``-DOCSTART-`` token in front of the first sentence of an article; the loader removes it.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ def load_conll2002(
     subset : {"train", "testa", "testb"}, default="train"
         ``"testa"`` is for development, ``"testb"`` for the final test.
     data_home : path, optional
-        Folder that holds ``conll2002/esp.train`` and so on (or ``.gz``); by default the environment variable
+        Folder that contains ``conll2002/esp.train`` and so on (or ``.gz``); by default the environment variable
         ``MERCER_DATA``.
 
     Returns
@@ -70,14 +70,14 @@ def load_conll2002(
 
 
 def load_basenp(subset: str = "train", data_home: str | os.PathLike[str] | None = None) -> list[Sentence]:
-    """Load base noun phrases, the small sample that comes with CRF++: word, part of speech, ``B``, ``I`` or ``O``.
+    """Load base noun phrases, the small sample distributed with CRF++: word, part of speech, ``B``, ``I`` or ``O``.
 
     Parameters
     ----------
     subset : {"train", "test"}, default="train"
-        77 or 823 sentences.
+        77 sentences for training or 823 for testing.
     data_home : path, optional
-        Folder that holds ``basenp-crfpp/train.data`` and ``test.data`` (or ``.gz``); by default the
+        Folder that contains ``basenp-crfpp/train.data`` and ``test.data`` (or ``.gz``); by default the
         environment variable ``MERCER_DATA``.
 
     Returns

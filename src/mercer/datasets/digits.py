@@ -1,13 +1,13 @@
-"""Handwritten keypad codes: each next digit is a key beside the one before on a telephone's keypad.
+"""Handwritten keypad codes: consecutive digits are neighbouring keys of a telephone keypad.
 
     1 2 3
     4 5 6        after 5 comes 2, 4, 6 or 8; after 0 comes 8
     7 8 9
       0
 
-The digits are scikit-learn's 8 × 8 images under noise, so that a digit alone is often unreadable while its
-neighbours give it away. A code is a random walk on the keypad's graph: a digit has 3.2 bits of entropy alone,
-1.5 bits given its left neighbour, and the difference is what a first-order chain can learn.
+The digits are noisy 8 × 8 images of scikit-learn. A single digit is often unreadable, but its neighbours restrict it. A
+code is a random walk on the keypad's graph. A digit has 3.2 bits of entropy alone and 1.5 bits given its left
+neighbour; a first-order chain can learn the difference.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class DigitCodes(NamedTuple):
     y_test: list[list[str]]
 
     def images(self, subset: str = "test") -> list[Floats]:
-        """Return the codes as pictures: for each an array of shape (length, 8, 8), 0 paper and 1 ink.
+        """Return the codes as images: one array of shape (length, 8, 8) per code, 0 for paper and 1 for ink.
 
         Examples
         --------
@@ -65,10 +65,9 @@ def make_digit_codes(
 ) -> DigitCodes:
     """Generate handwritten codes of 6 to 10 digits, each a finger's walk over neighbouring keys of a telephone keypad.
 
-    The images of each digit in scikit-learn's ``load_digits`` are split at random, three in five for
-    training; no image of a training code appears in a test code (within either, an image may come again).
-    An image drawn for a code gets Gaussian noise of standard deviation 0.4 in every pixel (ink 1, paper 0),
-    cut to 0 ... 1.
+    The images of each digit in scikit-learn's ``load_digits`` are split at random, three in five for training; no image
+    of a training code appears in a test code. Within each part, an image may be used several times. Each drawn image
+    gets Gaussian noise of standard deviation 0.4 per pixel (ink 1, paper 0), clipped to 0 ... 1.
 
     Parameters
     ----------
@@ -80,8 +79,8 @@ def make_digit_codes(
     Returns
     -------
     codes : DigitCodes
-        ``X_train``, ``y_train``, ``X_test``, ``y_test``: a code in X is an array of shape (length, 64), in
-        y a list of the strings ``"0"`` ... ``"9"``; ``codes.images("test")`` gives the pictures.
+        ``X_train``, ``y_train``, ``X_test``, ``y_test``: a code in X is an array of shape (length, 64), and in y a list
+        of the strings ``"0"`` ... ``"9"``. ``codes.images("test")`` returns the images.
 
     Examples
     --------
@@ -110,7 +109,7 @@ def make_digit_codes(
 
 
 def _walk(rng: np.random.Generator) -> list[int]:
-    """The digits of one code; the first by how many neighbours it has, which makes every place look alike."""
+    """Draw the digits of one code; the first digit in proportion to its neighbours, which makes the walk stationary."""
     starts = [digit for digit, near in _NEIGHBOURS.items() for _ in near]
     code = [starts[rng.integers(len(starts))]]
     length = rng.integers(_LENGTHS[0], _LENGTHS[1] + 1)
@@ -121,7 +120,7 @@ def _walk(rng: np.random.Generator) -> list[int]:
 
 
 def _write(code: list[int], pool: list[Floats], rng: np.random.Generator) -> tuple[Floats, list[str]]:
-    """A noisy handwriting of the code, and its labels."""
+    """Draw noisy images of the code, and return its labels."""
     ink = np.stack([pool[digit][rng.integers(len(pool[digit]))] for digit in code])
     noisy = np.clip(ink + _NOISE * rng.standard_normal(ink.shape), 0.0, 1.0)
     return noisy, [str(digit) for digit in code]

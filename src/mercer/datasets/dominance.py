@@ -1,8 +1,8 @@
-"""Labels that no answer gets right most of the time: where log and hinge losses part ways.
+"""Data without a dominant label, for which the log and hinge losses lead to different predictions.
 
-A label *dominates* at x if its probability is above 1/2. Where none does, the hinge loss is least at equal scores, so
-the answer of a support vector machine there is a matter of chance; the log loss and the hybrid loss still rank the
-labels by their probabilities.
+A label *dominates* at x if its probability is above 1/2. If no label dominates, equal scores minimise the hinge loss,
+so the prediction of a support vector machine is arbitrary. The log loss and the hybrid loss still rank the labels by
+their probabilities.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ def make_nondominant(
     sigma: float = 0.0,
     random_state: int | np.random.Generator | None = 0,
 ) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
-    """Generate inputs without information about their label; the most frequent one has less than half.
+    """Generate inputs without information about their label; the most frequent label has a share below one half.
 
-    Labels come in exact proportion: ``p_top · n`` examples of label 0, the others as equal as whole numbers allow. The
+    Labels have exact proportions: ``p_top · n`` examples of label 0, and the others are as equal as integers allow. The
     best prediction is label 0 everywhere, with an error of ``1 − p_top``.
 
     Parameters
@@ -83,12 +83,12 @@ def make_mixed_dominance(
     """Generate examples of five labels, a share of them at one point where no label dominates.
 
     An example of the share ``rho`` has the features ``fixed`` and the label 0, …, 4 with probability 0.4, 0.15, 0.15,
-    0.15, 0.15. Any other one has a label drawn uniformly, j, and features from a normal distribution with mean 1 + j:
-    it is all but impossible to confuse. The Bayes error is at least ``0.6 · rho``.
+    0.15, 0.15. Any other example has a uniformly drawn label j and features from a normal distribution with mean 1 + j,
+    so these labels are almost perfectly separable. The Bayes error is at least ``0.6 · rho``.
 
-    The means of the classes lie on one line, so a linear model needs a constant feature to tell five of them apart; it
-    is not among the features. The source does not say where the fixed point lies. The default is beside that line: on
-    it, the scores of a linear model at the point would be tied to those of the classes.
+    The means of the classes lie on one line, so a linear model needs a constant feature to separate five classes; the
+    data has no such feature. The source does not specify the fixed point. The default is off that line: on the line,
+    the scores of a linear model at the point would depend on the scores of the classes.
 
     Parameters
     ----------
@@ -122,7 +122,7 @@ def make_mixed_dominance(
         raise ValueError(f"rho must lie between 0 and 1, got {rho!r}")
     point = np.where(np.arange(n_features) % 2, -1.0, 1.0) if fixed is None else np.asarray(fixed, dtype=float)
     if point.shape != (n_features,) or not np.isfinite(point).all():
-        raise ValueError(f"fixed must be {n_features} finite numbers, one a feature, got shape {point.shape}")
+        raise ValueError(f"fixed must be {n_features} finite numbers, one per feature, got shape {point.shape}")
     rng = np.random.default_rng(random_state)
     dominant = rng.permutation(m) >= round(rho * m)
     y = np.where(dominant, rng.integers(len(_SHARES), size=m), rng.choice(len(_SHARES), size=m, p=_SHARES))

@@ -1,4 +1,4 @@
-"""Images of faces: drawn ones, and three public collections."""
+"""Images of faces: a generator and three public collections."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class FaceImages(NamedTuple):
     """Grey images and the people they show."""
 
     images: np.ndarray
-    """Of shape (n, height, width), from 0 to 1."""
+    """Shape (n, height, width), values from 0 to 1."""
     names: np.ndarray
     """A name for each image."""
 
@@ -34,22 +34,22 @@ def make_faces(
 ) -> FaceImages:
     """Draw faces of several people under changing light.
 
-    Each person has their own head, eyes, brows, nose, mouth, hair and skin tones. An image
-    has a direction of light, which falls on the ellipsoid of the head, a small shift, and noise. Light changes pixels
-    more than persons do: nearest neighbours err often.
+    Each person has their own head, eyes, brows, nose, mouth, hair and skin tones. An image has a direction of light on
+    the ellipsoid of the head, a small shift, and noise. Light changes pixels more than identity does, so nearest
+    neighbours often err.
 
     Parameters
     ----------
     n_people : int, default=20
         People.
     n_images : int, default=16
-        Images of each.
+        Images per person.
     size : (int, int), default=(24, 20)
         Height and width, at least 8.
     noise : float, default=0.03
         Standard deviation of the noise of a pixel.
     random_state : int, RandomState or None, default=None
-        Of people, light and noise.
+        Seed of people, light and noise.
 
     Returns
     -------
@@ -81,7 +81,7 @@ def make_faces(
 
 
 def _draw_person(random: np.random.RandomState) -> dict[str, np.ndarray]:
-    """Where the parts of a face are, how large and how dark; and waves of the shade of skin."""
+    """Draw positions, sizes and shades of the parts of a face, and waves of the skin shade."""
     return {
         "head": random.uniform([0.72, 0.85], [0.92, 0.98]),
         "eyes": random.uniform([0.26, -0.25, 0.09, 0.05, 0.35], [0.42, -0.08, 0.16, 0.09, 0.6]),
@@ -116,7 +116,7 @@ def _albedo(u: np.ndarray, v: np.ndarray, person: dict[str, np.ndarray]) -> np.n
 def _lit(
     albedo: np.ndarray, u: np.ndarray, v: np.ndarray, head: np.ndarray, random: np.random.RandomState
 ) -> np.ndarray:
-    """Lambert's law on an ellipsoid, with some light from everywhere."""
+    """Shade an ellipsoid by Lambert's law, with ambient light."""
     nu, nv = u / head[0], v / head[1]
     radius = nu**2 + nv**2
     nw = np.sqrt(np.clip(1 - radius, 0.05, None))
@@ -137,7 +137,7 @@ def load_faces(name: str, data_home: str | os.PathLike[str] | None = None) -> Fa
         The Extended Yale B crops (2,414 of 32 × 32 pixels, 38 people, 64 kinds of light), the ORL faces (400 of
         112 × 92, 40 people) or a part of LFWcrop (1,240 of 64 × 64, 62 people).
     data_home : path, optional
-        Folder that holds ``yale-b/YaleB_32x32.mat``, ``orl-faces/att_faces.tar.gz`` or
+        Folder that contains ``yale-b/YaleB_32x32.mat``, ``orl-faces/att_faces.tar.gz`` or
         ``lfwcrop-subset/lfwcrop_grey_62x20.tar.gz``; by default the environment variable ``MERCER_DATA``.
 
     Returns
@@ -171,7 +171,7 @@ def _read_matlab(path: Path) -> FaceImages:
         if rows.ndim != 2 or rows.shape != (len(people), 1024):
             raise ValueError(f"expected rows of 1,024 pixels and a number for each, found {rows.shape}")
     except (KeyError, TypeError, ValueError, OSError, NotImplementedError, MatReadError) as error:
-        raise ValueError(f"{path}: no MATLAB file of faces with 'fea' and 'gnd': {error}") from error
+        raise ValueError(f"{path}: not a MATLAB file of faces with 'fea' and 'gnd': {error}") from error
     images = rows.reshape(-1, 32, 32).transpose(0, 2, 1) / 255  # pixels are in the order of columns
     return FaceImages(np.ascontiguousarray(images), np.array([f"person {i:02d}" for i in people]))
 
@@ -195,7 +195,7 @@ def _read_archive(path: Path) -> FaceImages:
 
 
 def _place(name: str) -> tuple[str, str]:
-    """Numbers in names in their order: s2 before s10."""
+    """Return a sort key with numbers in numeric order: s2 before s10."""
     padded = "".join(part.zfill(6) if part.isdigit() else part for part in _digits_apart(name))
     return str(Path(padded).parent), padded
 
@@ -210,7 +210,7 @@ def _digits_apart(name: str) -> list[str]:
 
 
 def _read_pgm(content: bytes, where: str) -> np.ndarray:
-    """A binary grey image: P5, width, height and the largest value in ASCII, then bytes."""
+    """Read a binary grey image: P5, width, height and the largest value in ASCII, then bytes."""
     fields: list[bytes] = []
     position = 0
     while len(fields) < 4 and position < len(content):

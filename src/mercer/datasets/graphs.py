@@ -28,7 +28,7 @@ def load_tu(name: str, data_home: str | os.PathLike[str] | None = None) -> tuple
     name : str
         Name of the set.
     data_home : path, optional
-        Folder that holds ``graphs/NAME/NAME_A.txt`` and so on (or ``.gz``); by default the environment variable
+        Folder that contains ``graphs/NAME/NAME_A.txt`` and so on (or ``.gz``); by default the environment variable
         ``MERCER_DATA``.
 
     Returns
@@ -50,11 +50,11 @@ def load_tu(name: str, data_home: str | os.PathLike[str] | None = None) -> tuple
         home = folder_of_data(data_home) / "graphs"
     if not name or os.sep in name or name.startswith(".") or not (home / name).is_dir():
         there = sorted(path.name for path in home.iterdir() if path.is_dir()) if home.is_dir() else []
-        listed = f"; there are {', '.join(there)}" if there else ""
-        raise FileNotFoundError(f"the set {name!r} needs the folder {home / name}, which does not exist{listed}")
+        listed = f"; available are {', '.join(there)}" if there else ""
+        raise FileNotFoundError(f"the data set {name!r} needs the folder {home / name}, which does not exist{listed}")
     graphs, y = read_tu(home / name / name)
     if y is None:
-        raise FileNotFoundError(f"the set {name!r} needs the file {name}_graph_labels.txt in the folder {home / name}")
+        raise FileNotFoundError(f"data set {name!r} needs the file {name}_graph_labels.txt in the folder {home / name}")
     return graphs, y
 
 
@@ -67,25 +67,25 @@ def make_motif_graphs(
     n_labels: int = 0,
     random_state: int | np.random.Generator | None = 0,
 ) -> tuple[Graphs, np.ndarray]:
-    """Generate two families of random graphs that differ in the motif that was planted into them.
+    """Generate two families of random graphs with different planted motifs.
 
     A graph has random edges, and ``n_motifs`` copies of its family's motif on random nodes. The default motifs, a
-    square and a triangle with a tail, have equally many nodes and edges, so that the sizes of the graphs tell nothing.
+    square and a triangle with a tail, have the same numbers of nodes and edges, so graph sizes carry no information.
 
     Parameters
     ----------
     n_graphs : int, default=200
-        Number of graphs, every other one of the second family.
+        Number of graphs; every second graph belongs to the second family.
     n_nodes : (low, high), default=(20, 40)
         Number of nodes, uniform from ``low`` to ``high``, both included.
     mean_degree : float, default=1.0
         Mean degree of the random edges, before the motifs are planted.
     n_motifs : int, default=8
-        Copies of the motif in a graph; they may touch each other.
+        Number of copies of the motif per graph; copies may overlap.
     motifs : pair of lists of edges
         The motif of each family, its nodes numbered from 0.
     n_labels : int, default=0
-        Give every node a random label from 0 to ``n_labels`` − 1 (which tells nothing about the family).
+        Give every node a random label from 0 to ``n_labels`` − 1 (independent of the family).
     random_state : int, Generator or None, default=0
         Seed; the same seed gives the same graphs.
 

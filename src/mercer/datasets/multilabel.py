@@ -37,9 +37,9 @@ def load_multilabel(
         ``"birds"``, ``"cal500"``, ``"corel5k"``, ``"emotions"``, ``"flags"``, ``"genbase"``, ``"medical"``,
         ``"scene"``, ``"tmc2007"`` or ``"yeast"``.
     subset : {"train", "test"}, default="train"
-        The split that comes with the set; cal500 has none, and its first 335 of 502 rows are for training.
+        The published split. cal500 has none; its first 335 of 502 rows are the training set.
     data_home : path, optional
-        Folder that holds ``multilabel/NAME/``; by default the environment variable ``MERCER_DATA``.
+        Folder that contains ``multilabel/NAME/``; by default the environment variable ``MERCER_DATA``.
 
     Returns
     -------

@@ -1,7 +1,7 @@
-"""Where public data sets come from: their origins, licences and citations, and how they get into the cache.
+"""Origins, licences and citations of public data sets, and their download into the cache.
 
-A file is looked for in ``data_home``, in the folder that MERCER_DATA names, and in the cache; a set with a public
-origin is downloaded into the cache when it is nowhere. What arrives is held against its SHA-256, packed or not.
+A file is searched in ``data_home``, in the folder MERCER_DATA, and in the cache. A missing data set with a public
+origin is downloaded into the cache. Every download is verified by its SHA-256, compressed or not.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ __all__ = ["ORIGINS", "FetchError", "Origin", "cache_folder", "fetch", "fetch_fi
 
 @dataclass(frozen=True)
 class Origin:
-    """Where a data set comes from.
+    """The origin of a data set.
 
     Attributes
     ----------
     title : str
-        What it is.
+        Description of the data set.
     licence : str
-        As its origin states it.
+        The licence as stated by the origin.
     citation : str
-        What to cite.
+        The publication to cite.
     files : dict
         Name of a file → URLs, tried in this order. ``URL#member`` is a file inside a zip archive.
     """
@@ -88,7 +88,7 @@ ORIGINS: dict[str, Origin] = {
         ),
     ),
     "basenp-crfpp": Origin(
-        "Base noun phrases: the sample that comes with CRF++",
+        "Base noun phrases: the sample distributed with CRF++",
         "LGPL or BSD, as CRF++",
         "Kudo, CRF++: yet another CRF toolkit",
         _plain(f"{_GITHUB}/taku910/crfpp/master/example/basenp", ("train.data", "test.data")),
@@ -105,7 +105,7 @@ ORIGINS: dict[str, Origin] = {
         },
     ),
     "text-r8": Origin(
-        "R8: eight classes of Reuters-21578, one cleaned document a line",
+        "R8: eight classes of Reuters-21578, one cleaned document per line",
         "free for research, credit Reuters and D. D. Lewis",
         "Lewis, Reuters-21578 text categorization collection, 1997",
         {
@@ -156,7 +156,7 @@ ORIGINS: dict[str, Origin] = {
         for name in sorted({key.split("/")[1] for key in CHECKSUMS if key.startswith("graphs/")})
     },
 }
-"""Data sets that can be downloaded, by their folder."""
+"""Downloadable data sets, by folder."""
 
 
 def cache_folder() -> Path:
@@ -174,12 +174,12 @@ def cache_folder() -> Path:
 
 
 def origin_of(name: str) -> Origin:
-    """Return where a data set comes from.
+    """Return the origin of a data set.
 
     Parameters
     ----------
     name : str
-        The folder of the set, such as ``"conll2000"`` or ``"graphs/MUTAG"``.
+        The folder of the data set, such as ``"conll2000"`` or ``"graphs/MUTAG"``.
 
     Returns
     -------
@@ -192,21 +192,21 @@ def origin_of(name: str) -> Origin:
     'CC BY 4.0'
     """
     if name not in ORIGINS:
-        raise ValueError(f"no data set {name!r} can be downloaded; these can: {', '.join(ORIGINS)}")
+        raise ValueError(f"the data set {name!r} cannot be downloaded; available are {', '.join(ORIGINS)}")
     return ORIGINS[name]
 
 
 def fetch(name: str, *, folder: str | os.PathLike[str] | None = None, progress: bool = False) -> Path:
-    """Download a data set, unless it is there, and return its folder.
+    """Download a data set if it is missing, and return its folder.
 
     Parameters
     ----------
     name : str
-        The folder of the set, such as ``"conll2000"`` or ``"graphs/MUTAG"``.
+        The folder of the data set, such as ``"conll2000"`` or ``"graphs/MUTAG"``.
     folder : path, optional
-        Where data sets go; by default :func:`cache_folder`.
+        Target folder of the data sets; by default :func:`cache_folder`.
     progress : bool, default=False
-        Show a bar on standard error, where tqdm is installed.
+        Show a progress bar on standard error if tqdm is installed.
 
     Returns
     -------
@@ -215,9 +215,9 @@ def fetch(name: str, *, folder: str | os.PathLike[str] | None = None, progress: 
     Raises
     ------
     FetchError
-        If a file cannot be downloaded, or is not the one whose checksum is known. Nothing is left behind then.
+        If a file cannot be downloaded, or its checksum is wrong. No partial file remains.
     ImportError
-        If pooch is not installed: it comes with ``pip install 'mercer[data]'``.
+        If pooch is not installed; install it with ``pip install 'mercer[data]'``.
 
     Examples
     --------
@@ -233,12 +233,12 @@ def fetch(name: str, *, folder: str | os.PathLike[str] | None = None, progress: 
 
 
 def fetch_file(dataset: str, name: str, home: Path, *, progress: bool = False) -> Path:
-    """Download one file of a data set into ``home``, unless it is there, and return its path.
+    """Download one file of a data set into ``home`` if it is missing, and return its path.
 
     Parameters
     ----------
     dataset, name : str
-        The set and its file.
+        The data set and its file.
     home : pathlib.Path
         The folder of data sets.
     progress : bool, default=False
@@ -269,13 +269,13 @@ def fetch_file(dataset: str, name: str, home: Path, *, progress: bool = False) -
         except FetchError as error:
             failures.append(str(error))
     raise FetchError(
-        f"cannot fetch {dataset}/{name}: {'; '.join(failures)}. Put the file into {target.parent} by hand, or set "
-        "MERCER_DATA to a folder that has it"
+        f"cannot fetch {dataset}/{name}: {'; '.join(failures)}. Copy the file to {target.parent}, or set "
+        "MERCER_DATA to a folder that contains it"
     )
 
 
 def _download(url: str, checksum: str | None, target: Path, progress: bool) -> None:
-    """Bring a file to ``target``: whole and right, or not at all."""
+    """Download a verified file to ``target`` atomically."""
     pooch = _pooch()
     name = f".{target.name}.download"
     try:
@@ -296,7 +296,7 @@ def _download(url: str, checksum: str | None, target: Path, progress: bool) -> N
 
 
 def _unpack(url: str, wanted: dict[Path, tuple[str, str]], needed: Path, progress: bool) -> None:
-    """Bring members of a zip archive to their places; the one that is needed must be there and right."""
+    """Extract members of a zip archive; the required member must exist and have the right checksum."""
     archive = needed.with_name(f".{needed.name}.zip")
     _download(url, None, archive, progress)
     try:
@@ -312,12 +312,12 @@ def _unpack(url: str, wanted: dict[Path, tuple[str, str]], needed: Path, progres
                     problem = f"{member} {_WRONG}" if member in there else f"{url} has no {member}"
                     raise FetchError(problem)
     except (zipfile.BadZipFile, EOFError) as error:
-        raise FetchError(f"{url} is not a whole zip archive: {error}") from error
+        raise FetchError(f"{url} is not a complete zip archive: {error}") from error
     finally:
         archive.unlink(missing_ok=True)
 
 
-_WRONG = "is not the file that is expected: its SHA-256 is another one"
+_WRONG = "is not the expected file: its SHA-256 differs"
 
 
 def _first_line(error: BaseException) -> str:

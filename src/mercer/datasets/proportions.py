@@ -1,6 +1,6 @@
-"""Data for learning from proportions: a toy that misleads the means of bags, the Adult census, and small public sets.
+"""Data for learning from proportions: a toy with misleading bag means, the Adult census, and small public data sets.
 
-The loaders read the folders ``uci`` and ``libsvm`` of a folder of data sets; what they need is said at each.
+The loaders read the subfolders ``uci`` and ``libsvm`` of the folder of data sets; each loader lists its files.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ Home = str | os.PathLike[str] | None
 def make_proportion_toy(random_state: Any = None) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     """Generate 200 points of the plane in two bags whose means are on the wrong sides.
 
-    Bag 0 holds 60 % positive points, yet its mean lies among the negative ones; bag 1 holds 40 % and has its mean among
-    the positive ones. A learner that uses only the means of bags misclassifies every point; a large margin between
-    points that agree with both shares classifies every point correctly.
+    Bag 0 contains 60 % positive points, but its mean lies among the negative points. Bag 1 contains 40 % positive
+    points, and its mean lies among the positive points. A learner that uses only the means of bags misclassifies every
+    point. A large-margin classifier that agrees with both shares classifies every point correctly.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ def make_proportion_toy(random_state: Any = None) -> tuple[NDArray[Any], NDArray
 
 @dataclass(frozen=True)
 class AdultData:
-    """People of the census of 1994, as binary features, with the groups that they belong to.
+    """People of the census of 1994 as binary features, with their groups.
 
     Examples
     --------
@@ -91,7 +91,7 @@ class AdultData:
     y: NDArray[Any]
     """1 for an income above $50,000, else 0."""
     groups: dict[str, NDArray[Any]]
-    """The value of each column of categories, for every person; ``"?"`` where it is not known."""
+    """The value of each categorical column for every person; ``"?"`` if unknown."""
     feature_names: list[str]
     """Names of the columns of X."""
 
@@ -117,16 +117,15 @@ _CUTS: dict[str, tuple[int, ...]] = {
 def load_adult(subset: str = "train", data_home: Home = None) -> AdultData:
     """Load the Adult census data (UCI) as 123 binary features, with all its groups.
 
-    The features are those of the well-known a9a encoding in another order of columns: one for each category (none where
-    it is not known), five bins for age, final weight, years of education and hours a week, and two for capital gain and
-    loss (zero or not).
+    The features are those of the a9a encoding in another column order: one per category (none if unknown), five bins
+    for age, final weight, years of education and hours per week, and two for capital gain and loss (zero or not).
 
     Parameters
     ----------
     subset : {"train", "test", "all"}, default="train"
         32,561 people of ``adult.data``, 16,281 of ``adult.test``, or both.
     data_home : path-like, optional
-        A folder with ``uci/adult.data`` and ``uci/adult.test``, packed (``.gz``) or not. Default: the environment
+        A folder with ``uci/adult.data`` and ``uci/adult.test``, compressed (``.gz``) or not. Default: the environment
         variable MERCER_DATA.
 
     Returns
@@ -185,27 +184,28 @@ def _adult_rows(path: Path) -> list[list[str]]:
 def load_proportion_set(
     name: str, data_home: Home = None, random_state: Any = 0
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Load a small public set of two classes, attributes scaled to [−1, 1].
+    """Load a small public data set of two classes with attributes scaled to [−1, 1].
 
     Parameters
     ----------
     name : str
         ``"heart"`` (270 × 13), ``"vote"`` (435 × 16: yes 1, no −1, neither 0), ``"australian"`` (690 × 14),
-        ``"breast-w"`` (699 × 9, missing values are the median), ``"ionosphere"`` (351 × 34); of several classes one
-        against equally many of the others, as far as there are: ``"dna-1"`` (928 × 180), ``"dna-2"`` (970),
-        ``"dna-3"`` (2,000) and ``"satimage-2"`` (958 × 36, the first 4,435 rows).
+        ``"breast-w"`` (699 × 9, missing values are the median), ``"ionosphere"`` (351 × 34). Multi-class sets give one
+        class against up to equally many rows of the others: ``"dna-1"`` (928 × 180), ``"dna-2"`` (970), ``"dna-3"``
+        (2,000) and ``"satimage-2"`` (958 × 36, the first 4,435 rows).
     data_home : path-like, optional
         A folder with ``libsvm/heart_scale``, ``libsvm/dna.scale`` and, in ``uci``, ``HouseVotes84.csv``,
-        ``keel-australian.dat``, ``BreastCancer.csv``, ``ionosphere.data``, ``Satellite.csv``, packed (``.gz``) or not.
-        Default: the environment variable MERCER_DATA.
+        ``keel-australian.dat``, ``BreastCancer.csv``, ``ionosphere.data``, ``Satellite.csv``, compressed (``.gz``) or
+        not. Default: the environment variable MERCER_DATA.
     random_state : int, RandomState or None, default=0
-        Which of the other rows are drawn.
+        Seed of the draw of the other rows.
 
     Returns
     -------
     X : ndarray of shape (n, d)
     y : ndarray of 0 and 1
-        1 for the presence of heart disease, republicans, an approved credit, malignant, good; the class that is named.
+        1 for the presence of heart disease, republicans, an approved credit, malignant, good; for multi-class sets, the
+        class in the name.
 
     Notes
     -----
@@ -236,7 +236,7 @@ def _against_as_many(X: NDArray[Any], y: NDArray[Any], random_state: Any) -> tup
 
 
 def _scaled(X: NDArray[Any]) -> NDArray[np.float64]:
-    """Every column to [−1, 1]; constant ones to 0."""
+    """Scale every column to [−1, 1] and constant columns to 0."""
     low, high = X.min(axis=0), X.max(axis=0)
     span = np.where(high > low, high - low, 1.0)
     return np.where(high > low, 2.0 * (X - low) / span - 1.0, 0.0)

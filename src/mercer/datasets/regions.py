@@ -1,4 +1,4 @@
-"""Region graphs to label: pictures whose regions say little by themselves and much together."""
+"""Region graphs to label: images whose regions are ambiguous alone and informative in context."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SCENES = ((("hippo", "water"), ("hippo", "ground"), ("hippo", "vegetation"), ("
 
 @dataclass(frozen=True)
 class RegionTask:
-    """Graphs of regions, the labels of their nodes, and how labels attract each other.
+    """Graphs of regions, the labels of their nodes, and the interaction of labels.
 
     Examples
     --------
@@ -35,9 +35,9 @@ class RegionTask:
     y: list[list[str]]
     """Labels of the nodes of each graph."""
     positions: list[np.ndarray]
-    """Where the regions of each graph lie, for pictures."""
+    """Positions of the regions of each graph, for plots."""
     coupling: np.ndarray
-    """Log-potentials of neighbouring labels that the labels were drawn with."""
+    """Log-potentials of neighbouring labels in the generating model."""
 
 
 def make_regions(
@@ -48,21 +48,21 @@ def make_regions(
     n_features: int = 10,
     random_state: Any = 0,
 ) -> RegionTask:
-    """Generate pictures as graphs of regions with seven labels, in the shape of joint image categorisation.
+    """Generate images as graphs of regions with seven labels, modelled on joint image categorisation.
 
-    Regions are random points, joined where a Delaunay triangulation joins them. Labels are drawn by Gibbs sampling
-    from a Markov field in which some labels are readily neighbours (a hippo and water) and others are not; features are
-    a prototype of the label plus noise.
+    Regions are random points, and the edges are those of a Delaunay triangulation. Labels are drawn by Gibbs sampling
+    from a Markov random field in which some labels are likely neighbours (a hippo and water) and others are not.
+    Features are a prototype of the label plus noise.
 
     Parameters
     ----------
     n_graphs : int, default=76
     n_regions : (low, high), default=(6, 14)
-        Regions of a picture, uniform from ``low`` (at least 4) to ``high``, both included.
+        Regions per image, uniform from ``low`` (at least 4) to ``high``, both included.
     difficulty : float, default=0.7
-        Standard deviation of the noise, in units in which prototypes lie about 1.4 apart.
+        Standard deviation of the noise, in units in which the distance between prototypes is about 1.4.
     coupling : float, default=2.0
-        Log-potential of a pair that is readily neighbours; others have minus that. 0: regions are independent.
+        Log-potential of a likely pair of neighbours; unlikely pairs have its negative. 0: regions are independent.
     n_features : int, default=10
         At least 7.
     random_state : int, Generator or None, default=0

@@ -1,12 +1,12 @@
-"""Sequences with known segments: actions, paragraphs that are made, and paragraphs that people wrote.
+"""Sequences with known segments: synthetic actions, synthetic paragraphs, and paragraphs written by people.
 
-**Actions**. A sequence is a run of segments; the action c of a segment differs from the one before (but
-for the share ``stay``), its duration is 1 + Poisson(λ − 1) with an λ of its action and person, and its frames are
-drawn around the mean μ of action and person. Difficulty moves all means towards the first: μ_c ← μ_1 + s (μ_c − μ_1),
-s = 1, 0.8, … 0.2.
+**Actions**. A sequence is a run of segments; the action c of a segment differs from the previous action (except for the
+share ``stay``). Its duration is 1 + Poisson(λ − 1), where λ depends on action and person. Its frames are drawn around
+the mean μ of action and person. Difficulty moves all means towards the first: μ_c ← μ_1 + s (μ_c − μ_1), s = 1, 0.8, …
+0.2.
 
 **Paragraphs**. A paragraph has a topic, and each of its words comes from the topic with probability ``topic_share``,
-otherwise from words that all topics share; neighbouring paragraphs differ in topic.
+otherwise from words shared by all topics. Neighbouring paragraphs have different topics.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ class ActionTask:
     y : list of int arrays of length n_frames
         The action of each frame, from 0.
     segments : list of lists of (start, end, action)
-        These separate neighbouring segments of one action.
+        The segments also separate neighbouring segments of the same action.
     persons : int array
-        Who each sequence is of.
+        The person of each sequence.
     """
 
     X: list[np.ndarray]
@@ -46,7 +46,7 @@ class ActionTask:
 
     @property
     def starts(self) -> list[np.ndarray]:
-        """The positions where segments start, for each sequence."""
+        """Return the start positions of the segments of each sequence."""
         return [np.array([start for start, _, _ in one], np.int64) for one in self.segments]
 
 
@@ -64,30 +64,29 @@ def make_actions(
     drift: float = 0.0,
     random_state: int | np.random.Generator | None = 0,
 ) -> ActionTask:
-    """Draw sequences of actions with typical durations: the semi-Markov task with its five levels of difficulty.
+    """Draw sequences of actions with typical durations, a semi-Markov task with five levels of difficulty.
 
     Parameters
     ----------
     n_sequences : int, default=5
-        Sequences of each person.
+        Sequences per person.
     n_frames : int, default=150
-        Frames of a sequence; its last segment is cut there.
+        Frames per sequence; the last segment is truncated.
     n_actions, n_persons : int, default=2
-        Every person has means, spreads and durations of his own, around those of the actions.
+        Every person has individual means, spreads and durations around those of the actions.
     difficulty : {1, 2, 3, 4, 5}, default=1
-        How near the means of all actions are to that of the first: at 1 they lie where they were drawn, at 5 at a
-        fifth of the way.
+        Distance of the means of all actions to the first mean: the drawn distance at 1, a fifth of this distance at 5.
     emissions : {"gaussian", "histogram"}, default="gaussian"
-        Frames are normal around a mean, or histograms of 30 points over ``n_features`` visual words.
+        Frames are normally distributed around a mean, or histograms of 30 points over ``n_features`` visual words.
     n_features : int, optional
         Default: 4 for ``"gaussian"``, 50 for ``"histogram"``.
     duration : float or (low, high), default=(8.0, 20.0)
-        Mean length of a segment; with a pair, the actions lie evenly from ``low`` to ``high``.
+        Mean length of a segment; for a pair, the actions are evenly spaced from ``low`` to ``high``.
     stay : float, default=0.0
-        Probability that a segment is followed by another of the same action, as in gait cycles.
+        Probability that the next segment has the same action, as in gait cycles.
     drift : float, default=0.0
-        Drift of the mean in the course of a segment, in units of the distance of means, along a direction of the
-        action. It jumps back at the next segment, so with ``stay=1`` it is what shows the boundaries.
+        Drift of the mean within a segment, in units of the distance of means, along a direction of the action. It
+        resets at the next segment, so with ``stay=1`` only the drift reveals the boundaries.
     random_state : int, Generator or None, default=0
         Seed; the same seed gives the same task. The actions, persons and labels are the same at every difficulty.
 
@@ -117,7 +116,7 @@ def make_actions(
         raise ValueError(f"duration must be a mean length of at least 1, or a pair low <= high, got {duration!r}")
     _check_share("stay", stay)
     if n_actions == 1 and stay < 1:
-        raise ValueError("one action alone needs stay=1: there is no other to change to")
+        raise ValueError("n_actions=1 needs stay=1: there is no other action to change to")
     if isinstance(drift, bool) or not isinstance(drift, Real) or not 0 <= drift < np.inf:
         raise ValueError(f"drift must be a number of at least 0, got {drift!r}")
 
@@ -137,7 +136,7 @@ def make_actions(
 
 
 def _segments(n: int, rates: np.ndarray, stay: float, rng: np.random.Generator) -> list[tuple[int, int, int]]:
-    """Segments that fill ``n`` frames."""
+    """Draw segments that fill ``n`` frames."""
     segments: list[tuple[int, int, int]] = []
     start, action = 0, int(rng.integers(len(rates)))
     while start < n:
@@ -150,7 +149,7 @@ def _segments(n: int, rates: np.ndarray, stay: float, rng: np.random.Generator) 
 
 
 class _Gaussian:
-    """Normal frames; the means of actions lie about 3 standard deviations apart, those of persons 0.6."""
+    """Normal frames; the means differ by about 3 standard deviations between actions and 0.6 between persons."""
 
     def __init__(self, n_persons: int, n_actions: int, d: int, scale: float, drift: float, rng: Any) -> None:
         directions = rng.normal(size=(n_actions, d))
@@ -167,7 +166,7 @@ class _Gaussian:
 
 
 class _Histogram:
-    """Frames as shares of visual words: 30 points, drawn from words that all share and those of action and person."""
+    """Frames as shares of visual words: 30 points, drawn from shared words and words of the action and person."""
 
     _POINTS = 30
 
@@ -190,7 +189,7 @@ class _Histogram:
 
 @dataclass(frozen=True)
 class ParagraphTask:
-    """Documents as sentences, with the positions where paragraphs start; see :func:`make_paragraphs`.
+    """Documents as sentences, with the start positions of paragraphs; see :func:`make_paragraphs`.
 
     Attributes
     ----------
@@ -199,9 +198,9 @@ class ParagraphTask:
     starts : list of int arrays
         The sentences that start a paragraph, the first of them 0.
     names : list of str
-        What the documents are called.
+        Names of the documents.
     topics : list of int arrays, optional
-        The topic of each sentence, where it is known.
+        The topic of each sentence, if known.
     """
 
     documents: list[list[str]]
@@ -211,7 +210,7 @@ class ParagraphTask:
 
     @property
     def lengths(self) -> np.ndarray:
-        """Number of sentences of each document."""
+        """Return the number of sentences of each document."""
         return np.array([len(document) for document in self.documents], np.int64)
 
     def __len__(self) -> int:
@@ -230,26 +229,25 @@ def make_paragraphs(
     vocabulary: int = 400,
     random_state: int | np.random.Generator | None = 0,
 ) -> ParagraphTask:
-    """Write documents whose paragraphs drift from topic to topic.
+    """Draw documents whose paragraphs change from topic to topic.
 
-    A single sentence says little about where it stands: with a small ``topic_share`` two neighbours may share no word
-    of their topic, and the cues are those of whole paragraphs, which are all about one thing and of similar length.
-    ``cue_share`` adds what a classifier of sentences can see: first sentences that begin with a special word.
+    A single sentence carries little information about its position: with a small ``topic_share``, two neighbours may
+    share no topic word. The cues are properties of whole paragraphs, which have one topic and similar lengths.
+    ``cue_share`` adds cues for a classifier of single sentences: first sentences that begin with a special word.
 
     Parameters
     ----------
     n_documents : int, default=20
     n_paragraphs, n_sentences, n_words : int or (low, high)
-        Paragraphs in a document, sentences in a paragraph, words in a sentence; with a pair uniform, both ends
-        included.
+        Paragraphs per document, sentences per paragraph, words per sentence; for a pair uniform, both ends included.
     n_topics : int, default=8
-        Topics, each with 30 own words.
+        Number of topics; each has 30 words of its own.
     topic_share : float, default=0.5
-        Probability that a word is one of the topic.
+        Probability that a word belongs to the topic.
     cue_share : float, default=0.0
         Probability that the first sentence of a paragraph begins with one of three words that begin no other sentence.
     vocabulary : int, default=400
-        Words that all topics share, with frequencies by Zipf's law.
+        Number of words shared by all topics, with frequencies by Zipf's law.
     random_state : int, Generator or None, default=0
         Seed; the same seed gives the same documents.
 
@@ -307,7 +305,7 @@ _OPENERS = range(3)
 
 
 def _lexicon(n: int, rng: np.random.Generator) -> np.ndarray:
-    """``n`` different words that can be spoken."""
+    """Return ``n`` different pronounceable words."""
     onsets, vowels = [*"bdfgklmnprstvz", "br", "st", "tr", "pl", "sh"], [*"aeiou", "ai", "ou"]
     words: dict[str, None] = {}
     while len(words) < n:
@@ -339,20 +337,20 @@ _PROSE = re.compile(r"[\w\s,.;:'’‘“”\"()*?!—–-]")
 
 
 def load_topics_prose(min_sentences: int = 8) -> ParagraphTask:
-    """Load English prose that comes with Python: the texts of ``pydoc_data.topics``, with their paragraphs.
+    """Load English prose distributed with Python: the texts of ``pydoc_data.topics``, with their paragraphs.
 
-    Paragraphs are what blank lines separate. Kept are those that read as prose: of at least eight words, beginning
-    with a capital or a quotation and ending with a full stop, question mark, exclamation mark or colon, with few signs
-    that prose does not have, and with whole words of letters. So headings, code, grammars, tables, list items,
-    footnotes and notes of versions are left out. Indented descriptions count as the others. A paragraph that several
-    topics share, since some contain others, stays in the longest of them, so that no paragraph occurs twice.
+    Blank lines separate paragraphs. The loader keeps paragraphs of prose: at least eight words, beginning with a
+    capital or a quotation mark and ending with a full stop, question mark, exclamation mark or colon, with few symbols
+    and with whole words of letters. This excludes headings, code, grammars, tables, list items, footnotes and version
+    notes. Indented descriptions are treated like other paragraphs. A paragraph shared by several topics is kept only in
+    the longest topic, so no paragraph occurs twice.
 
-    The texts differ a little from one version of Python to the next.
+    The texts differ slightly between versions of Python.
 
     Parameters
     ----------
     min_sentences : int, default=8
-        Topics with fewer sentences are left out.
+        Topics with fewer sentences are excluded.
 
     Returns
     -------
@@ -386,7 +384,7 @@ def load_topics_prose(min_sentences: int = 8) -> ParagraphTask:
 
 
 def _prose_paragraphs(text: str) -> list[str]:
-    """The blocks of a text that are prose, each on one line."""
+    """Return the prose blocks of a text, each on one line."""
     paragraphs = []
     for block in re.split(r"\n[ \t]*\n", text):
         lines = block.strip("\n").split("\n")

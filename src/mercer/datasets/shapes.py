@@ -1,4 +1,4 @@
-"""Images to segment: overlapping shapes under so much noise that a pixel alone says little."""
+"""Images to segment: overlapping shapes with noise that makes single pixels ambiguous."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ class ShapeTask:
     """
 
     images: list[np.ndarray]
-    """(size, size, 3) each: colours, mostly between 0 and 1, with noise."""
+    """Arrays of shape (size, size, 3): noisy colours, mostly between 0 and 1."""
     maps: list[np.ndarray]
-    """(size, size) each: the label of every pixel."""
+    """Arrays of shape (size, size): the label of every pixel."""
     labels: list[str]
-    """What a pixel can be, sorted."""
+    """The labels of pixels, sorted."""
 
 
 def make_shapes(
@@ -48,20 +48,20 @@ def make_shapes(
 ) -> ShapeTask:
     """Generate images of overlapping shapes in noise, with a label for every pixel.
 
-    Shapes are painted one after another at random positions, in random sizes and orientations; later ones cover
-    earlier ones. Every kind has a colour; the noise is independent for each pixel and channel.
+    Shapes are painted in turn at random positions, with random sizes and orientations; later shapes cover earlier ones.
+    Every kind has a colour. The noise is independent for each pixel and channel.
 
     Parameters
     ----------
     n_images : int, default=20
     size : int, default=64
-        Pixels of a side, at least 8.
+        Side length in pixels, at least 8.
     noise : float, default=0.5
-        Standard deviation of the noise, where colours of two kinds differ by about 0.4.
+        Standard deviation of the noise; the colours of two kinds differ by about 0.4.
     n_kinds : int, default=2
         Kinds of shapes besides the background: discs, boxes and, with 3, wedges.
     n_shapes : (low, high), default=(2, 5)
-        Shapes of an image, uniform from ``low`` to ``high``, both included.
+        Shapes per image, uniform from ``low`` to ``high``, both included.
     random_state : int, Generator or None, default=0
 
     Returns
@@ -102,7 +102,7 @@ def make_shapes(
 
 
 def _covered(kind: str, size: int, random: np.random.Generator) -> np.ndarray:
-    """The pixels of a shape at a random place, of a random size and turned at random."""
+    """Return the pixels of a shape with random position, size and orientation."""
     place, radius, turn = random.random(2) * size, size * random.uniform(0.12, 0.28), random.random() * np.pi
     y, x = np.mgrid[:size, :size] + 0.5
     y, x = y - place[0], x - place[1]

@@ -1,7 +1,7 @@
 """Loaders for public collections of texts: news, posts, messages, reviews, questions; and two sparse matrices of words.
 
-A collection comes as :class:`TextData`: documents, a label for each, and which of them are for testing, where the
-collection says so. What the folders must hold is said at each loader; files may be packed (``.gz``).
+A collection is returned as :class:`TextData`: documents, their labels, and the published test set if there is one. Each
+loader lists its files; files may be compressed (``.gz``).
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ Home = str | os.PathLike[str] | None
 
 @dataclass(frozen=True)
 class TextData:
-    """Documents with labels, and the collection's own division into training and test documents if it has one.
+    """Documents with labels, and the published split into training and test documents if there is one.
 
     Examples
     --------
@@ -65,9 +65,9 @@ class TextData:
     texts: list[str]
     """The documents."""
     labels: NDArray[Any]
-    """A label for each document; where a document may have several, a tuple of them."""
+    """The label of each document; a tuple of labels if a document may have several."""
     is_test: NDArray[np.bool_] | None = None
-    """Whether a document is for testing; None if the collection is not divided."""
+    """Whether a document is in the test set; None if the collection has no published split."""
 
     def __post_init__(self) -> None:
         for name, values in (("labels", self.labels), ("is_test", self.is_test)):
@@ -79,7 +79,7 @@ class TextData:
 
     @property
     def classes(self) -> list[Any]:
-        """The labels that occur, sorted."""
+        """Return the labels that occur, sorted."""
         several = self.labels.dtype == object and any(isinstance(label, tuple) for label in self.labels)
         if several:
             return sorted({one for label in self.labels for one in label})
@@ -93,10 +93,10 @@ class TextData:
         Parameters
         ----------
         test_size : float, default=0.25
-            The share of test documents where the collection has no division of its own; every class is divided in
-            this proportion. Of no effect otherwise.
+            The share of test documents for a collection without a published split; the split is stratified by class. It
+            has no effect otherwise.
         random_state : int or None, default=0
-            Seed of that division.
+            Seed of this split.
 
         Returns
         -------
@@ -119,7 +119,7 @@ class TextData:
 
 @dataclass(frozen=True)
 class SparseData:
-    """Rows of features with labels, and their file.
+    """Rows of features with labels, and the path of their file.
 
     Examples
     --------
@@ -130,7 +130,7 @@ class SparseData:
     """
 
     X: csr_array
-    """The features; column j is the feature that the file calls j."""
+    """The features; column j is feature j of the file."""
     y: NDArray[np.int64]
     """The labels."""
     path: Path
@@ -149,21 +149,21 @@ def load_reuters21578(
 ) -> TextData:
     """Load news wires of 1987, Reuters-21578, in the ModApte split: 9,603 training and 3,299 test documents.
 
-    A document is its title, its dateline and its body; it has any number of topics, also none.
+    A document is its title, its dateline and its body; it has any number of topics, including none.
 
     Parameters
     ----------
     category : str, optional
-        Labels say whether the document has this topic (``"earn"`` and ``"acq"`` are the most frequent). By default
+        Labels state whether the document has this topic (``"earn"`` and ``"acq"`` are the most frequent). By default,
         labels are tuples of topics.
     single_label : bool, default=False
-        Only documents with exactly one topic; labels are these topics. With ``n_categories=10`` this is the
-        collection R8: two of the ten topics never stand alone.
+        Keep only documents with exactly one topic, which is the label. With ``n_categories=10`` this is the collection
+        R8: two of the ten topics never occur alone.
     n_categories : int, optional
-        Only the topics that most training documents have, this many; other topics do not count. By default all.
+        Number of topics to keep, the most frequent in the training documents; other topics are ignored. By default all.
     data_home : path, optional
-        Folder that holds ``reuters21578/reut2-000.sgm`` to ``reut2-021.sgm`` (or ``.gz``); by default the environment
-        variable ``MERCER_DATA``.
+        Folder that contains ``reuters21578/reut2-000.sgm`` to ``reut2-021.sgm`` (or ``.gz``); by default the
+        environment variable ``MERCER_DATA``.
 
     Returns
     -------
@@ -180,7 +180,7 @@ def load_reuters21578(
     if n_categories is not None:
         check_count("n_categories", n_categories)
     if category is not None and single_label:
-        raise ValueError("category and single_label exclude each other: labels are one topic or whether there is one")
+        raise ValueError("category and single_label cannot be combined: each defines the labels")
     texts, topics, is_test = [], [], []
     for document in _reuters_documents(data_home):
         if document.attributes.get("TOPICS") == "YES" and document.attributes.get("LEWISSPLIT") in ("TRAIN", "TEST"):
@@ -221,14 +221,14 @@ _CONTROL = re.compile(r"&#(?:[0-9]|1[1-9]|2[0-9]|3[01]|127);")  # marks of the w
 
 
 def _reuters_documents(home: Home) -> Iterator[_Wire]:
-    """The documents of the 22 files in order."""
+    """Return the documents of the 22 files in order."""
     files = [data_file("reuters21578", f"reut2-{k:03d}.sgm", home) for k in range(22)]
     for path in files:
         yield from _parse_reuters(_read(path, "latin-1"), path)
 
 
 def _parse_reuters(text: str, path: Path) -> Iterator[_Wire]:
-    """Documents of one SGML file; an element that is missing counts as empty, one that has no end runs to the next."""
+    """Parse one SGML file; a missing element counts as empty, an unclosed element extends to the next one."""
     n_documents = 0
     for match in _WIRE.finditer(text):
         n_documents += 1
@@ -245,7 +245,7 @@ def _parse_reuters(text: str, path: Path) -> Iterator[_Wire]:
 
 
 def _tuples(values: Sequence[tuple[str, ...]]) -> NDArray[Any]:
-    """Tuples as an array of objects: numpy would make a matrix of tuples that are equally long."""
+    """Return tuples as an object array; numpy would make a matrix of tuples of equal length."""
     array = np.empty(len(values), dtype=object)
     array[:] = values
     return array
@@ -260,16 +260,16 @@ def load_20newsgroups(headers: bool = True, data_home: Home = None) -> TextData:
     Parameters
     ----------
     headers : bool, default=True
-        Keep the header (subject, sender, organisation, ...). It tells much of the group; without it the task is
-        harder and more honest.
+        Keep the header (subject, sender, organisation, ...). The header reveals much about the group; without it the
+        task is harder and more realistic.
     data_home : path, optional
-        Folder that holds ``20newsgroups/20news-bydate-train.tar.gz`` and ``20news-bydate-test.tar.gz``; by default
+        Folder that contains ``20newsgroups/20news-bydate-train.tar.gz`` and ``20news-bydate-test.tar.gz``; by default
         the environment variable ``MERCER_DATA``.
 
     Returns
     -------
     data : TextData
-        Labels are names of newsgroups.
+        The labels are names of newsgroups.
 
     Examples
     --------
@@ -290,12 +290,13 @@ def load_20newsgroups(headers: bool = True, data_home: Home = None) -> TextData:
 
 
 def load_movie_reviews(data_home: Home = None) -> TextData:
-    """Load film reviews, 1,000 negative (``"neg"``) and 1,000 positive (``"pos"``); not split.
+    """Load film reviews, 1,000 negative (``"neg"``) and 1,000 positive (``"pos"``), without a published split.
 
     Parameters
     ----------
     data_home : path, optional
-        Folder that holds ``movie-reviews/movie_reviews.tar.gz``; by default the environment variable ``MERCER_DATA``.
+        Folder that contains ``movie-reviews/movie_reviews.tar.gz``; by default the environment variable
+        ``MERCER_DATA``.
 
     Returns
     -------
@@ -315,7 +316,7 @@ def load_movie_reviews(data_home: Home = None) -> TextData:
 
 
 def _members(path: Path) -> list[tuple[str, bytes]]:
-    """Names and contents of the files in an archive, sorted by name."""
+    """Return names and contents of the files in an archive, sorted by name."""
     try:
         with tarfile.open(path) as archive:
             members = [(m.name, archive.extractfile(m).read()) for m in archive if m.isfile()]  # type: ignore[union-attr]
@@ -325,10 +326,10 @@ def _members(path: Path) -> list[tuple[str, bytes]]:
 
 
 def _folder(name: str, path: Path) -> str:
-    """The folder that a file of an archive lies in: its class."""
+    """Return the folder of a file in an archive, which is its class."""
     parts = name.split("/")
     if len(parts) < 2:
-        raise ValueError(f"{path}: expected one folder a class, found {name!r} outside of any folder")
+        raise ValueError(f"{path}: expected one folder per class, found {name!r} outside of any folder")
     return parts[-2]
 
 
@@ -336,10 +337,10 @@ _LINES_FIELD = re.compile(r"\bLines: *\d+")
 
 
 def _without_header(text: str) -> str:
-    """What follows the blank line after the header; all of it if there is none.
+    """Return the text after the blank line that ends the header; the whole text if there is no blank line.
 
-    Copies of the collection go about in which line ends have become tabs or spaces: there a doubled one is looked for,
-    a doubled space behind the field ``Lines`` if there is one, since spaces may be doubled within fields, too.
+    Some copies of the collection have tabs or spaces in place of line ends. In these, the header ends at a doubled tab
+    or space. A doubled space must follow the field ``Lines`` if there is one, since fields may contain doubled spaces.
     """
     text = text.replace("\r\n", "\n")
     for end in ("\n\n", "\t\t"):
@@ -355,12 +356,12 @@ def _without_header(text: str) -> str:
 
 
 def load_sms_spam(data_home: Home = None) -> TextData:
-    """Load text messages (SMS), 4,827 wanted (``"ham"``) and 747 unwanted (``"spam"``); not split.
+    """Load text messages (SMS), 4,827 wanted (``"ham"``) and 747 unwanted (``"spam"``), without a published split.
 
     Parameters
     ----------
     data_home : path, optional
-        Folder that holds ``sms-spam/SMSSpamCollection``; by default the environment variable ``MERCER_DATA``.
+        Folder that contains ``sms-spam/SMSSpamCollection``; by default the environment variable ``MERCER_DATA``.
 
     Returns
     -------
@@ -382,12 +383,12 @@ def load_sms_spam(data_home: Home = None) -> TextData:
 
 
 def load_ag_news(data_home: Home = None) -> TextData:
-    """Load news of four kinds, World, Sports, Business and Sci/Tech: 7,600 test documents of AG's corpus; not split.
+    """Load news of four kinds, World, Sports, Business and Sci/Tech: the 7,600 test documents of AG's corpus.
 
     Parameters
     ----------
     data_home : path, optional
-        Folder that holds ``ag-news-test/test_texts.txt`` (or ``.gz``) and ``test_labels.txt``; by default the
+        Folder that contains ``ag-news-test/test_texts.txt`` (or ``.gz``) and ``test_labels.txt``; by default the
         environment variable ``MERCER_DATA``.
 
     Returns
@@ -408,14 +409,15 @@ def load_ag_news(data_home: Home = None) -> TextData:
 
 
 def load_trec_questions(fine: bool = False, data_home: Home = None) -> TextData:
-    """Load questions by what they ask for (a person, a number, a place, ...): 5,452 for training and 500 for testing.
+    """Load questions labelled by answer type (a person, a number, a place, ...): 5,452 training and 500 test questions.
 
     Parameters
     ----------
     fine : bool, default=False
-        Labels of 50 kinds (``"NUM:dist"``) instead of 6 (``"NUM"``).
+        Use 50 fine labels (``"NUM:dist"``) instead of 6 coarse ones (``"NUM"``).
     data_home : path, optional
-        Folder that holds ``trec-qc/train.txt`` and ``test.txt``; by default the environment variable ``MERCER_DATA``.
+        Folder that contains ``trec-qc/train.txt`` and ``test.txt``; by default the environment variable
+        ``MERCER_DATA``.
 
     Returns
     -------
@@ -441,14 +443,15 @@ def load_trec_questions(fine: bool = False, data_home: Home = None) -> TextData:
 
 
 def load_r8(data_home: Home = None) -> TextData:
-    """Load Reuters documents of eight topics, cleaned (no punctuation, digits, stop words): 5,485 and 2,189 documents.
+    """Load Reuters documents of eight topics, cleaned of punctuation, digits and stop words.
 
-    The raw documents of the same division are ``load_reuters21578(single_label=True, n_categories=10)``.
+    There are 5,485 training and 2,189 test documents. The raw documents of the same split are
+    ``load_reuters21578(single_label=True, n_categories=10)``.
 
     Parameters
     ----------
     data_home : path, optional
-        Folder that holds ``text-r8/R8.txt`` and ``R8.clean.txt`` (or ``.gz``); by default the environment variable
+        Folder that contains ``text-r8/R8.txt`` and ``R8.clean.txt`` (or ``.gz``); by default the environment variable
         ``MERCER_DATA``.
 
     Returns
@@ -465,12 +468,12 @@ def load_r8(data_home: Home = None) -> TextData:
 
 
 def load_webkb(data_home: Home = None) -> TextData:
-    """Load web pages of universities by students, faculty, courses and projects, stemmed: 2,803 and 1,396 documents.
+    """Load stemmed web pages of students, faculty, courses and projects: 2,803 training and 1,396 test documents.
 
     Parameters
     ----------
     data_home : path, optional
-        Folder that holds ``text-webkb/WebKB.txt`` and ``WebKB.clean.txt`` (or ``.gz``); by default the environment
+        Folder that contains ``text-webkb/WebKB.txt`` and ``WebKB.clean.txt`` (or ``.gz``); by default the environment
         variable ``MERCER_DATA``.
 
     Returns
@@ -487,7 +490,7 @@ def load_webkb(data_home: Home = None) -> TextData:
 
 
 def _index_and_lines(dataset: str, stem: str, home: Home) -> TextData:
-    """An index (number, train or test, label) beside a file with one document a line."""
+    """Read an index (number, train or test, label) and a file with one document per line."""
     index = data_file(dataset, f"{stem}.txt", home)
     path = data_file(dataset, f"{stem}.clean.txt", home)
     texts = _lines(path)
@@ -507,18 +510,18 @@ def _index_and_lines(dataset: str, stem: str, home: Home) -> TextData:
 
 
 def load_news20(data_home: Home = None) -> SparseData:
-    """Load counts of words in 15,935 posts to twenty newsgroups, 62,061 words; not split.
+    """Load word counts of 15,935 posts to twenty newsgroups, 62,061 words, without a published split.
 
     Parameters
     ----------
     data_home : path, optional
-        Folder that holds ``news20/news20.bz2`` in the format of LIBSVM; by default the environment variable
+        Folder that contains ``news20/news20.bz2`` in the format of LIBSVM; by default the environment variable
         ``MERCER_DATA``.
 
     Returns
     -------
     data : SparseData
-        Labels 1 to 20. Column 0 is empty, since the file counts from 1.
+        Labels 1 to 20. Column 0 is empty, since indices in the file start at 1.
 
     Examples
     --------
@@ -532,7 +535,7 @@ def load_news20(data_home: Home = None) -> SparseData:
     try:
         X, y = load_svmlight_file(str(path), zero_based=True)
     except (ValueError, OSError, EOFError) as error:
-        raise ValueError(f"{path}: expected lines 'label index:value ...' packed by bzip2: {error}") from error
+        raise ValueError(f"{path}: expected lines 'label index:value ...' compressed by bzip2: {error}") from error
     return SparseData(_narrow(X.data, X.indices, X.indptr, X.shape), y.astype(np.int64), path)
 
 
@@ -544,7 +547,7 @@ def load_rcv1_small(labels: str = "binary", data_home: Home = None) -> SparseDat
     labels : {"binary", "multiclass"}, default="binary"
         Labels −1 and 1 (``rcv1_small.dat``), or the same as 2 and 1 (``rcv1_multiclass.dat``).
     data_home : path, optional
-        Folder that holds ``rcv1-vw/rcv1_small.dat`` and ``rcv1_multiclass.dat`` (or ``.gz``); by default the
+        Folder that contains ``rcv1-vw/rcv1_small.dat`` and ``rcv1_multiclass.dat`` (or ``.gz``); by default the
         environment variable ``MERCER_DATA``.
 
     Returns
@@ -582,7 +585,7 @@ def load_rcv1_small(labels: str = "binary", data_home: Home = None) -> SparseDat
 
 
 def _narrow(values: Any, indices: Any, ends: Any, shape: tuple[int, int]) -> csr_array:
-    """A CSR array with 32-bit indices: some estimators of scikit-learn take no others."""
+    """Return a CSR array with 32-bit indices, which some estimators of scikit-learn require."""
     parts = np.asarray(values, np.float64), np.asarray(indices, np.int32), np.asarray(ends, np.int32)
     from scipy.sparse import csr_array
 
@@ -595,17 +598,17 @@ def _narrow(values: Any, indices: Any, ends: Any, shape: tuple[int, int]) -> csr
 
 
 def _read(path: Path, encoding: str = "utf-8") -> str:
-    """The text of a file, packed or not. Bytes that are no text in this encoding show as U+FFFD."""
+    """Read a text file, compressed or not. Bytes that are invalid in this encoding become U+FFFD."""
     opener = {".gz": gzip.open, ".bz2": bz2.open}.get(path.suffix, open)
     try:
         with opener(path, "rb") as file:  # type: ignore[operator]
             return file.read().decode(encoding, errors="replace")
     except (EOFError, OSError, zlib.error) as error:
-        raise ValueError(f"{path}: cannot be unpacked: {error}") from error
+        raise ValueError(f"{path}: cannot be decompressed: {error}") from error
 
 
 def _lines(path: Path, encoding: str = "utf-8") -> list[str]:
-    """The lines of a file; only line feeds (after a carriage return or not) divide lines."""
+    """Return the lines of a file; only line feeds (after a carriage return or not) end a line."""
     lines = _read(path, encoding).split("\n")
     if lines and not lines[-1]:
         lines.pop()
@@ -615,9 +618,9 @@ def _lines(path: Path, encoding: str = "utf-8") -> list[str]:
 
 
 def _fields(line: str, n: int, separator: str, path: Path, number: int) -> list[str]:
-    """Exactly ``n`` fields of a line; the last may hold further separators."""
+    """Split a line into exactly ``n`` fields; the last may contain further separators."""
     fields = line.split(separator, n - 1)
     if len(fields) != n:
         shown = {"\t": "a tab", " ": "a space"}[separator]
-        raise ValueError(f"{path}:{number}: expected {n} fields divided by {shown}, found {len(fields)}")
+        raise ValueError(f"{path}:{number}: expected {n} fields separated by {shown}, found {len(fields)}")
     return fields

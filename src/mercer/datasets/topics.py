@@ -1,17 +1,17 @@
 """Generated documents: a topic tree of thousands of classes, and a corpus with the word statistics of news.
 
-A class of the tree is a leaf, and a document of it mixes words of the topics on the way to that leaf with words of
-the language:
+A class of the tree is a leaf. Its documents mix words of the topics on the path to that leaf with words of the
+language:
 
     p(word | class) = s_1 p(word | top) + s_2 p(word | middle) + s_3 p(word | leaf) + (1 − Σ s) p(word | language)
 
 Words of a language are Zipfian, p(r) ∝ 1/r; a topic has a pool of words, Zipfian too, and a word may belong to several
-pools and to the language. A topic from which n words are drawn has a pool of 2 n^0.6 words (Heaps' law), so that large
-classes are broad and not just well known; and some documents could as well stand in another class. So errors are spread
-over classes of all sizes, as in the Open Directory.
+pools and to the language. A topic from which n words are drawn has a pool of 2 n^0.6 words (Heaps' law), so large
+classes have larger vocabularies. Some documents could equally belong to another class. Errors are therefore spread over
+classes of all sizes, as in the Open Directory.
 
 The k-th largest class has a share ∝ k^−zipf of the documents: with the default, the largest of 575 or 7,100 classes
-has 14 or 11 %, in the Open Directory 15 and 13 %.
+has 14 or 11 %, compared with 15 and 13 % in the Open Directory.
 """
 
 from __future__ import annotations
@@ -50,14 +50,14 @@ class TopicTree:
     paths: list[str]
     """The path of each class, such as ``"Top/Arts/Bagu/Temo"``, sorted."""
     n_words: int
-    """Size of the vocabulary that words were drawn from."""
+    """Size of the vocabulary."""
 
     def __len__(self) -> int:
         return len(self.texts)
 
     @property
     def labels(self) -> NDArray[np.str_]:
-        """The path of each document."""
+        """Return the path of each document."""
         return np.array(self.paths)[self.y]
 
 
@@ -72,30 +72,30 @@ def make_topic_tree(
     ambiguity: float = 0.2,
     random_state: int | np.random.Generator | None = 0,
 ) -> TopicTree:
-    """Draw short documents from a tree of topics in the shape of the Open Directory.
+    """Draw short documents from a topic tree modelled on the Open Directory.
 
-    Below the root ``Top`` stand up to 15 topics, below these the topics of the second level, one to twelve leaves, and
-    below most of these the leaves; a fifth of the second level are leaves themselves. Below ``World``, topics of the
-    second level are languages with their own words, so their documents are easy to classify.
+    The root ``Top`` has up to 15 topics, and each of these has topics of the second level. Most topics of the second
+    level have one to twelve leaves; a fifth are leaves themselves. Below ``World``, topics of the second level are
+    languages with their own words, so their documents are easy to classify.
 
     Parameters
     ----------
     n_classes : int, default=1000
-        Leaves of the tree.
+        Number of leaves of the tree.
     n_documents : int, default=20000
-        Documents, at least one for each class.
+        Number of documents; each class has at least one.
     depth : {2, 3}, default=3
-        Levels below the root. With 2 all leaves are topics of the second level.
+        Levels below the root. With 2, all leaves are topics of the second level.
     length : int or (low, high), default=(10, 30)
-        Words in a document; with a pair, uniform from ``low`` to ``high``, both included.
+        Words per document; for a pair, uniform from ``low`` to ``high``, both included.
     signal : tuple of floats, optional
-        Share of the words from the topic of each level; the rest is the language. By default
+        Share of the words from the topic of each level; the remaining words come from the language. By default
         ``(0.1, 0.2, 0.3)``, or ``(0.2, 0.4)`` with two levels.
     zipf : float, default=1.0
-        The k-th largest class has a share ∝ k^−zipf of the documents; 0 makes classes equally large.
+        The k-th largest class has a share ∝ k^−zipf of the documents; 0 makes all classes equally large.
     ambiguity : float from 0 to 1, default=0.2
-        Share of the documents that could as well stand elsewhere: these exchange their words with each other, below
-        the same topic of the first level.
+        Share of ambiguous documents. These exchange their words with each other, below the same topic of the first
+        level.
     random_state : int, Generator or None, default=0
         Seed; the same seed gives the same documents.
 
@@ -147,7 +147,7 @@ def _length(length: int | tuple[int, int]) -> tuple[int, int]:
 
 
 def _tree(n_classes: int, depth: int, rng: np.random.Generator) -> tuple[list[str], Ints, Ints]:
-    """Paths of the leaves, sorted; their nodes (n_classes, depth), −1 where a leaf stands higher; their languages."""
+    """Return the sorted paths of the leaves; their nodes (n_classes, depth), −1 for higher leaves; their languages."""
     n_middle = n_classes if depth == 2 else max(2, min(n_classes, round(n_classes / _MIDDLE)))
     n_top = min(len(_TOPS), max(2, n_middle // 2))
     top = _children(n_middle, n_top, rng)
@@ -174,18 +174,18 @@ def _tree(n_classes: int, depth: int, rng: np.random.Generator) -> tuple[list[st
 
 
 def _children(n: int, n_parents: int, rng: np.random.Generator) -> Ints:
-    """A parent for each of n children: everyone gets one, the rest go by unequal shares."""
+    """Draw a parent for each of n children; every parent gets one child, the others follow unequal shares."""
     shares = rng.dirichlet(np.full(n_parents, 2.0))
     return np.concatenate([np.arange(n_parents), rng.choice(n_parents, size=n - n_parents, p=shares)])
 
 
 def _names(n: int, rng: np.random.Generator) -> list[str]:
-    """Distinct capitalised names in random order."""
+    """Return distinct capitalised names in random order."""
     return [_word(k).capitalize() for k in rng.permutation(n).tolist()]
 
 
 def _word(k: int) -> str:
-    """The k-th word: the digits of k in syllables, at least two of them."""
+    """Return the k-th word: the digits of k as syllables, at least two."""
     base = len(_SYLLABLES)
     k += base
     syllables = []
@@ -196,7 +196,7 @@ def _word(k: int) -> str:
 
 
 def _class_of_documents(n_classes: int, n_documents: int, zipf: float, rng: np.random.Generator) -> Ints:
-    """Classes in random order: every class once, the others by rank^−zipf; ranks are given at random."""
+    """Draw classes in random order: every class once, the others by rank^−zipf with random ranks."""
     share = np.arange(1, n_classes + 1) ** -float(zipf)
     more = rng.choice(n_classes, size=n_documents - n_classes, p=share / share.sum())
     y = rng.permutation(n_classes)[np.concatenate([np.arange(n_classes), more])]
@@ -204,9 +204,10 @@ def _class_of_documents(n_classes: int, n_documents: int, zipf: float, rng: np.r
 
 
 def _exchanged(y: Ints, share: float, top: Ints, rng: np.random.Generator) -> Ints:
-    """Classes from which words are drawn: those of a share of the documents go round below the same top topic.
+    """Return the classes of the words; a share of the documents permute theirs below the same top topic.
 
-    An exchange keeps the number of documents that speak of a class, so that no class drowns in strays of a larger one.
+    An exchange preserves the number of documents with the words of each class, so large classes do not swamp small
+    ones.
     """
     source = y.copy()
     chosen = np.flatnonzero(rng.random(len(y)) < share)
@@ -219,7 +220,7 @@ def _exchanged(y: Ints, share: float, top: Ints, rng: np.random.Generator) -> In
 def _draw_words(
     y: Ints, nodes: Ints, languages: Ints, shares: tuple[float, ...], n_words: int, rng: np.random.Generator
 ) -> Ints:
-    """A word for each token, given the class of its document."""
+    """Draw a word for each token, given the class of its document."""
     level = np.searchsorted(np.cumsum(shares), rng.random(len(y)), side="right")  # len(shares): the language
     words = languages[y] * _LANGUAGE + _zipf_ranks(np.full(len(y), _LANGUAGE), rng)
     for depth in range(len(shares)):
@@ -234,13 +235,13 @@ def _draw_words(
 
 
 def _zipf_ranks(n: Ints, rng: np.random.Generator) -> Ints:
-    """Ranks 0 … n − 1 with p(r) = log((r + 2) / (r + 1)) / log(n + 1): Zipf's law, integrated, for any n at once."""
+    """Draw ranks 0 … n − 1 with p(r) = log((r + 2) / (r + 1)) / log(n + 1), an integrated form of Zipf's law."""
     ranks = np.exp(rng.random(len(n)) * np.log1p(n)) - 1.0
     return np.minimum(ranks.astype(np.int64), n - 1)
 
 
 def _texts(words: Ints, lengths: Ints, n_words: int) -> list[str]:
-    """Documents of words in one string each."""
+    """Return documents as one string each."""
     vocabulary = np.array([_word(k) for k in range(n_words)], dtype=object)
     ends = np.cumsum(lengths).tolist()
     tokens = vocabulary[words].tolist()
@@ -248,17 +249,16 @@ def _texts(words: Ints, lengths: Ints, n_words: int) -> list[str]:
 
 
 def path_features(label_path: str, separator: str = "/") -> list[str]:
-    """Return the features of a path: each topic on the way to the leaf, by its whole path.
+    """Return the features of a path: the full path of each topic from the root to the leaf.
 
-    With features of words i and features p of paths, joint features (i, p) let classes share what they have in common
-    in the tree: the score of a class is a sum over the topics on its way. A learner that takes labels
-    as they are gives the same sum when it is trained once for each level, on labels cut off at that level; the guide
-    on topics shows it.
+    With features of words i and features p of paths, joint features (i, p) let classes share weights along the tree:
+    the score of a class is a sum over the topics on its path. A learner for flat labels gives the same sum if it is
+    trained once per level, on labels truncated at that level; see the guide on topics.
 
     Parameters
     ----------
     label_path : str
-        Topics divided by ``separator``; empty ones do not count.
+        Topics separated by ``separator``; empty topics are ignored.
     separator : str, default="/"
 
     Returns
@@ -293,8 +293,8 @@ def make_zipf_corpus(
     """Draw documents with the word statistics of news: Zipfian words whose frequencies differ between classes.
 
     In class c a word w has log-frequency log(1/rank) + separation · n(w, c) with normal n. A document draws each word
-    from its own class with probability a and from any class otherwise, and a differs between documents, uniform from
-    1 − mixing to 1: so some documents are hard to tell, as with articles of Reuters.
+    from its own class with probability a and from any class otherwise, where a is drawn for each document, uniform from
+    1 − mixing to 1. So some documents are hard to classify, as in Reuters.
 
     Parameters
     ----------
@@ -304,9 +304,9 @@ def make_zipf_corpus(
     n_classes : int, default=2
         Classes, equally frequent.
     length : int or (low, high), default=(30, 120)
-        Words in a document; with a pair, uniform from ``low`` to ``high``, both included.
+        Words per document; for a pair, uniform from ``low`` to ``high``, both included.
     separation : float, default=1.0
-        How different the classes are.
+        Difference between the classes.
     mixing : float from 0 to 1, default=0.5
         Variation of a document around its class.
     random_state : int, Generator or None, default=0
@@ -315,7 +315,7 @@ def make_zipf_corpus(
     Returns
     -------
     data : TextData
-        Labels are 0, 1, ...; not divided.
+        The labels are 0, 1, ...; there is no split.
 
     Examples
     --------

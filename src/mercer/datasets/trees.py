@@ -1,12 +1,12 @@
-"""A treebank drawn from a random grammar of the size of a small treebank's, with a twist that rule counts cannot tell.
+"""A synthetic treebank from a random grammar whose rules depend on the parent, which rule counts cannot represent.
 
 A tree grows from the root. A label with parent u is expanded by one of its rules, with probability
 
     p(rule | label, u) ∝ p(rule | label) · exp(mismatch · ε[rule, u]),   ε standard normal,
 
-so that what a phrase consists of depends on where it stands, as in real treebanks (a noun phrase that is a subject is
-another thing than one that is an object). With mismatch 0 the trees come from a PCFG of the rules. Leaves are parts of
-speech or, with ``n_words``, words drawn by Zipf's law from the vocabulary of the part of speech, some of them shared.
+so the content of a phrase depends on its context, as in real treebanks (subject and object noun phrases differ). With
+mismatch 0 the trees come from a PCFG of the rules. Leaves are parts of speech or, with ``n_words``, words drawn by
+Zipf's law from the vocabulary of the part of speech, some of them shared.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Treebank(NamedTuple):
 
 
 class _RandomGrammar:
-    """Rules, their probabilities, and how these depend on the parent."""
+    """Rules and their probabilities given the parent."""
 
     def __init__(self, n_labels: int, n_tags: int, n_rules: int, mismatch: float, random: np.random.Generator) -> None:
         self.labels, self.tags = _PHRASES[:n_labels], _TAGS[:n_tags]
@@ -67,7 +67,7 @@ class _RandomGrammar:
         while len(rules_seen) < size:
             tries += 1
             if tries > 100 * size:
-                raise ValueError("n_rules is too large for so few labels and tags")
+                raise ValueError("n_rules is too large for these numbers of labels and tags")
             length = int(random.choice([1, 2, 3, 4], p=[0.12, 0.45, 0.3, 0.13]))
             place = int(random.integers(length))
             rule = [self._part(label, random) for _ in range(length)]
@@ -100,7 +100,7 @@ class _RandomGrammar:
         return self._tag(random)
 
     def draw(self, random: np.random.Generator, max_length: int) -> Tree | None:
-        """A tree, or None where it grew beyond the limits."""
+        """Draw a tree; return None if it exceeds the limits."""
         numbers = {label: n for n, label in enumerate(self.labels)}
         room = [max_length]
 
@@ -143,7 +143,7 @@ class _Lexicon:
             self.p[tag] = weight / weight.sum()
 
     def spoken(self, tree: Tree, random: np.random.Generator) -> Tree:
-        """The tree with a word beneath each part of speech."""
+        """Return the tree with a word below each part of speech."""
         children: list[Tree | str] = []
         for child in tree.children:
             if isinstance(child, Tree):
@@ -175,13 +175,13 @@ def make_treebank(
     n_labels, n_tags : int
         Phrase labels (at most 26) and parts of speech (at most 45).
     n_rules : int, default=400
-        About how many rules expand the labels; frequent labels have more.
+        Approximate number of rules; frequent labels have more rules.
     n_words : int, optional
         Size of the vocabulary. By default the leaves are the parts of speech themselves.
     min_length, max_length : int
-        Sentences have that many words; longer ones are thrown away while drawing.
+        Limits of the sentence length in words; other sentences are rejected while drawing.
     mismatch : float, default=2.5
-        How much the rules of a phrase depend on its parent; 0 is a PCFG.
+        Dependence of the rules of a phrase on its parent; 0 gives a PCFG.
     random_state : int, Generator or None, default=0
         Seed of the grammar and of the trees.
 
@@ -221,7 +221,7 @@ def make_treebank(
         if tree is None or len(tree.leaves()) < min_length:
             thrown += 1
             if thrown > 1000 * n + 100_000:
-                raise ValueError("hardly any tree has the wanted length; widen min_length and max_length")
+                raise ValueError("almost no tree has the required length; widen min_length and max_length")
             continue
         trees.append(tree if lexicon is None else lexicon.spoken(tree, random))
     return Treebank([tree.leaves() for tree in trees], trees)

@@ -1,8 +1,8 @@
-"""Videos with events in some of their frames, and images of categories with attributes: tasks where labels are shares.
+"""Videos with events in some frames, and images of categories with attributes: tasks with shares as labels.
 
-**Videos**. A frame is x = s_v + o_t + ε: a scene s_v of its video, what happens o_t, and noise. An
-event moves frames along a direction of its own, in runs of frames that fill a share of a positive video; distractors
-move frames along other directions, in all videos.
+**Videos**. A frame is x = s_v + o_t + ε: the scene s_v of its video, the event o_t, and noise. An event shifts frames
+along its own direction, in runs of frames that fill a share of a positive video. Distractors shift frames along other
+directions, in all videos.
 
 **Categories with attributes**. An image of category k has attribute a with probability p_ka, and is
 x = s_k + Σ_a z_a δ_a + ε, with a mean s_k of the category and a direction δ_a of the attribute.
@@ -52,27 +52,27 @@ def make_videos(
     scene: float = 0.3,
     random_state: int | np.random.Generator | None = 0,
 ) -> VideoTask:
-    """Draw videos, of which a part show an event in some of their frames.
+    """Draw videos, some of which show an event in some of their frames.
 
     Parameters
     ----------
     n_videos : int, default=60
-        Half of them show nothing with one event; with more events all cases are equally frequent.
+        Number of videos. With one event, half of them show none; with more events, all cases are equally frequent.
     n_frames : int or (low, high), default=30
-        Frames of a video; with a pair uniform, both ends included.
+        Frames per video; for a pair uniform, both ends included.
     n_features : int, default=20
     n_events : int, default=1
-        Kinds of events.
+        Number of kinds of events.
     share : float, default=0.4
         Share of the frames of a positive video that show the event.
     run : int, default=4
-        Frames that an event lasts each time; the last time less, if the share asks for less.
+        Length of a run of an event in frames; the last run may be shorter to match the share.
     distractors : float, default=0.4
-        Share of other frames, of all videos, that show one of five other things, in runs too.
+        Share of the other frames, in all videos, that show one of five distractors, also in runs.
     separation : float, default=2.5
         Shift of a frame by events and distractors, in standard deviations of the noise.
     scene : float, default=0.3
-        Standard deviation of the features of scenes.
+        Standard deviation of the scene features.
     random_state : int, Generator or None, default=0
         Seed; the same seed gives the same videos.
 
@@ -133,7 +133,7 @@ def _directions(n: int, d: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def _runs(n: int, wanted: int, run: int, rng: np.random.Generator) -> np.ndarray:
-    """``wanted`` of n frames in runs, at random places."""
+    """Draw runs at random positions that cover ``wanted`` of n frames."""
     lengths = [run] * (wanted // run) + ([wanted % run] if wanted % run else [])
     rng.shuffle(lengths)
     # The frames between runs are dealt to the gaps before, between and after them.
@@ -158,11 +158,11 @@ class AttributeTask:
     X : array of shape (n, n_features)
     category : int array of length n
     proportions : array of shape (n_categories, n_attributes)
-        The share of images with the attribute in each category, as drawn.
+        The observed share of images with the attribute in each category.
     attributes : int array of shape (n, n_attributes)
-        Which attributes each image has.
+        The attributes of each image.
     probabilities : array of shape (n_categories, n_attributes)
-        What the shares were drawn from.
+        The probabilities from which the shares were drawn.
     """
 
     X: np.ndarray
@@ -184,13 +184,13 @@ def make_attribute_categories(
     scatter: float = 0.5,
     random_state: int | np.random.Generator | None = 0,
 ) -> AttributeTask:
-    """Draw images of categories; each category has its own probability of every attribute.
+    """Draw images of categories with individual probabilities of attributes.
 
     Parameters
     ----------
     n_categories, n_per_category, n_attributes, n_features : int
     low, high : float, default=0.2 and 0.8
-        Probabilities of attributes are uniform between these.
+        Limits of the uniform distribution of attribute probabilities.
     separation : float, default=2.5
         Shift of an image by an attribute, in standard deviations of the noise.
     scatter : float, default=0.5

@@ -134,14 +134,14 @@ class BoltzmannMachine(FieldEstimator):
     def _states(self, X: Any, reset: bool) -> np.ndarray:
         X = validate_data(self, X, dtype=None, reset=reset)
         if X.dtype.kind not in "biuf":
-            raise ValueError(f"X must hold the numbers 0 and 1, or −1 and 1, got {X.dtype}")
+            raise ValueError(f"X must contain the numbers 0 and 1, or −1 and 1, got {X.dtype}")
         if reset:
             self.lowest_ = -1 if (X == -1).any() else 0
         wrong = ~((self.lowest_ == X) | (X == 1))
         if wrong.any():
             row, column = (int(i[0]) for i in np.nonzero(wrong))
             values = "0 and 1, or −1 and 1" if reset else f"{self.lowest_} and 1, as in training"
-            raise ValueError(f"X must hold {values}, found {X[row, column]} in row {row}, column {column}")
+            raise ValueError(f"X must contain {values}, found {X[row, column]} in row {row}, column {column}")
         return np.ascontiguousarray(X == 1, np.int8)
 
     @property
@@ -163,7 +163,7 @@ class BoltzmannMachine(FieldEstimator):
         if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iu":
             raise ValueError(f"edges must be pairs of column numbers, got an array of shape {pairs.shape}")
         if pairs.min() < 0 or pairs.max() >= d:
-            raise ValueError(f"edges must name columns from 0 to {d - 1}")
+            raise ValueError(f"edges must contain columns from 0 to {d - 1}")
         if (pairs[:, 0] == pairs[:, 1]).any():
             raise ValueError("edges must join two different columns")
         return np.unique(np.sort(pairs.astype(np.int64), axis=1), axis=0)
@@ -195,7 +195,7 @@ class BoltzmannMachine(FieldEstimator):
 
     def _check_state(self) -> None:
         if len(self.edges_) and (self.edges_[:, 0] >= self.edges_[:, 1]).any():
-            raise ValueError("edges_ must name the smaller column first")
+            raise ValueError("edges_ must list the smaller column first")
 
     # ------------------------------------------------------------------ what a fitted model tells
 
@@ -212,7 +212,7 @@ class BoltzmannMachine(FieldEstimator):
         return matrix + matrix.T
 
     def sample(self, n_samples: int = 1, *, n_sweeps: int = 200, random_state: Any = None) -> np.ndarray:
-        """Draw rows: exactly up to 2^20 states, else by Gibbs sweeps from the particles of training.
+        """Draw rows: exactly up to 2^20 states, else by Gibbs sweeps from the training particles.
 
         Parameters
         ----------

@@ -102,7 +102,7 @@ class _PartModel(Saved, Estimator):
         return random.integers(0, self.n_parts, n).astype(np.int32)
 
     def predict(self, clouds: Any) -> list[np.ndarray]:
-        """Return the most probable part of each point of new clouds, aligned as those of training.
+        """Return the most probable part of each point of new clouds, aligned like the training clouds.
 
         Parameters
         ----------
@@ -120,8 +120,8 @@ class _PartModel(Saved, Estimator):
             outside = int((words == grid.n_words - 1).sum())
             if outside:
                 raise ValueError(
-                    f"{outside} of {len(words)} points of clouds[{i}] lie outside the grid of training: align and scale"
-                    " the cloud as those of training were"
+                    f"{outside} of {len(words)} points of clouds[{i}] lie outside the training grid: align and scale"
+                    " the cloud like the training clouds"
                 )
             labels_of.append(self._scores(cloud.points, words).argmax(axis=1))
         return labels_of
@@ -167,7 +167,7 @@ class SpatialLDA(_PartModel):
     mixtures_ : array (n_clouds, n_parts), the parts of each cloud
     weights_ : array (n_parts,), the shares of parts
     centres_, variances_ : arrays (n_parts, dimension)
-        Of the points of each part, along each axis.
+        Mean and variance of the points of each part, along each axis.
 
     References
     ----------
@@ -255,7 +255,7 @@ class ShapePartModel(_PartModel):
     mixtures_ : array (n_clouds, n_parts), the parts of each cloud
     weights_ : array (n_parts,), the shares of parts
     centres_, variances_ : arrays (n_parts, dimension)
-        Of the points of each part, along each axis.
+        Mean and variance of the points of each part, along each axis.
 
     References
     ----------
@@ -319,7 +319,7 @@ class ShapePartModel(_PartModel):
         spread = check_positive("spread", self.spread)
         check_count("n_neighbors", self.n_neighbors)
         if not any((check_flag("cooccurrence", self.cooccurrence), self.smoothness, self.position)):
-            raise ValueError("at least one of cooccurrence, smoothness and position must be on")
+            raise ValueError("at least one of cooccurrence, smoothness and position must be enabled")
         point_clouds, points, offsets, words = self._prepare(clouds, grid)
         if check_flag("smoothness", self.smoothness):
             starts, neighbours, weights = links(point_clouds, offsets, self.n_neighbors)

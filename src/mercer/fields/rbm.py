@@ -25,7 +25,7 @@ VISIBLE = ("binary", "gaussian")
 
 
 class RBM(TransformerMixin, FieldEstimator):
-    """Learn a restricted Boltzmann machine: a density of binary rows, and features of them.
+    """Learn a restricted Boltzmann machine: a density of binary rows, and features for them.
 
     Parameters
     ----------
@@ -70,9 +70,9 @@ class RBM(TransformerMixin, FieldEstimator):
     intercept_hidden_, intercept_visible_ : arrays
         b and c.
     history_ : dict of lists, one value per epoch
-        ``log_likelihood`` where it is known, and figures of the learner: ``n_temperatures``, ``ess``, ``acceptance``.
+        ``log_likelihood`` if known, and values of the learner: ``n_temperatures``, ``ess``, ``acceptance``.
     particles_ : array (n_particles, n_features)
-        Where the particles ended; None for learners without.
+        Final states of the particles; None for learners without particles.
     n_iter_ : int
     interrupted_ : bool
 
@@ -164,13 +164,13 @@ class RBM(TransformerMixin, FieldEstimator):
         X = validate_data(self, X, accept_sparse="csr", dtype=None, reset=reset)
         values = X.data if sp.issparse(X) else X
         if values.dtype.kind not in "biuf":
-            raise ValueError(f"X must hold the numbers 0 and 1, got {values.dtype}")
+            raise ValueError(f"X must contain the numbers 0 and 1, got {values.dtype}")
         wrong = ~((values == 0) | (values == 1))
         if wrong.any():
             at = np.flatnonzero(wrong.ravel())[0]
             where = "" if sp.issparse(X) else f" in row {at // X.shape[1]}, column {at % X.shape[1]}"
             raise ValueError(
-                f"X must hold 0 and 1, found {values.ravel()[at]}{where}: binarise it"
+                f"X must contain 0 and 1, found {values.ravel()[at]}{where}: binarise it"
                 " (sklearn.preprocessing.Binarizer), or use visible='gaussian'"
             )
         return X.astype(np.uint8) if sp.issparse(X) else np.ascontiguousarray(X, np.uint8)
@@ -180,7 +180,7 @@ class RBM(TransformerMixin, FieldEstimator):
 
         X = as_rows(self, X, reset, "use X.to_dense()")
         if self.visible == "binary" and not bool(((X == 0) | (X == 1)).all()):
-            raise ValueError("X must hold 0 and 1: binarise it, or use visible='gaussian'")
+            raise ValueError("X must contain 0 and 1: binarise it, or use visible='gaussian'")
         import torch
 
         return X.to(torch.float32)
@@ -250,7 +250,7 @@ class RBM(TransformerMixin, FieldEstimator):
     # ------------------------------------------------------------------ what a fitted model tells
 
     def transform(self, X: Any) -> Any:
-        """Return the probabilities of hidden units given rows.
+        """Return the activation probabilities of the hidden units for each row.
 
         Parameters
         ----------
@@ -271,7 +271,7 @@ class RBM(TransformerMixin, FieldEstimator):
         return np.concatenate(parts)
 
     def reconstruct(self, X: Any) -> Any:
-        """Return the means of visible units given the probabilities of hidden ones given rows.
+        """Return the means of the visible units, given the activation probabilities of the hidden units for each row.
 
         Parameters
         ----------
@@ -290,14 +290,14 @@ class RBM(TransformerMixin, FieldEstimator):
         return fields if self.visible == "gaussian" else 1.0 / (1.0 + np.exp(-fields))
 
     def sample(self, n_samples: int = 1, *, n_sweeps: int = 200, random_state: Any = None) -> np.ndarray:
-        """Draw rows: exactly up to 2^20 states of the smaller layer, else by Gibbs sweeps from particles of training.
+        """Draw rows: exactly up to 2^20 states of the smaller layer, else by Gibbs sweeps from the training particles.
 
         Parameters
         ----------
         n_samples : int, default=1
         n_sweeps : int, default=200
         random_state : int or None
-            None: that of the model.
+            None: the seed of the model.
 
         Returns
         -------

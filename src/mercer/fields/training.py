@@ -1,9 +1,9 @@
-"""The one loop of all learners: stochastic approximation.
+"""Stochastic approximation, the training loop of all learners.
 
     θ ← θ + η_t (gradient(batch, particles) − λ W),    η_t = η / (1 + δ t)
 
-Batches are drawn without replacement. After every epoch the monitor takes the figures, scores held-out data and may
-write a checkpoint.
+Batches are drawn without replacement. After every epoch the monitor records values, scores held-out data and may write
+a checkpoint.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def check_rate(rate: Any) -> tuple[float, float]:
 
 @dataclass
 class Schedule:
-    """Where stochastic approximation stands, and its settings."""
+    """State and settings of stochastic approximation."""
 
     rate: float
     decay: float
@@ -63,23 +63,23 @@ def approximate(
     resumed: tuple[dict[str, Any], dict[str, np.ndarray]] | None = None,
     weights: np.ndarray | None = None,
 ) -> tuple[Any, bool]:
-    """Run epochs and return the parameters, and whether Ctrl-C ended them.
+    """Run epochs and return the parameters, and whether Ctrl-C interrupted training.
 
     Parameters
     ----------
     learner : Learner
     chains : Chains
-        Their particles are made here unless a run is resumed.
+        Markov chains. Their particles are created here unless a run is resumed.
     theta : array of parameters
     data : matrix of examples
     rows : callable
-        (data, row numbers) → states of a batch.
+        Function of (data, row numbers) that returns the states of a batch.
     schedule : Schedule
     max_iter : int
         Epochs.
     monitor : Monitor
     figures : callable
-        (θ, epoch) → figures for the history.
+        Function of (θ, epoch) that returns values for the history.
     resumed : state and arrays of an unfinished run, optional
     weights : array of positive numbers, optional
         How often an epoch visits each row.

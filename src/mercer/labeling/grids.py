@@ -1,4 +1,4 @@
-"""Learning to label images: blocks of pixels as a grid with dependent neighbours.
+"""Image labelling: blocks of pixels as a grid with dependent neighbours.
 
     p(y | x) ∝ exp( Σ_v ⟨w_{y_v}, x_v⟩ + Σ_{u∼v} ⟨w_e, x_uv⟩ 1[y_u = y_v] )
 
@@ -231,7 +231,7 @@ random_state, verbose
         return super()._read(X, y)
 
     def _ranked(self, x: Any) -> list[Any]:
-        """The best labels of the blocks, as rows; they are encoded as they are."""
+        """Return the best labels of the blocks as rows, in encoded form."""
         return [np.array(item[0], dtype=object) for item in self.k_best([x], 2)[0]]
 
     def _encoded_outputs(self, x: Any, outputs: list[Any]) -> tuple[GraphInputs, TagSequences]:
@@ -270,7 +270,7 @@ random_state, verbose
 
     def _saved_params(self) -> dict[str, Any]:
         if not isinstance(self.features, str):
-            raise TypeError("features is a function, which a model file cannot hold: label with features='auto'")
+            raise TypeError("a model file cannot contain the function features: use features='auto'")
         return super()._saved_params()
 
     # ------------------------------------------------------------------ parts
@@ -287,7 +287,7 @@ random_state, verbose
         super()._check()
 
     def _reason_against_parts(self) -> str | None:
-        return "blocks are standardised, and their size is chosen, by all images at once"
+        return "standardisation and block size need all images at once"
 
     def _learn_inputs(self, X: Any, last: Any) -> GraphInputs:
         images, goes_on = _images(X), last is not None
@@ -305,7 +305,7 @@ random_state, verbose
     def _compare(
         self, inputs: GraphInputs, tags: TagSequences, held_out: tuple[GraphInputs, TagSequences] | None
     ) -> None:
-        """Label the blocks one by one, too, and warn where neighbours do not help."""
+        """Also label blocks independently, and warn if neighbours do not help."""
         if self.edge_weights == "none":
             return
         alone = GraphLabels(
@@ -348,7 +348,7 @@ random_state, verbose
             shape = tuple(-(-n // self.block_) for n in image.shape[:2])
             features = np.asarray(make(image, self.block_), dtype=float)
             if features.ndim != 3 or features.shape[:2] != shape:
-                raise ValueError(f"image {i}: features gave shape {features.shape}, expected {shape} + (features,)")
+                raise ValueError(f"image {i}: features returned shape {features.shape}, expected {shape} + (features,)")
             edges = grid_edges(shape, self.connectivity)
             graphs.append((features.reshape(-1, features.shape[2]), edges, block_contrasts(image, edges, self.block_)))
         return GraphInputs.from_list(graphs)
@@ -405,10 +405,10 @@ def _images(X: Any) -> list[np.ndarray]:
 
 
 def _values(truth: np.ndarray, i: int) -> tuple[list[Any], np.ndarray]:
-    """The different labels of a map, and which of them each pixel has."""
+    """Return the distinct labels of a map, and the label index of each pixel."""
     flat = truth.ravel().tolist() if truth.dtype.kind in "fO" else []
     if any(isinstance(value, float) and not math.isfinite(value) for value in flat):
-        raise ValueError(f"label map {i} holds NaN or infinity: write None, or a value that 'unknown' names")
+        raise ValueError(f"label map {i} contains NaN or infinity: use None or the value of 'unknown'")
     if truth.dtype != object:
         values, places = np.unique(truth, return_inverse=True)
         return values.tolist(), places
@@ -418,7 +418,7 @@ def _values(truth: np.ndarray, i: int) -> tuple[list[Any], np.ndarray]:
 
 
 def _check_sizes(X: Any, y: Any) -> None:
-    """Images and label maps must go together, pixel by pixel."""
+    """Check that images and label maps have the same sizes."""
     images, maps = _images(X), check_label_maps(y)
     if len(images) != len(maps):
         raise ValueError(f"{len(images)} images in X, {len(maps)} label maps in y")

@@ -38,14 +38,14 @@ class MinimizeResult:
     x: np.ndarray
     """The best point."""
     value: float
-    """The function there."""
+    """The function value at this point."""
     gradient_norm: float
-    """Length of the Riemannian gradient there."""
+    """Norm of the Riemannian gradient at this point."""
     n_iter: int
     converged: bool
     message: str
     history: list[float] = field(default_factory=list)
-    """The value after each iteration, from the start on."""
+    """The value at the start and after each iteration."""
 
 
 class _Problem:

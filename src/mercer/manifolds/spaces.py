@@ -99,7 +99,7 @@ class Manifold:
         if point.shape != self.shape:
             raise ValueError(f"{name} must have shape {self.shape}, got {point.shape}")
         if not np.isfinite(point).all():
-            raise ValueError(f"{name} must not hold NaN or infinite values")
+            raise ValueError(f"{name} must not contain NaN or infinite values")
         if (residual := self.residual(point)) > tol:
             raise ValueError(f"{name} is not on {self!r}: the equations are violated by {residual:.2g}")
         return point

@@ -1,13 +1,13 @@
-"""What a hidden state sends out: counts, normal vectors, mixtures of normals.
+"""Emission distributions of hidden states: counts, normal vectors, mixtures of normals.
 
-An emission gives log p(x_t | state), takes the parameters of highest posterior from expected counts, and can be drawn
-from. The pseudo-counts `smoothing` are a Dirichlet prior on probabilities; on (co)variances they count as so many
+An emission computes log p(x_t | state), estimates maximum a posteriori parameters from expected counts, and draws
+samples. The pseudo-counts `smoothing` are a Dirichlet prior on probabilities. For (co)variances they act as additional
 positions with the variance of all data,
 
     log prior(Σ) = −½ smoothing (log |Σ| + tr Σ⁻¹ Σ_all) + const,
 
-so that no variance collapses and expectation maximisation raises likelihood × prior. A column that is constant over all
-data has the variance 1 in every state: it tells states no more apart than a missing column would.
+so no variance collapses, and expectation maximisation increases likelihood × prior. A column that is constant over all
+data has variance 1 in every state, so it does not affect the states.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ COVARIANCES = ("diag", "full", "spherical")
 
 
 class Multinomial(Saved):
-    """Features are counts drawn from a distribution of the state; one feature a position is the categorical case."""
+    """Features are counts from a distribution of the state; one feature per position is the categorical case."""
 
     saved = Fields(probabilities=Floats(None, None))
 
@@ -38,7 +38,7 @@ class Multinomial(Saved):
     def start(
         self, matrix: Any, offsets: np.ndarray, n_states: int, turn: int, random: np.random.Generator
     ) -> np.ndarray | None:
-        """Return responsibilities to begin with, or None after drawing parameters at random."""
+        """Return initial responsibilities, or None after drawing parameters at random."""
         responsibilities = _em.of_counts(matrix, offsets, n_states, turn, random)
         if responsibilities is None:
             total = np.asarray(matrix.sum(axis=0), dtype=float).ravel()
@@ -46,23 +46,23 @@ class Multinomial(Saved):
         return responsibilities
 
     def maximize(self, matrix: Any, responsibilities: np.ndarray) -> None:
-        """The parameters of highest posterior."""
+        """Set the maximum a posteriori parameters."""
         self.from_counts(np.asarray(matrix.T @ responsibilities))
 
     def from_counts(self, counts: np.ndarray) -> None:
-        """The same from expected counts (features, states)."""
+        """Set the parameters from expected counts (features, states)."""
         totals = counts.T + self.smoothing
         self.probabilities = totals / totals.sum(axis=1, keepdims=True)
 
     @staticmethod
     def symbols(matrix: Any) -> np.ndarray | None:
-        """The one feature of each position, or None where some have several or none."""
+        """Return the single feature of each position, or None if a position has several or none."""
         if not hasattr(matrix, "indptr") or matrix.nnz != matrix.shape[0] or (np.diff(matrix.indptr) != 1).any():
             return None
         return None if (matrix.data != 1).any() else np.ascontiguousarray(matrix.indices, np.int32)
 
     def log_probabilities(self, matrix: Any) -> np.ndarray:
-        """log p(x_t | state), for all positions and states; without the multinomial coefficient."""
+        """Return log p(x_t | state) for all positions and states, without the multinomial coefficient."""
         impossible = self.probabilities == 0
         logs = np.log(np.where(impossible, 1.0, self.probabilities))
         log_p = np.ascontiguousarray(np.asarray(matrix @ logs.T, dtype=float))
@@ -71,7 +71,7 @@ class Multinomial(Saved):
         return log_p
 
     def gradients(self, matrix: Any, responsibilities: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-        """Gradients of log p in the logits of the probabilities, one row a sequence."""
+        """Return the gradients of log p with respect to the logits of the probabilities, one row per sequence."""
         if sp.issparse(matrix):
             n, V, read = len(offsets) - 1, self.probabilities.shape[1], matrix.tocoo()
             owner = np.repeat(np.arange(n), np.diff(offsets))
@@ -85,26 +85,26 @@ class Multinomial(Saved):
         return np.array(rows).reshape(len(rows), self.probabilities.size)
 
     def parameters(self) -> np.ndarray:
-        """The logits that `gradients` differentiates by."""
+        """Return the logits, the parameters of `gradients`."""
         with np.errstate(divide="ignore"):
             return np.log(self.probabilities).ravel()
 
     def log_prior(self) -> float:
-        """Log-density of the prior, up to a constant."""
+        """Return the log-density of the prior up to a constant."""
         return self.smoothing * float(np.log(self.probabilities[self.probabilities > 0]).sum())
 
     def draw(self, states: np.ndarray, random: np.random.Generator) -> np.ndarray:
-        """One feature for each of the states."""
+        """Draw one feature for each of the states."""
         cumulated = np.cumsum(self.probabilities, axis=1)
         drawn = (random.random(len(states))[:, None] > cumulated[states]).sum(axis=1)
         return np.minimum(drawn, self.probabilities.shape[1] - 1)
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """All parameters."""
+        """Return all parameters."""
         return {"emission": self.probabilities}
 
     def restore(self, arrays: dict[str, np.ndarray], n_states: int, n_features: int) -> None:
-        """The inverse of `arrays`."""
+        """Restore the parameters from the result of `arrays`."""
         self.probabilities = checked(arrays["emission"], (n_states, n_features))
         if (self.probabilities < 0).any() or not np.allclose(self.probabilities.sum(axis=1), 1.0, atol=1e-6):
             raise ValueError("expected probabilities of emission that sum to 1 in each state")
@@ -126,7 +126,7 @@ class Mixture(Saved):
         self._kept: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
 
     def prepare(self, matrix: np.ndarray, weights: np.ndarray | None = None) -> None:
-        """The spread of all data, towards which the pseudo-counts pull."""
+        """Compute the variance of all data, towards which the pseudo-counts shrink."""
         self.constant = np.ptp(matrix, axis=0) == 0
         away = matrix - np.average(matrix, axis=0, weights=weights)
         spread = np.where(self.constant, 1.0, np.average(away**2, axis=0, weights=weights))
@@ -139,17 +139,17 @@ class Mixture(Saved):
             self.pooled[np.diag_indices(len(spread))] = spread * (1.0 + 1e-6)
 
     def keep(self, matrix: np.ndarray) -> None:
-        """Compute what all iterations over these data need of them."""
+        """Precompute statistics of the data that all iterations need."""
         self._kept = (matrix, *_moments(matrix, matrix.mean(axis=0)))
 
     def start(
         self, matrix: np.ndarray, offsets: np.ndarray, n_states: int, turn: int, random: np.random.Generator
     ) -> np.ndarray:
-        """Return responsibilities to begin with. (One mean of all is a saddle point.)"""
+        """Return initial responsibilities; equal means would be a saddle point."""
         return _em.of_vectors(matrix, offsets, n_states, turn, random)
 
     def split(self, matrix: np.ndarray, responsibilities: np.ndarray, random: np.random.Generator) -> None:
-        """First parameters of the components of every state: clusters of its positions."""
+        """Initialise the components of every state by clusters of its positions."""
         M = self.n_components
         if M == 1:
             self._from_shares(matrix, responsibilities[:, :, None])
@@ -161,7 +161,7 @@ class Mixture(Saved):
         self._from_shares(matrix, responsibilities[:, :, None] * shares)
 
     def maximize(self, matrix: np.ndarray, responsibilities: np.ndarray) -> None:
-        """The parameters of highest posterior, given what the present ones say about the components."""
+        """Set the maximum a posteriori parameters, given the component responsibilities of the current parameters."""
         if self.n_components == 1:
             self._from_shares(matrix, responsibilities[:, :, None])
             return
@@ -201,12 +201,12 @@ class Mixture(Saved):
         self.covariances = variances.reshape(S, M, -1)
 
     def log_probabilities(self, matrix: np.ndarray) -> np.ndarray:
-        """log p(x_t | state), for all positions and states."""
+        """Return log p(x_t | state) for all positions and states."""
         logs = self._component_logs(matrix)
         return np.ascontiguousarray(logs[:, :, 0] if self.n_components == 1 else logsumexp(logs, axis=2))
 
     def _component_logs(self, matrix: np.ndarray) -> np.ndarray:
-        """log of weight × density, (positions, states, components)."""
+        """Return the log of weight × density, (positions, states, components)."""
         S, M, d = self.means.shape
         if self.covariance != "full":
             return self._diagonal_logs(matrix).reshape(len(matrix), S, M)
@@ -216,7 +216,7 @@ class Mixture(Saved):
         return squares.reshape(len(matrix), S, M)
 
     def _diagonal_logs(self, matrix: np.ndarray) -> np.ndarray:
-        """−½ Σ_k (x_k − μ_k)² / σ²_k + const as one product of (x², x, 1), about a centre, with the parameters."""
+        """Compute −½ Σ_k (x_k − μ_k)² / σ²_k + const as one product of (x², x, 1) with the parameters."""
         d = self.means.shape[2]
         centre, powers = self._powers(matrix)
         variances = np.broadcast_to(self.covariances, self.means.shape).reshape(-1, d)
@@ -232,13 +232,13 @@ class Mixture(Saved):
         return _moments(matrix, self.means.mean(axis=(0, 1)))  # whatever else is asked about, a position has one answer
 
     def release(self) -> None:
-        """Forgets the data."""
+        """Release the data."""
         self._kept = None
 
     def gradients(self, matrix: np.ndarray, responsibilities: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-        """Gradients of log p in logits of weights, means and (co)variances, one row a sequence.
+        """Return the gradients of log p by logits of weights, means and (co)variances, one row per sequence.
 
-        Variances by their logarithms, covariance matrices by their entries on and above the diagonal.
+        Variances are parametrised by their logarithms, covariance matrices by their entries on and above the diagonal.
         """
         S, M, d = self.means.shape
         logs = self._component_logs(matrix)
@@ -267,7 +267,7 @@ class Mixture(Saved):
         return np.array(rows).reshape(len(rows), S * M * (d + inner + (M > 1)))
 
     def parameters(self) -> np.ndarray:
-        """What `gradients` differentiates by."""
+        """Return the parameters of `gradients`."""
         d = self.means.shape[2]
         spread = self.covariances[:, :, *np.triu_indices(d)] if self.covariance == "full" else np.log(self.covariances)
         logits = [np.log(self.weights)] if self.means.shape[1] > 1 else []
@@ -282,7 +282,7 @@ class Mixture(Saved):
         return squares, 2.0 * np.log(np.diagonal(roots, axis1=1, axis2=2)).sum(axis=1)
 
     def log_prior(self) -> float:
-        """Log-density of the prior, up to a constant."""
+        """Return the log-density of the prior up to a constant."""
         value = float(np.log(self.weights).sum()) if self.n_components > 1 else 0.0
         if self.covariance == "full":
             _, spread = np.linalg.slogdet(self.covariances)
@@ -292,7 +292,7 @@ class Mixture(Saved):
         return self.smoothing * (value - 0.5 * float((np.log(variances) + self.pooled / variances).sum()))
 
     def draw(self, states: np.ndarray, random: np.random.Generator) -> np.ndarray:
-        """A vector for each of the states."""
+        """Draw a vector for each of the states."""
         d = self.means.shape[2]
         cumulated = np.cumsum(self.weights, axis=1)
         component = np.minimum(
@@ -306,11 +306,11 @@ class Mixture(Saved):
         return self.means[states, component] + noise
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """All parameters."""
+        """Return all parameters."""
         return {"weights": self.weights, "means": self.means, "covariances": self.covariances, "pooled": self.pooled}
 
     def restore(self, arrays: dict[str, np.ndarray], n_states: int, n_features: int) -> None:
-        """The inverse of `arrays`."""
+        """Restore the parameters from the result of `arrays`."""
         check_choice("covariance", self.covariance, COVARIANCES)
         S, M, d = n_states, check_count("n_components", self.n_components), n_features
         inner = {"diag": (d,), "full": (d, d), "spherical": (1,)}[self.covariance]
@@ -321,13 +321,13 @@ class Mixture(Saved):
 
 
 def checked(array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    """An array of parameters, which must be finite and of the given shape."""
+    """Return an array of parameters after checking that it is finite and has the given shape."""
     if array.shape != shape or not np.isfinite(array).all():
         raise ValueError(f"expected a finite array of shape {shape}, found {array.shape}")
     return np.asarray(array, np.float64)
 
 
 def _moments(matrix: np.ndarray, centre: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The centre, and the columns (x − centre)², x − centre, 1."""
+    """Return the centre, and the columns (x − centre)², x − centre, 1."""
     away = matrix - centre
     return centre, np.concatenate([away**2, away, np.ones((len(matrix), 1))], axis=1)

@@ -1,10 +1,10 @@
-"""Hidden Markov models: by counting, by Baum-Welch, or by Viterbi training.
+"""Hidden Markov models, trained by counting, by Baum-Welch, or by Viterbi training.
 
-Locally normalised, and trained by joint likelihood:
+The model is locally normalised and trained by joint likelihood:
 
     p(x, y) = π[y_0] Π_t A[y_{t−1}, y_t] Π_t p(x_t | y_t)
 
-The chain verbs do all the inference: nodes are log p(x_t | c), transitions log A, start log π.
+Inference uses the chain structure with node scores log p(x_t | c), transitions log A and start log π.
 """
 
 from __future__ import annotations
@@ -197,9 +197,9 @@ class HiddenMarkovModel(Saved, Estimator):
         start : array of shape (S,)
         transitions : array of shape (S, S)
         emission : array of shape (S, V), optional
-            Probabilities of symbols; give these, or ``means`` and ``covariances``.
+            Probabilities of symbols; pass these, or ``means`` and ``covariances``.
         means : array of shape (S, d) or (S, M, d), optional
-            Of normal vectors, or of mixtures of M of them, which need ``weights`` of shape (S, M).
+            Means of normal vectors, or of mixtures of M components, which need ``weights`` of shape (S, M).
         covariances : array, optional
             Variances in the shape of ``means``, or matrices with one more axis.
         weights : array of shape (S, M), optional
@@ -230,12 +230,12 @@ class HiddenMarkovModel(Saved, Estimator):
         model.start_, model.transitions_, model.symbols_, model.index_ = first, following, None, None
         model.history_ = {"objective": [], "log_likelihood": []}
         if (emission is None) == (means is None):
-            raise ValueError("give emission, the probabilities of symbols, or means and covariances of vectors")
+            raise ValueError("pass emission (probabilities of symbols), or means and covariances of vectors")
         if emission is not None:
             model._give_symbols(_probabilities("emission", emission, 2), names)
         else:
             if names is not None:
-                raise ValueError("names are those of symbols: leave them out for vectors")
+                raise ValueError("names are the names of symbols: omit them for vectors")
             model._give_vectors(means, covariances, weights)
         model.classes_ = model._labels.array
         return model
@@ -247,7 +247,7 @@ class HiddenMarkovModel(Saved, Estimator):
         if names is not None:
             listed = list(names)
             if len(set(listed)) != V or len(listed) != V:
-                raise ValueError(f"names must be {V} different ones, one for each column of emission")
+                raise ValueError(f"names must be {V} different names, one for each column of emission")
             if all(isinstance(name, str) for name in listed):
                 index = FeatureIndex()
                 index.learn([[listed]])
@@ -255,7 +255,7 @@ class HiddenMarkovModel(Saved, Estimator):
             elif all(isinstance(name, (int, np.integer)) and not isinstance(name, bool) for name in listed):
                 self.symbols_ = np.array(listed, dtype=np.int64)
                 if (np.diff(self.symbols_) <= 0).any():
-                    raise ValueError("names that are integers must ascend")
+                    raise ValueError("integer names must be in ascending order")
             else:
                 raise ValueError("names must be strings, or integers")
         self.n_features_in_ = V
@@ -274,7 +274,7 @@ class HiddenMarkovModel(Saved, Estimator):
         if not np.isfinite(m).all() or not np.isfinite(c).all():
             raise ValueError("means and covariances must be finite")
         if m.ndim == 3 and weights is None:
-            raise ValueError("mixtures need weights, of the components of every state")
+            raise ValueError("mixtures need weights of the components of every state")
         full = c.ndim > m.ndim
         if full and (not np.allclose(c, np.swapaxes(c, -1, -2)) or not (np.linalg.eigvalsh(c) > 0).all()):
             raise ValueError("covariances must be symmetric and positive definite")
@@ -301,7 +301,7 @@ class HiddenMarkovModel(Saved, Estimator):
         y : list of lists of labels, optional
             If it holds None (or sets of possible labels), the known labels are fixed and provide the start.
         sample_weight : array of a number for each sequence, optional
-            At least 0: a sequence of weight 2 counts as two, one of weight 0 is left out.
+            Non-negative weights: a sequence of weight 2 counts twice, and a sequence of weight 0 is ignored.
 
         Returns
         -------
@@ -330,7 +330,7 @@ class HiddenMarkovModel(Saved, Estimator):
             self.symbols_ = discrete.symbols()
         sequences = self._read(X, discrete, FeatureIndex())
         if not sequences.n_positions:
-            raise ValueError("nothing to learn from: X has no positions")
+            raise ValueError("X has no positions: there is nothing to learn from")
         self.index_ = sequences.index
         self.n_features_in_ = sequences.n_features
         self._emission = self._new_emission(sequences, counts=discrete is not None)
@@ -348,10 +348,10 @@ class HiddenMarkovModel(Saved, Estimator):
         else:
             self._labels = LabelIndex.from_sequences(y)
             if not len(self._labels):
-                raise ValueError("y holds no label: leave it out to learn without labels")
+                raise ValueError("y contains no label: omit y to learn without labels")
             if self._given is not None and len(self._given) != len(self._labels):
                 raise ValueError(
-                    f"start and transition are of {len(self._given)} states, y has {len(self._labels)} labels: "
+                    f"start and transition have {len(self._given)} states, but y has {len(self._labels)} labels: "
                     f"{self._labels.classes}"
                 )
             tags = self._labels.encode(y, sequences.lengths)
@@ -365,7 +365,7 @@ class HiddenMarkovModel(Saved, Estimator):
         return self
 
     def _shared_columns(self, X: Any) -> tuple[Sequences, tuple[FeatureIndex | None, np.ndarray | None]]:
-        """Sequences of several models, and what their columns stand for: one vocabulary for all."""
+        """Return the sequences of several models with one shared vocabulary of columns."""
         check_choice("emission", self.emission, ("auto", *KINDS))
         discrete = IntegerSequences.read(X, self.emission)
         reader = HiddenMarkovModel(emission=self.emission)
@@ -374,7 +374,7 @@ class HiddenMarkovModel(Saved, Estimator):
         return Sequences(sequences.rows, sequences.offsets), (sequences.index, reader.symbols_)
 
     def _position_weights(self, X: Sequences) -> np.ndarray | None:
-        """The weight of the sequence of each position, while a weighted fit runs."""
+        """Return the sequence weight of each position during a weighted fit."""
         weights = getattr(self, "_weights", None)
         return None if weights is None else np.repeat(weights, X.lengths)
 
@@ -388,14 +388,14 @@ class HiddenMarkovModel(Saved, Estimator):
             check_count(name, getattr(self, name))
 
     def _read(self, X: Any, discrete: IntegerSequences | None, learn: FeatureIndex | None = None) -> Sequences:
-        """Any input as sequences of features; with ``learn``, names are new."""
+        """Return any input as sequences of features; with ``learn``, build a new vocabulary."""
         if discrete is not None:
             if discrete.is_symbols != (self.symbols_ is not None):
                 expected = "integer symbols" if self.symbols_ is not None else "features or names, not integer symbols"
                 raise ValueError(f"the model was trained on {expected}")
             return discrete.one_hot(self.symbols_) if self.symbols_ is not None else discrete.counts()
         if self.symbols_ is not None:
-            raise ValueError("the model was trained on integer symbols: give lists of integers")
+            raise ValueError("the model was trained on integer symbols: pass lists of integers")
         if not isinstance(X, Sequences) and hasattr(X, "__iter__") and not isinstance(X, (str, bytes, dict)):
             X = [list(x) if isinstance(x, str) else x for x in X] if any(isinstance(x, str) for x in X) else X
         return as_sequences(X, self.index_ if learn is None else learn, learn=learn is not None)
@@ -416,7 +416,9 @@ class HiddenMarkovModel(Saved, Estimator):
             totals = np.asarray(matrix.sum(axis=1)).ravel()
             if (totals != 1).any() or (matrix != 0).sum() != len(totals):
                 at = int(np.flatnonzero(totals != 1)[0]) if (totals != 1).any() else 0
-                raise ValueError(f"emission 'categorical' needs one name a position; see position {at} of the stack")
+                raise ValueError(
+                    f"emission 'categorical' needs one name per position; see position {at} of the stacked sequences"
+                )
         return Multinomial(float(self.smoothing))
 
     def _matrix(self, X: Sequences) -> Any:
@@ -426,7 +428,7 @@ class HiddenMarkovModel(Saved, Estimator):
         return matrix
 
     def _count(self, X: Sequences, matrix: Any, labels: np.ndarray, random: np.random.Generator | None = None) -> None:
-        """Parameters from labels; −1 is not counted. ``random`` splits the states into components, for a first time."""
+        """Set parameters by counting labels; −1 is ignored. ``random`` initialises the components of the states."""
         n = len(self._labels)
         known = labels >= 0
         responsibilities = np.zeros((X.n_positions, n))
@@ -455,7 +457,7 @@ class HiddenMarkovModel(Saved, Estimator):
         matrix: Any,
         random: np.random.Generator | None = None,
     ) -> None:
-        """The parameters of highest posterior given expected counts (Dirichlet pseudo-counts)."""
+        """Set the maximum a posteriori parameters given expected counts (Dirichlet pseudo-counts)."""
         self._normalise(start, transitions)
         if random is not None and isinstance(self._emission, Mixture):
             self._emission.split(matrix, responsibilities, random)
@@ -471,7 +473,7 @@ class HiddenMarkovModel(Saved, Estimator):
         self.transitions_ = transitions / transitions.sum(axis=1, keepdims=True)
 
     def _check_allowed(self, start: np.ndarray, transitions: np.ndarray) -> None:
-        """Raises ValueError where labels follow each other that ``start`` or ``transition`` forbid."""
+        """Raise a ValueError for labels that ``start`` or ``transition`` forbid."""
         given = getattr(self, "_given", None)
         if given is None:
             return
@@ -482,7 +484,7 @@ class HiddenMarkovModel(Saved, Estimator):
             raise ValueError(f"in y {names[b]!r} follows {names[a]!r}, and transition[{a}, {b}] is 0")
 
     def _search(self, X: Sequences, matrix: Any, tags: TagSequences | None, random: np.random.Generator) -> None:
-        """The best of several starts, which are compared on an excerpt where data are many."""
+        """Run several starts and keep the best; large data is compared on an excerpt."""
         small = self._excerpt(X, matrix, tags, random)
 
         def begin(turn: int) -> Run:
@@ -498,23 +500,23 @@ class HiddenMarkovModel(Saved, Estimator):
         self.history_ = {"objective": best.objective, "log_likelihood": best.log_likelihood}
         if not best.converged:
             warn_caller(
-                f"training still rises after max_iter={self.max_iter} iterations: raise max_iter or tol",
+                f"the objective still rises after max_iter={self.max_iter} iterations: increase max_iter or tol",
                 ConvergenceWarning,
             )
 
     def _n_starts(self, tags: TagSequences | None) -> int:
-        """Known labels of all states make one start; only components of mixtures are then drawn."""
+        """Return the number of starts: one if all states have known labels and no components are drawn."""
         alone = isinstance(self._emission, Multinomial) or self._emission.n_components == 1
         return 1 if tags is not None and alone and not len(self._unlabelled(tags)) else int(self.n_init)
 
     def _unlabelled(self, tags: TagSequences) -> np.ndarray:
-        """States that no position is known to have."""
+        """Return the states without known positions."""
         return np.setdiff1d(np.arange(len(self._labels)), tags.labels[tags.labels >= 0])
 
     def _excerpt(
         self, X: Sequences, matrix: Any, tags: TagSequences | None, random: np.random.Generator
     ) -> tuple[Sequences, Any, TagSequences | None]:
-        """What the race is run on: all data, or random pieces of them where there are many."""
+        """Return the data for comparing starts: all data, or random pieces of large data."""
         if X.n_positions <= EXCERPT or self._given is not None or tags is not None or hasattr(self, "_weights"):
             return X, matrix, tags
         offsets = X.offsets - X.offsets[0]
@@ -548,7 +550,7 @@ class HiddenMarkovModel(Saved, Estimator):
     def _maximize_pairs(
         self, X: Sequences, matrix: Any, responsibilities: np.ndarray, random: np.random.Generator
     ) -> None:
-        """The same from the responsibilities of a start, as if positions were independent."""
+        """Do the same from the responsibilities of a start, as if positions were independent."""
         weights = self._position_weights(X)
         start, transitions = pair_counts(responsibilities, X.offsets - X.offsets[0], weights)
         if weights is not None:
@@ -556,7 +558,7 @@ class HiddenMarkovModel(Saved, Estimator):
         self._maximize(start, transitions, responsibilities, matrix, random)
 
     def _begin_with_topology(self, X: Sequences, matrix: Any, turn: int, random: np.random.Generator) -> None:
-        """Emissions of the states where the given chain expects them, then of clusters in random order."""
+        """Initialise emissions by the expected positions of states in the given chain, then by random clusters."""
         assert self._given is not None
         n, offsets = len(self._labels), X.offsets - X.offsets[0]
         if turn == 0:
@@ -580,7 +582,7 @@ class HiddenMarkovModel(Saved, Estimator):
     def _begin_with_labels(
         self, X: Sequences, matrix: Any, tags: TagSequences, turn: int, random: np.random.Generator
     ) -> None:
-        """Counts of the known labels; states without any share the positions without a label."""
+        """Initialise by counts of the known labels; states without labels share the unlabelled positions."""
         self._count(X, matrix, tags.labels, random)
         missing = self._unlabelled(tags)
         if not len(missing):
@@ -603,7 +605,7 @@ class HiddenMarkovModel(Saved, Estimator):
         self._emission.restore(arrays, len(self._labels), self.n_features_in_)
 
     def _climb(self, X: Sequences, matrix: Any, tags: TagSequences | None, run: Run, max_iter: int) -> Run:
-        """Iterations until little is left to gain, or until there were ``max_iter``."""
+        """Iterate until convergence or ``max_iter``."""
         if run.converged or len(run.objective) >= max_iter:
             return run
         self._restore(run.parameters)
@@ -613,7 +615,7 @@ class HiddenMarkovModel(Saved, Estimator):
         while len(run.objective) < max_iter:
             likelihood, maximise = expect()
             if not np.isfinite(likelihood):
-                raise ValueError("a sequence of X has probability 0: start and transition (with the labels) forbid it")
+                raise ValueError("a sequence of X has probability 0 under start, transition and the labels")
             run.objective.append(likelihood + self._log_prior())
             run.log_likelihood.append(likelihood)
             if self.verbose:
@@ -627,7 +629,7 @@ class HiddenMarkovModel(Saved, Estimator):
         return run
 
     def _expectation(self, X: Sequences, matrix: Any, tags: TagSequences | None) -> Callable[[], tuple[float, Any]]:
-        """A call that gives the log-likelihood of the present parameters, and what makes better ones of them."""
+        """Return a function that computes the log-likelihood and the expected counts of the current parameters."""
         chain = self._chain()
         emission = self._emission
         weights = getattr(self, "_weights", None)
@@ -649,7 +651,7 @@ class HiddenMarkovModel(Saved, Estimator):
             return total, lambda: self._count(X, matrix, labels)
 
         def weighted_marginals(theta: Any) -> tuple[float, Any]:
-            """Sums over sequences of one weight after the other: the chain adds up those of a batch."""
+            """Sum the marginals of batches of sequences with equal weight."""
             assert weights is not None
             start, transitions, parts = np.zeros(len(self._labels)), np.zeros((len(self._labels),) * 2), []
             total = 0.0
@@ -663,7 +665,7 @@ class HiddenMarkovModel(Saved, Estimator):
             return total, lambda: self._maximize(start, transitions, np.concatenate(parts), matrix)
 
         def of_symbols() -> tuple[float, Any]:
-            """One name a position: its log-probabilities are a row of a table, and counts are added up by name."""
+            """Compute expectations for one name per position, with a table of log-probabilities and counts by name."""
             assert isinstance(emission, Multinomial)
             assert symbols is not None
             table = np.ascontiguousarray(_log(emission.probabilities).T)
@@ -684,7 +686,7 @@ class HiddenMarkovModel(Saved, Estimator):
         return of_symbols if symbols is not None and self.training == "em" else general
 
     def _log_prior(self) -> float:
-        """Log-density of the pseudo-counts' prior, up to a constant: training raises likelihood times prior."""
+        """Return the log-density of the prior up to a constant; training increases likelihood times prior."""
         held = np.concatenate([self.start_, self.transitions_.ravel()])
         start = float(self.smoothing) * float(np.log(held[held > 0]).sum())
         return start + self._emission.log_prior()
@@ -693,7 +695,7 @@ class HiddenMarkovModel(Saved, Estimator):
 
     @property
     def emission_(self) -> np.ndarray:
-        """Probabilities of features, or means, one row a state."""
+        """Probabilities of features, or means, one row per state."""
         if isinstance(self._learnt(), Multinomial):
             return self._emission.probabilities  # type: ignore[union-attr]
         return np.einsum("sm,smd->sd", self._emission.weights, self._emission.means)  # type: ignore[union-attr]
@@ -722,7 +724,7 @@ class HiddenMarkovModel(Saved, Estimator):
     def _mixture(self) -> Mixture:
         emission = self._learnt()
         if not isinstance(emission, Mixture):
-            raise AttributeError("only models of vectors have means and covariances")
+            raise AttributeError("only models with vector emissions have means and covariances")
         return emission
 
     # ------------------------------------------------------------------ prediction
@@ -756,10 +758,11 @@ class HiddenMarkovModel(Saved, Estimator):
         return self._chain().log_partition(self._theta(sequences, self._matrix(sequences)))
 
     def scores(self, X: Any) -> np.ndarray:
-        """Return the gradient of log p(x) in the parameters, one row per sequence, for the Fisher kernel.
+        """Return the gradient of log p(x) with respect to the parameters, one row per sequence, for the Fisher kernel.
 
-        Probabilities by their logits (each row is a softmax), in the order start, transitions, emissions; normal
-        vectors by the logits of weights, means and logarithms of variances (entries of covariance matrices).
+        Probabilities are parametrised by logits (each row is a softmax), in the order start, transitions, emissions.
+        Normal emissions use the logits of weights, the means and the logarithms of variances (or the entries of
+        covariance matrices).
         """
         sequences = self._fitted(X)
         matrix = self._matrix(sequences)
@@ -774,7 +777,7 @@ class HiddenMarkovModel(Saved, Estimator):
         return np.hstack([start, moves.reshape(len(moves), -1), changes])
 
     def log_prob(self, X: Any) -> np.ndarray:
-        """Return log p(x) of each sequence: `log_likelihood`, by the name that generative models of kernels have.
+        """Return log p(x) of each sequence: an alias of `log_likelihood` for generative kernels.
 
         Parameters
         ----------
@@ -788,12 +791,12 @@ class HiddenMarkovModel(Saved, Estimator):
 
     @property
     def parameters(self) -> np.ndarray:
-        """θ, the parameters that `scores` differentiates by, as one vector; a logit of 0 is −∞."""
+        """Return θ, the parameters of the gradient in `scores`, as one vector; a probability of 0 has the logit −∞."""
         self._check_fitted()
         return np.concatenate([_log(self.start_), _log(self.transitions_).ravel(), self._emission.parameters()])
 
     def score(self, X: Any, y: Sequence[Sequence[Any]] | None = None) -> float:
-        """Return the accuracy over positions with a known label; without y the mean log-likelihood of a sequence."""
+        """Return the accuracy over positions with a known label; without y, the mean log-likelihood of a sequence."""
         if y is None:
             return float(self.log_likelihood(X).mean())
         sequences = self._fitted(X)
@@ -810,16 +813,16 @@ class HiddenMarkovModel(Saved, Estimator):
         Parameters
         ----------
         lengths : int or list of int
-            Positions of each sequence to draw; a number is one sequence.
+            Length of each sequence to draw; a single number draws one sequence.
         random_state : int, Generator or None
             Seed.
 
         Returns
         -------
         X : list
-            Arrays of vectors, or lists of names (one a position); numbers of columns where features have no names.
+            Arrays of vectors, or lists of names (one per position); column numbers if features have no names.
         states : list of lists
-            What was drawn to send them out.
+            The sampled hidden states.
         """
         self._check_fitted()
         sizes = [check_count("lengths", n, 0) for n in np.atleast_1d(lengths).tolist()]
@@ -864,7 +867,7 @@ class HiddenMarkovModel(Saved, Estimator):
         return Chain(len(self._labels), self.n_features_in_, threads=thread_count(self.n_jobs))
 
     def _theta(self, X: Sequences, matrix: Any) -> ChainScores:
-        """Log-probabilities as part scores."""
+        """Return log-probabilities as part scores."""
         nodes = self._emission.log_probabilities(matrix)
         offsets = X.offsets - X.offsets[0]
         return ChainScores(nodes, _log(self.transitions_), _log(self.start_), np.zeros(nodes.shape[1]), offsets)
@@ -884,7 +887,7 @@ class HiddenMarkovModel(Saved, Estimator):
 
 
 class _Given:
-    """First probabilities of states, of which those that are 0 stay 0."""
+    """Initial probabilities of states; zeros stay zero."""
 
     def __init__(self, start: np.ndarray, transitions: np.ndarray) -> None:
         self.start, self.transitions = start, transitions
@@ -894,7 +897,7 @@ class _Given:
 
     @classmethod
     def of(cls, start: Any, transition: Any) -> _Given | None:
-        """Checked; None where neither is given, and equal probabilities for the one that is not."""
+        """Return checked probabilities; None if neither is given; uniform for a missing argument."""
         if start is None and transition is None:
             return None
         first = None if start is None else _probabilities("start", start, 1)
@@ -908,25 +911,25 @@ class _Given:
 
 
 def _probabilities(name: str, given: Any, ndim: int) -> np.ndarray:
-    """An array whose last axis sums to 1."""
+    """Return an array whose last axis sums to 1."""
     array = np.array(given, dtype=float)
     if array.ndim != ndim or not array.size:
         raise ValueError(f"{name} must be an array of {ndim} dimension{'s' if ndim > 1 else ''}, got {array.shape}")
     if not np.isfinite(array).all() or (array < 0).any():
-        raise ValueError(f"{name} must hold probabilities: a number is negative or not finite")
+        raise ValueError(f"{name} must contain probabilities, but a number is negative or not finite")
     if not np.allclose(array.sum(axis=-1), 1.0, atol=1e-6):
         raise ValueError(f"{name} must sum to 1{' in each row' if ndim > 1 else ''}")
     return array / array.sum(axis=-1, keepdims=True)
 
 
 def _log(probabilities: np.ndarray) -> np.ndarray:
-    """Logarithms; of 0, −inf."""
+    """Return logarithms, with −inf for 0."""
     with np.errstate(divide="ignore"):
         return np.log(probabilities)
 
 
 def _some_sequences(theta: ChainScores, a: int, b: int) -> ChainScores:
-    """Part scores of the sequences a to b."""
+    """Return the part scores of the sequences a to b."""
     offsets = theta.offsets[a : b + 1]
     places = slice(offsets[0], offsets[-1])
     edges = None if theta.edges is None else theta.edges[places]

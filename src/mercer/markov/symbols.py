@@ -1,4 +1,4 @@
-"""Integers as what they are, discrete: one a position is a symbol, several columns are counts."""
+"""Integer sequences as discrete data: one integer per position is a symbol, several columns are counts."""
 
 from __future__ import annotations
 
@@ -34,13 +34,14 @@ class IntegerSequences:
 
     @classmethod
     def read(cls, X: Any, emission: str) -> IntegerSequences | None:
-        """Return X as integers if its positions are integers, else None, for other readers.
+        """Return X as integers if its positions are integers, else None, which other readers handle.
 
         Parameters
         ----------
         X : list of sequences
         emission : str
-            "gaussian" and "mixture" take numbers as vectors. "categorical" takes a column of whole floats as symbols.
+            "gaussian" and "mixture" treat numbers as vectors. "categorical" treats a column of integer-valued floats as
+            symbols.
         """
         if emission in ("gaussian", "mixture") or isinstance(X, (str, bytes, dict, Sequences)):
             return None
@@ -62,11 +63,11 @@ class IntegerSequences:
         return cls([array for array in arrays if array is not None], shapes == {()})
 
     def symbols(self) -> np.ndarray:
-        """Return the different integers, ascending."""
+        """Return the distinct integers in ascending order."""
         return np.unique(self._stacked)
 
     def one_hot(self, symbols: np.ndarray) -> Sequences:
-        """Return sequences with one column a symbol; an integer that is none of them has no feature."""
+        """Return sequences with one column per symbol; an unknown integer has no feature."""
         at = np.minimum(np.searchsorted(symbols, self._stacked), len(symbols) - 1)
         known = symbols[at] == self._stacked
         starts = np.concatenate([[0], np.cumsum(known)])
@@ -74,7 +75,7 @@ class IntegerSequences:
         return Sequences(matrix, self._offsets())
 
     def counts(self) -> Sequences:
-        """Return sequences of the columns as they are."""
+        """Return sequences of the unchanged columns."""
         return Sequences(self._stacked, self._offsets())
 
     def _offsets(self) -> np.ndarray:
@@ -87,7 +88,7 @@ def _is_empty(sequence: Any) -> bool:
 
 
 def _integers(sequence: Any, emission: str) -> np.ndarray | None:
-    """The positions as integers, of shape (n,) for symbols and (n, d) for counts; None if they are no integers."""
+    """Return positions as integers, of shape (n,) for symbols and (n, d) for counts; None if they are not integers."""
     if isinstance(sequence, (list, tuple)):
         inner = sequence[0]
         if isinstance(inner, (list, tuple, np.ndarray)) and len(inner) and isinstance(inner[0], Integral):
@@ -112,7 +113,7 @@ def _integers(sequence: Any, emission: str) -> np.ndarray | None:
 
 
 def _arrow_lists(X: Any) -> list[Any] | None:
-    """An Arrow column of lists of integers as lists; None for other types."""
+    """Return an Arrow column of integer lists as lists; None for other types."""
     import pyarrow as pa
 
     kind = X.type

@@ -1,8 +1,8 @@
 """Layers for PyTorch (``pip install mercer[torch]``): structured outputs and structured matrices.
 
-:class:`ChainCRF` and :class:`SemiMarkovCRF` put conditional random fields on top of a network, :class:`StructuredLoss`
-any structure of the library; :class:`CRF` has the names of pytorch-crf. :class:`WindowNetwork` gives emissions of
-tokens. :class:`CirculantLinear` is a linear layer with a circulant matrix.
+:class:`ChainCRF` and :class:`SemiMarkovCRF` are conditional random fields on top of a network. :class:`StructuredLoss`
+does the same for any structure of the library. :class:`CRF` has the interface of pytorch-crf. :class:`WindowNetwork`
+computes emissions of tokens. :class:`CirculantLinear` is a linear layer with a circulant matrix.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _MODULES = {
 
 
 def __getattr__(name: str) -> Any:
-    """The layers, which need torch, when they are asked for."""
+    """Import the layers, which need torch, on first access."""
     if name not in _MODULES:
         raise AttributeError(f"module 'mercer.nn' has no attribute {name!r}")
     try:

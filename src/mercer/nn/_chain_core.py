@@ -1,7 +1,7 @@
-"""The verbs of chains for tensors in main memory: views of them go to the compiled core.
+"""Operations on chains for CPU tensors; the compiled core works on views of them.
 
-Sequences of a padded batch stay where they are. The padding between two of them is one more sequence, with weight 0,
-which the core passes over. Decoding, which knows no weights, takes the positions of ragged batches out first.
+A padded batch is not copied. The padding after each sequence is treated as another sequence of weight 0, which the core
+skips. Decoding has no weights, so it first extracts the valid positions of ragged batches.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Shared = tuple[Tensor, Tensor, Tensor]
 
 
 class Stacked:
-    """A padded batch as the core sees it."""
+    """A padded batch in the form of the core."""
 
     def __init__(self, emissions: Tensor, shared: Shared, lengths: Tensor, packed: bool) -> None:
         self.batch, self.time, self.n_labels = emissions.shape
@@ -46,11 +46,11 @@ class Stacked:
 
     @property
     def arguments(self) -> tuple[Any, ...]:
-        """What every verb begins with."""
+        """Return the common arguments of all operations."""
         return self.nodes, *self.shared, None, self.offsets
 
     def weights(self, given: np.ndarray) -> np.ndarray:
-        """Weights of sequences, and 0 for the padding after each."""
+        """Return the weights of sequences, and 0 for the padding after each sequence."""
         if not self.ragged:
             return given
         both = np.zeros((self.batch, 2))
@@ -58,11 +58,11 @@ class Stacked:
         return both.ravel()
 
     def of_sequences(self, values: np.ndarray) -> np.ndarray:
-        """The values of sequences without those of the padding."""
+        """Return the values of sequences without the padding."""
         return values[::2].copy() if self.ragged and self.inside is None else values
 
     def padded(self, values: np.ndarray, fill: Any) -> np.ndarray:
-        """Stacked values (…, positions) as (…, batch, time)."""
+        """Return stacked values (…, positions) as (…, batch, time)."""
         shape = (*values.shape[:-1], self.batch, self.time)
         if self.inside is None:
             return values.reshape(shape)
@@ -71,7 +71,7 @@ class Stacked:
         return out.reshape(shape)
 
     def run(self, function: Any, *arguments: Any, **options: Any) -> None:
-        """Call the core; scores that are not finite are named by their sequence."""
+        """Call the core; errors about non-finite scores name the sequence."""
         try:
             function(*self.arguments, *arguments, **options)
         except ValueError as error:
@@ -83,11 +83,11 @@ class Stacked:
                 if not (self.nodes[a:b] < np.inf).all():
                     i = i // 2 if self.ragged and self.inside is None else i
                     raise ValueError(f"the emissions of sequence {i} are NaN or +inf") from error
-            raise ValueError("transitions, start or end hold NaN or +inf") from error
+            raise ValueError("transitions, start or end contain NaN or +inf") from error
 
 
 def log_partition(emissions: Tensor, shared: Shared, lengths: Tensor, tags: Tensor | None = None) -> Tensor:
-    """log Z of each sequence, of labellings that agree with the tags, float64."""
+    """Return log Z of each sequence over labellings consistent with the tags, float64."""
     emissions = restricted(emissions, tags, lengths)
     x = Stacked(emissions, shared, lengths, packed=False)
     out = np.empty(len(x.offsets) - 1)
@@ -99,7 +99,7 @@ def log_partition(emissions: Tensor, shared: Shared, lengths: Tensor, tags: Tens
 def marginals(
     emissions: Tensor, shared: Shared, lengths: Tensor, weights: Tensor, tags: Tensor | None = None
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """log Z, and Σ weights · μ: of nodes by position, of the shared parts summed over sequences."""
+    """Return log Z and Σ weights · μ: for nodes by position, for shared parts summed over sequences."""
     emissions = restricted(emissions, tags, lengths)
     x = Stacked(emissions, shared, lengths, packed=False)
     C = x.n_labels
@@ -112,7 +112,7 @@ def marginals(
 
 
 def entropy(emissions: Tensor, shared: Shared, lengths: Tensor) -> Tensor:
-    """log Z − E[score], float64."""
+    """Return log Z − E[score], float64."""
     x = Stacked(emissions, shared, lengths, packed=False)
     out, log_z = np.empty(len(x.offsets) - 1), np.empty(len(x.offsets) - 1)
     weights = x.weights(np.ones(x.batch))
@@ -121,7 +121,7 @@ def entropy(emissions: Tensor, shared: Shared, lengths: Tensor) -> Tensor:
 
 
 def decode(emissions: Tensor, shared: Shared, lengths: Tensor) -> tuple[Tensor, Tensor]:
-    """The best labels, −1 in the padding, and their scores in float64."""
+    """Return the best labels, −1 in the padding, and their scores in float64."""
     x = Stacked(emissions, shared, lengths, packed=True)
     labels, value = np.empty(len(x.nodes), np.int32), np.empty(x.batch)
     x.run(_core.chain.viterbi, labels, value, x.threads)
@@ -129,7 +129,7 @@ def decode(emissions: Tensor, shared: Shared, lengths: Tensor) -> tuple[Tensor, 
 
 
 def k_best(emissions: Tensor, shared: Shared, lengths: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """Labels (batch, k, time), −1 in the padding and where there are fewer, and scores (batch, k)."""
+    """Return labels (batch, k, time), −1 in the padding and for missing labellings, and scores (batch, k)."""
     x = Stacked(emissions, shared, lengths, packed=True)
     labels, value = np.empty((k, len(x.nodes)), np.int32), np.empty((x.batch, k))
     x.run(_core.chain.k_best, labels, value, x.threads)
@@ -138,7 +138,7 @@ def k_best(emissions: Tensor, shared: Shared, lengths: Tensor, k: int) -> tuple[
 
 
 def sample(emissions: Tensor, shared: Shared, lengths: Tensor, size: int, seed: int) -> Tensor:
-    """Labels (batch, size, time) drawn from p(y), −1 in the padding."""
+    """Draw labels (batch, size, time) from p(y), −1 in the padding."""
     x = Stacked(emissions, shared, lengths, packed=True)
     labels = np.empty((size, len(x.nodes)), np.int32)
     x.run(_core.chain.sample, seed, labels, x.threads)
@@ -147,7 +147,7 @@ def sample(emissions: Tensor, shared: Shared, lengths: Tensor, size: int, seed: 
 
 
 def score(emissions: Tensor, shared: Shared, tags: Tensor, lengths: Tensor) -> Tensor:
-    """The score of known labels, float64."""
+    """Return the score of known labels, float64."""
     transitions, start, end = (x.detach().double().numpy() for x in shared)
     inside = np.arange(tags.shape[1]) < lengths.numpy()[:, None]
     y = np.where(inside, tags.numpy(), 0)
@@ -161,7 +161,7 @@ def score(emissions: Tensor, shared: Shared, tags: Tensor, lengths: Tensor) -> T
 def counts(
     tags: Tensor, lengths: Tensor, weights: Tensor, like: Tensor, longest: int = 0
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Σ weights · 1_y in the form of `marginals`."""
+    """Return Σ weights · 1_y in the form of `marginals`."""
     batch, time, C = like.shape
     inside = np.arange(time) < lengths.numpy()[:, None]
     y = tags.numpy()
@@ -181,7 +181,7 @@ def counts(
 
 
 def known(tags: Tensor, lengths: Tensor, n_labels: int) -> bool:
-    """Whether all tags are known; raises where one is out of range."""
+    """Return whether all tags are known; raise an error if a tag is out of range."""
     y, inside = tags.numpy(), np.arange(tags.shape[1]) < lengths.numpy()[:, None]
     wrong = inside & (((y < 0) & (y != UNKNOWN)) | (y >= n_labels))
     if wrong.any():

@@ -1,4 +1,4 @@
-"""The verbs of chains for CUDA tensors: kernels of our own, compiled by NVRTC when a number of labels is first met."""
+"""Operations on chains for CUDA tensors: custom kernels, compiled by NVRTC at the first use of a number of labels."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class _Arguments(ctypes.Structure):
 
 
 def missing(device: torch.device) -> str | None:
-    """Why there are no kernels on this device; None where there are."""
+    """Return why this device has no kernels; None if it has."""
     return None if available() else "NVRTC is not available"
 
 
@@ -111,25 +111,25 @@ class _Batch:
 
     @property
     def log_z(self) -> Tensor:
-        """log Z, or the best scores."""
+        """Return log Z, or the best scores."""
         return self.zeros[: self.batch]
 
     @property
     def score(self) -> Tensor:
-        """Scores of the tags."""
+        """Return the scores of the tags."""
         return self.zeros[self.batch : 2 * self.batch]
 
     @property
     def status(self) -> Tensor:
-        """What was found wrong with each sequence."""
+        """Return the error status of each sequence."""
         return self.zeros[2 * self.batch : self.read_size].view(torch.int32)[: self.batch]
 
     def sound(self, values: Tensor) -> Tensor:
-        """Values of the sequences, NaN where emissions are NaN or +inf."""
+        """Return the values of the sequences, NaN if emissions are NaN or +inf."""
         return torch.where((self.status & _NOT_FINITE) > 0, torch.nan, values)
 
     def give(self, **tensors: Tensor | None) -> None:
-        """Set arguments, and keep their memory."""
+        """Set arguments and keep references to their memory."""
         for name, tensor in tensors.items():
             if tensor is not None:
                 self.kept.append(tensor)
@@ -142,14 +142,14 @@ class _Batch:
         self.kernels[name].start((blocks, 1), threads, self.g, self.stream)
 
     def sweeps(self, gradient: Tensor | None, weights: Tensor | None, tags: Tensor | None, truth: bool = False) -> None:
-        """log Z; with room for a gradient also weights · (μ − 1_y), and a and U for the sums over pairs."""
+        """Compute log Z; with memory for a gradient also weights · (μ − 1_y), and a and U for the sums over pairs."""
         if gradient is not None:
             self.give(gradient=gradient, weights=weights, tags=tags)
             self.g.as_real = int(gradient.dtype == self.kind)
         self.run_sweeps(truth)
 
     def run_sweeps(self, truth: bool) -> None:
-        """The same, where the arguments have been set."""
+        """Do the same after the arguments have been set."""
         B, T, C, unit, g = self.batch, self.time, self.C, self.unit, self.g
         n = B * T * C
         # one piece of memory, since every request costs microseconds: partial, ab, e, shifts, ends and scales
@@ -171,19 +171,19 @@ class _Batch:
 
     @property
     def ab(self) -> Tensor:
-        """a and b (after `sweeps` with a gradient: U) of each position, (batch, time, 2, labels)."""
+        """Return a and b (after `sweeps` with a gradient: U) of each position, (batch, time, 2, labels)."""
         C, T = self.C, self.time
         return self.memory.as_strided((self.batch, T, 2, C), (2 * T * C, 2 * C, C, 1), self.first)
 
     def shared_gradients(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Gradients of transitions, start and end, after `sweeps`."""
+        """Return the gradients of transitions, start and end, after `sweeps`."""
         made = self.room(self.C, self.C), self.room(self.C), self.room(self.C)
         self.give(out=made[0], out_start=made[1], out_end=made[2])
         self.finish()
         return made
 
     def finish(self) -> None:
-        """Σ_t a_{t−1} ⊗ U_t, and the kernel that makes gradients of the shared scores from it."""
+        """Compute Σ_t a_{t−1} ⊗ U_t, and from it the gradients of the shared scores."""
         C, n = self.C, self.batch * self.time - 1
         a = self.memory.as_strided((C, n), (1, 2 * C), self.first)
         after = self.memory.as_strided((n, C), (2 * C, 1), self.first + 3 * C)
@@ -191,7 +191,7 @@ class _Batch:
         self.start("finish", min(132, -(-(C * C + 2 * C) // 256)), 256)
 
     def check(self, tags: bool) -> int:
-        """Wait, raise where scores are not finite or tags out of range; return the status of all together."""
+        """Wait, raise errors for non-finite scores or tags out of range, and return the combined status."""
         self.read = read = self.zeros[: self.read_size].cpu().numpy()
         status = read[2 * self.batch :].view(np.int32)[: self.batch]
         if not status.any() and math.isfinite(read[: 2 * self.batch].sum()):
@@ -201,7 +201,7 @@ class _Batch:
                 i = int(np.flatnonzero(status & bit)[0])
                 raise ValueError(text.format(i) or f"a tag of sequence {i} must be 0 to {self.C - 1} or {UNKNOWN}")
         if np.isnan(read[: self.batch]).any() or np.isposinf(read[: self.batch]).any():
-            raise ValueError("transitions, start or end hold NaN or +inf, or scores are too large")
+            raise ValueError("transitions, start or end contain NaN or +inf, or scores are too large")
         return int(np.bitwise_or.reduce(status)) | _LOOK
 
 
@@ -220,7 +220,7 @@ def _on_device(function: Any) -> Any:
 
 
 def _product(a: Tensor, b: Tensor) -> Tensor:
-    """a b with all digits, whatever torch may do elsewhere."""
+    """Return a b in full precision, regardless of the settings of torch."""
     if a.dtype == torch.float32 and torch.get_float32_matmul_precision() != "highest":
         return (a.double() @ b.double()).float().contiguous()
     return torch.mm(a, b)
@@ -228,7 +228,7 @@ def _product(a: Tensor, b: Tensor) -> Tensor:
 
 @_on_device
 def log_partition(emissions: Tensor, shared: Shared, lengths: Tensor, tags: Tensor | None = None) -> Tensor:
-    """log Z of each sequence, of labellings that agree with the tags, float64."""
+    """Return log Z of each sequence over labellings consistent with the tags, float64."""
     emissions = restricted(emissions, tags, lengths)
     try:
         x = _Batch(emissions, shared, lengths)
@@ -242,7 +242,7 @@ def log_partition(emissions: Tensor, shared: Shared, lengths: Tensor, tags: Tens
 def marginals(
     emissions: Tensor, shared: Shared, lengths: Tensor, weights: Tensor, tags: Tensor | None = None
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """log Z, and Σ weights · μ: of nodes by position, of the shared parts summed over sequences."""
+    """Return log Z and Σ weights · μ: for nodes by position, for shared parts summed over sequences."""
     emissions = restricted(emissions, tags, lengths)
     try:
         x = _Batch(emissions, shared, lengths)
@@ -258,7 +258,7 @@ def log_loss(
     emissions: Tensor, shared: Shared, tags: Tensor, lengths: Tensor, weights: Tensor | float, gradient: bool,
     partial: bool, check: bool,
 ) -> tuple[Tensor, list[Tensor], Tensor | None]:  # fmt: skip
-    """Σ weights (log Z − score(y)) and its gradient: in parts, or in one piece of memory where types allow it."""
+    """Return Σ weights (log Z − score(y)) and its gradient, in one block of memory if the types allow it."""
     from mercer.nn._chain_ops import CHAIN
 
     try:
@@ -306,7 +306,7 @@ def log_loss(
 
 @_on_device
 def score(emissions: Tensor, shared: Shared, tags: Tensor, lengths: Tensor) -> Tensor:
-    """The score of known labels, float64."""
+    """Return the score of known labels, float64."""
     try:
         x = _Batch(emissions, shared, lengths)
     except KernelError as error:
@@ -318,7 +318,7 @@ def score(emissions: Tensor, shared: Shared, tags: Tensor, lengths: Tensor) -> T
 
 @_on_device
 def decode(emissions: Tensor, shared: Shared, lengths: Tensor) -> tuple[Tensor, Tensor]:
-    """The best labels, −1 in the padding, and their scores in float64."""
+    """Return the best labels, −1 in the padding, and their scores in float64."""
     try:
         x = _Batch(emissions, shared, lengths)
     except KernelError as error:
@@ -332,7 +332,7 @@ def decode(emissions: Tensor, shared: Shared, lengths: Tensor) -> tuple[Tensor, 
 
 @_on_device
 def entropy(emissions: Tensor, shared: Shared, lengths: Tensor) -> Tensor:
-    """log Z − E[score], float64."""
+    """Return log Z − E[score], float64."""
     try:
         x = _Batch(emissions, shared, lengths)
     except KernelError as error:
@@ -352,13 +352,13 @@ def entropy(emissions: Tensor, shared: Shared, lengths: Tensor) -> Tensor:
 
 
 def _mean(mu: Tensor, theta: Tensor) -> Tensor:
-    """Σ μ θ of each sequence, where what is impossible counts as 0."""
+    """Return Σ μ θ of each sequence; impossible parts count as 0."""
     return torch.where(mu > 0, mu.double() * theta.double(), 0.0).flatten(1).sum(1)
 
 
 @_on_device
 def k_best(emissions: Tensor, shared: Shared, lengths: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """Labels (batch, k, time), −1 in the padding and where there are fewer, and scores (batch, k)."""
+    """Return labels (batch, k, time), −1 in the padding and for missing labellings, and scores (batch, k)."""
     try:
         x = _Batch(emissions, shared, lengths)
         kernel = _ranks(x.layout, k, x.device.index)
@@ -373,7 +373,7 @@ def k_best(emissions: Tensor, shared: Shared, lengths: Tensor, k: int) -> tuple[
 
 @_on_device
 def sample(emissions: Tensor, shared: Shared, lengths: Tensor, size: int, seed: int) -> Tensor:
-    """Labels (batch, size, time) drawn from p(y), −1 in the padding."""
+    """Draw labels (batch, size, time) from p(y), −1 in the padding."""
     try:
         x = _Batch(emissions, shared, lengths)
     except KernelError as error:
@@ -390,5 +390,5 @@ counts = _chain_torch.counts
 
 
 def _instead(error: KernelError) -> Any:
-    say_once(f"a kernel of mercer.nn cannot be used ({str(error)[:200]}): operations of torch are used, which are slow")
+    say_once(f"a kernel of mercer.nn cannot be used ({str(error)[:200]}): falling back to slow torch operations")
     return _chain_torch

@@ -1,4 +1,4 @@
-"""The operators of chains; see `mercer.nn._operators`. Outputs are labels, −100 where one is not known."""
+"""The operators of chains; see `mercer.nn._operators`. Outputs are labels; −100 marks an unknown label."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["CHAIN"]
 
 
 def _backend(emissions: Tensor) -> Any:
-    """The module that has the verbs for this device."""
+    """Return the backend module for this device."""
     if emissions.device.type == "cpu":
         return _chain_core
     if emissions.device.type == "cuda":
@@ -24,14 +24,12 @@ def _backend(emissions: Tensor) -> Any:
         reason = _chain_cuda.missing(emissions.device)
         if reason is None:
             return _chain_cuda
-        say_once(
-            f"no kernels of mercer.nn on {emissions.device} ({reason}): operations of torch are used, which are slow"
-        )
+        say_once(f"no kernels of mercer.nn on {emissions.device} ({reason}): falling back to slow torch operations")
     return _chain_torch
 
 
 def _known(tags: Tensor, lengths: Tensor, n_labels: int) -> bool:
-    """Whether all tags are known; raises where one is out of range."""
+    """Return whether all tags are known; raise an error if a tag is out of range."""
     if tags.device.type == "cpu":
         return _chain_core.known(tags, lengths, n_labels)
     inside = length_mask(lengths, tags.shape[1])
@@ -49,8 +47,8 @@ CHAIN = Operators(
     _known,
     Words(
         structure="a chain",
-        unknown=f"some tags are unknown ({UNKNOWN} or None): the loss needs all of them; the log loss does not",
-        impossible="no labelling of sequence {} is allowed: its emissions and the constraints forbid all",
+        unknown=f"some tags are unknown ({UNKNOWN} or None): only the log loss supports unknown tags",
+        impossible="no labelling of sequence {} is possible: its emissions and the constraints forbid all labellings",
         forbidden="the tags of sequence {} are forbidden: the constraints, or emissions of −inf, exclude them",
     ),
 )

@@ -1,4 +1,4 @@
-"""The text of the kernels of chains, for NVRTC.
+"""Source code of the CUDA kernels of chains, compiled by NVRTC.
 
     prepare    e_t = exp(θ_t − max θ_t) of every position, a warp each
     truth      score(y) and counts of label pairs, a block for each sequence (of `sweep`, where both are needed)
@@ -12,12 +12,12 @@
     ranks      the k best: a thread has a label and the k best that end with it, sums in double precision
     samples    draws from the last position to the first, p(i | j) ∝ a_{t−1}[i] E[i, j], a warp for each draw
 
-Scales are powers of 2 and therefore exact. One more thread of `sweep` sums a_{t−1}; the scale of a_{t+1} is half of
-the logarithm of that sum. Half: with a delay of two positions the whole of it would swing for ever, half of it settles.
-What underflow may lose of ⟨a_t, b_t⟩ is at most the smallest number times the largest a or b, by which `rows` judges.
+Scales are powers of 2 and therefore exact. One more thread of `sweep` sums a_{t−1}; the scale of a_{t+1} is half of the
+logarithm of that sum. The full logarithm would oscillate because of the delay of two positions; half of it converges.
+Underflow changes ⟨a_t, b_t⟩ by at most the smallest number times the largest a or b, which `rows` checks.
 
-Atomic additions are of integers: results are the same from run to run. The text also compiles as C++ where threads and
-barriers are provided, which is how it is tested without a GPU.
+Atomic additions use integers, so results are deterministic. The source also compiles as C++ with emulated threads and
+barriers, which allows tests without a GPU.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _IN_REGISTERS = {"float32": 128, "float64": 56}
 
 @dataclass(frozen=True)
 class Layout:
-    """What a kernel is compiled for.
+    """The compile-time parameters of a kernel.
 
     Attributes
     ----------
@@ -53,27 +53,27 @@ class Layout:
 
     @functools.cached_property
     def in_registers(self) -> bool:
-        """Whether a thread can hold a column of the transition matrix."""
+        """Return whether the registers of a thread can hold a column of the transition matrix."""
         return self.n_labels <= _IN_REGISTERS[self.real]
 
     @functools.cached_property
     def threads(self) -> int:
-        """Of `sweep` and `viterbi`: one a label and one for the sum."""
+        """Return the threads of `sweep` and `viterbi`: one per label and one for the sum."""
         return min(1024, -(-(self.n_labels + 1) // 32) * 32) if self.in_registers else 1024
 
     @property
     def pointer(self) -> str:
-        """The type of back-pointers."""
+        """Return the type of back-pointers."""
         return "unsigned char" if self.n_labels <= 256 else "unsigned short"
 
 
 def source(layout: Layout) -> str:
-    """The text of all kernels but `ranks`, for these labels and types."""
+    """Return the source of all kernels except `ranks`, for these labels and types."""
     return _head(layout) + RANDOM + _COMMON + HELPERS + _SOURCE
 
 
 def ranks_source(layout: Layout, k: int) -> str:
-    """The text of `ranks` for the k best."""
+    """Return the source of `ranks` for the k best."""
     return f"#define RANKS {k}\n" + _head(layout) + RANDOM + _COMMON + HELPERS + _RANKS
 
 

@@ -1,8 +1,8 @@
-"""The verbs of chains by operations of torch, for devices without kernels of ours. Sums run in the log domain.
+"""Operations on chains in torch, for devices without custom kernels, computed in the log domain.
 
     α_0 = start + θ_0,   α_t[j] = θ_t[j] + log Σ_i exp(α_{t−1}[i] + M[i, j]),   log Z = log Σ_j exp(α_{T−1}[j] + end[j])
 
-Positions past the end of a sequence keep what they had. Forbidden parts are −inf throughout.
+Positions past the end of a sequence keep their values. Forbidden parts are −inf throughout.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _SHARE = float(2**40)  # the largest weight, where counts are summed as integers
 
 
 def _forward(emissions: Tensor, shared: Shared, lengths: Tensor) -> Tensor:
-    """α of all positions, (time, batch, labels), float64; padding repeats the last one."""
+    """Return α of all positions, (time, batch, labels), float64; padding repeats the last value."""
     transitions, start, _ = (x.double() for x in shared)
     theta = emissions.double().transpose(0, 1)
     alpha = [start + theta[0]]
@@ -32,20 +32,20 @@ def _forward(emissions: Tensor, shared: Shared, lengths: Tensor) -> Tensor:
 
 
 def _log_sum(x: Tensor, dim: int) -> Tensor:
-    """log Σ exp, −inf where all are."""
+    """Return log Σ exp, −inf if all terms are −inf."""
     top = x.amax(dim, keepdim=True)
     shift = torch.where(torch.isneginf(top), torch.zeros_like(top), top)
     return (x - shift).exp().sum(dim).log() + shift.squeeze(dim)
 
 
 def log_partition(emissions: Tensor, shared: Shared, lengths: Tensor, tags: Tensor | None = None) -> Tensor:
-    """log Z of each sequence, of labellings that agree with the tags, float64."""
+    """Return log Z of each sequence over labellings consistent with the tags, float64."""
     emissions = restricted(emissions, tags, lengths)
     return _log_sum(_forward(emissions, shared, lengths)[-1] + shared[2].double(), 1)
 
 
 def _pairs(emissions: Tensor, shared: Shared, lengths: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """log Z, μ of nodes (batch, time, labels), and pairs (batch, labels, labels) summed over positions."""
+    """Return log Z, μ of nodes (batch, time, labels), and pairs (batch, labels, labels) summed over positions."""
     transitions, _, end = (x.double() for x in shared)
     alpha, theta = _forward(emissions, shared, lengths), emissions.double().transpose(0, 1)
     log_z = _log_sum(alpha[-1] + end, 1)
@@ -68,7 +68,7 @@ def _pairs(emissions: Tensor, shared: Shared, lengths: Tensor) -> tuple[Tensor, 
 def marginals(
     emissions: Tensor, shared: Shared, lengths: Tensor, weights: Tensor, tags: Tensor | None = None
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """log Z, and Σ weights · μ: of nodes by position, of the shared parts summed over sequences."""
+    """Return log Z and Σ weights · μ: for nodes by position, for shared parts summed over sequences."""
     emissions = restricted(emissions, tags, lengths)
     log_z, nodes, pairs = _pairs(emissions, shared, lengths)
     nodes, factors = nodes * weights.double()[:, None, None], weights.double()
@@ -77,7 +77,7 @@ def marginals(
 
 
 def entropy(emissions: Tensor, shared: Shared, lengths: Tensor) -> Tensor:
-    """log Z − E[score], float64."""
+    """Return log Z − E[score], float64."""
     transitions, start, end = (x.double() for x in shared)
     log_z, nodes, pairs = _pairs(emissions, shared, lengths)
     last = nodes[torch.arange(len(nodes), device=nodes.device), lengths - 1]
@@ -87,7 +87,7 @@ def entropy(emissions: Tensor, shared: Shared, lengths: Tensor) -> Tensor:
 
 
 def k_best(emissions: Tensor, shared: Shared, lengths: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """Labels (batch, k, time), −1 in the padding and where there are fewer, and scores (batch, k)."""
+    """Return labels (batch, k, time), −1 in the padding and for missing labellings, and scores (batch, k)."""
     transitions, start, end = (x.double() for x in shared)
     batch, time, C = emissions.shape
     theta = emissions.double().transpose(0, 1)
@@ -114,7 +114,7 @@ def k_best(emissions: Tensor, shared: Shared, lengths: Tensor, k: int) -> tuple[
 
 
 def _top(x: Tensor, k: int, dim: int) -> tuple[Tensor, Tensor]:
-    """The k largest, the first of equal ones first."""
+    """Return the k largest; ties keep their order."""
     if x.shape[dim] < k:
         shape = list(x.shape)
         shape[dim] = k - x.shape[dim]
@@ -124,13 +124,13 @@ def _top(x: Tensor, k: int, dim: int) -> tuple[Tensor, Tensor]:
 
 
 def decode(emissions: Tensor, shared: Shared, lengths: Tensor) -> tuple[Tensor, Tensor]:
-    """The best labels, −1 in the padding, and their scores in float64."""
+    """Return the best labels, −1 in the padding, and their scores in float64."""
     labels, scores = k_best(emissions, shared, lengths, 1)
     return torch.where(length_mask(lengths, emissions.shape[1]), labels[:, 0].clamp(min=0), -1), scores[:, 0]
 
 
 def sample(emissions: Tensor, shared: Shared, lengths: Tensor, size: int, seed: int) -> Tensor:
-    """Labels (batch, size, time) drawn from p(y), −1 in the padding."""
+    """Draw labels (batch, size, time) from p(y), −1 in the padding."""
     transitions, _, end = (x.double() for x in shared)
     alpha, (batch, time, _) = _forward(emissions, shared, lengths), emissions.shape
     generator = torch.Generator(emissions.device).manual_seed(seed % 2**63)
@@ -151,7 +151,7 @@ def sample(emissions: Tensor, shared: Shared, lengths: Tensor, size: int, seed: 
 
 
 def score(emissions: Tensor, shared: Shared, tags: Tensor, lengths: Tensor) -> Tensor:
-    """The score of known labels, float64."""
+    """Return the score of known labels, float64."""
     transitions, start, end = (x.double() for x in shared)
     inside = length_mask(lengths, tags.shape[1])
     y = torch.where(inside, tags, 0)
@@ -164,7 +164,7 @@ def score(emissions: Tensor, shared: Shared, tags: Tensor, lengths: Tensor) -> T
 def counts(
     tags: Tensor, lengths: Tensor, weights: Tensor, like: Tensor, longest: int = 0
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Σ weights · 1_y in the form of `marginals`; the same from run to run."""
+    """Return Σ weights · 1_y in the form of `marginals`, deterministically."""
     batch, time, C = like.shape
     inside = length_mask(lengths, time)
     y = torch.where(inside, tags, 0)
@@ -180,7 +180,7 @@ def counts(
 
 
 def exact_sums(weights: Tensor) -> tuple[Tensor, Callable[[Tensor, Tensor, int], Tensor]]:
-    """Weights as integers, and their sums by place: sums of floats on a GPU depend on their order."""
+    """Sum weights as integers by position; float sums on a GPU depend on their order."""
     largest = weights.double().abs().max().clamp(min=1e-300)
     whole = (weights.double() / largest * _SHARE).round().to(torch.int64)
 

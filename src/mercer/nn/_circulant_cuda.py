@@ -1,4 +1,4 @@
-"""Circulant layers on a GPU by kernels of our own, compiled by NVRTC when widths are first met."""
+"""Custom GPU kernels of circulant layers, compiled by NVRTC at the first use of a width."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _plan(n: int) -> Plan | None:
 
 
 def plan_of(x: Tensor, weight: Tensor) -> Plan | None:
-    """How rows of x are computed; None where there is no kernel for them."""
+    """Return the plan for the rows of x; None if there is no kernel."""
     if x.device.type != "cuda" or weight.dtype != torch.float32 or torch.compiler.is_compiling():
         return None
     if type(x) is not Tensor or torch._C._len_torch_dispatch_stack():
@@ -45,7 +45,7 @@ def plan_of(x: Tensor, weight: Tensor) -> Plan | None:
 
 
 class _Tables:
-    """Roots and orders of a length on a device, and the kernels."""
+    """Roots of unity and index orders of a length on a device, and the kernels."""
 
     def __init__(self, plan: Plan, width: int, out: int, device: torch.device) -> None:
         order = stored_frequencies(plan).reshape(-1, plan.radices[-1]).T.ravel()
@@ -69,7 +69,7 @@ def _place(x: Tensor | None) -> int | None:
 
 
 class FusedCirculant(torch.autograd.Function):
-    """R D x + b of the rows of x, and its gradients; first derivatives only."""
+    """Compute R D x + b for the rows of x, and first derivatives."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, r: Tensor, bias: Tensor | None, signs: Tensor | None, out: int) -> Tensor:
@@ -114,12 +114,12 @@ class FusedCirculant(torch.autograd.Function):
 
 
 def fused(x: Tensor, r: Tensor, bias: Tensor | None, signs: Tensor | None, out: int) -> Tensor | None:
-    """The layer for x of shape (…, width); None where there is no kernel."""
+    """Return the output for x of shape (…, width); None if there is no kernel."""
     if plan_of(x, r) is None:
         return None
     try:
         outputs: Tensor = FusedCirculant.apply(x.reshape(-1, x.shape[-1]), r, bias, signs, out)
     except KernelError as error:
-        say_once(f"a kernel of mercer.nn cannot be used ({str(error)[:200]}): transforms of torch are used")
+        say_once(f"a kernel of mercer.nn cannot be used ({str(error)[:200]}): falling back to the FFT of torch")
         return None
     return outputs.view(*x.shape[:-1], out)

@@ -1,11 +1,11 @@
-"""The text of the kernels of circulant layers, for NVRTC: transform, product and transform back in one.
+"""Source code of the kernels of circulant layers for NVRTC: FFT, product and inverse FFT in one kernel.
 
-    forward    y = F⁻¹(F(r) ∘ F(D x)) + b                  keeps Z = F(D x) for the way back
+    forward    y = F⁻¹(F(r) ∘ F(D x)) + b                  keeps Z = F(D x) for the backward pass
     backward   D ∇_x = F⁻¹(conj F(r) ∘ F(δ))               and sums conj(Z) ∘ F(δ) of its rows, F(∇_r)
 
-A block keeps two rows in shared memory as z = x₁ + i x₂, with the passes of `retrieval.circulant_source`. r is real,
-so the two come apart again by themselves; of conj(Z) ∘ F(δ) the real part of the transform is the sum for both. Blocks
-go on to other rows and sum in places of their own: results are the same from run to run.
+A block keeps two rows in shared memory as z = x₁ + i x₂, with the passes of `retrieval.circulant_source`. Since r is
+real, the two rows separate again. The real part of the transform of conj(Z) ∘ F(δ) is the sum for both rows. Each block
+processes several rows and sums into its own memory, so results are deterministic.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ struct Arguments {{
 
 
 def layer_source(plan: Plan, width: int, out: int, name: str) -> str:
-    """The text of ``forward`` or ``backward`` from rows of ``width`` numbers to rows of ``out`` numbers."""
+    """Return the source of ``forward`` or ``backward`` from rows of ``width`` numbers to rows of ``out`` numbers."""
     n, pad, back = plan.n, plan.pad, name == "backward"
     at = f"((i) + ((i) >> {pad}))" if pad else "(i)"
     shapes, length, root = [], n, 0
@@ -55,7 +55,7 @@ def layer_source(plan: Plan, width: int, out: int, name: str) -> str:
 
 
 def _first(r: int, length: int, m: int, root: int, width: int, back: bool) -> str:
-    """Two rows from global memory, with zeros behind them; forwards times the signs."""
+    """Load two rows from global memory with zero padding; the forward pass multiplies by the signs."""
     w = Writer()
     for j in range(r):
         i = f"b + {j * m}"
@@ -71,7 +71,7 @@ def _first(r: int, length: int, m: int, root: int, width: int, back: bool) -> st
 
 
 def _product(r: int, length: int, m: int, root: int, back: bool) -> str:
-    """The last forward pass, the product with the spectrum, what is kept of it, and the first backward pass."""
+    """Fuse the last forward pass, the product with the spectrum, its stored part, and the first backward pass."""
     w = Writer()
     values = w.transform(loaded(w, r, m), -1)
     product = []
@@ -97,7 +97,7 @@ def _product(r: int, length: int, m: int, root: int, back: bool) -> str:
 
 
 def _last(r: int, length: int, m: int, root: int, out: int, back: bool) -> str:
-    """The last pass, to global memory: plus the bias forwards, times the signs backwards."""
+    """Write the last pass to global memory: add the bias (forward), multiply by the signs (backward)."""
     w = Writer()
     for q, (re, im) in enumerate(inverted(w, r, m, root)):
         i = f"b + {q * m}"
@@ -110,7 +110,7 @@ def _last(r: int, length: int, m: int, root: int, out: int, back: bool) -> str:
 
 
 def _kernel(plan: Plan, width: int, out: int, name: str) -> str:
-    """The passes in order; after the first one a warp has parts of its own, as in the kernel of codes."""
+    """Return the passes in order; after the first pass each warp has its own parts, as in the kernel of codes."""
     first = plan.radices[0]
     widths = [plan.n // first // r for r in plan.radices[1:]]
     middle, counts = len(widths), [*widths, *widths[-2::-1]]

@@ -1,7 +1,7 @@
-"""What users give to the layers: emissions, lengths or masks, tags; packed and nested sequences.
+"""Inputs of the layers: emissions, lengths or masks, tags; packed and nested sequences.
 
-Inside, a batch is always emissions (batch, time, labels), lengths (batch,) and, where they are known, tags (batch,
-time) with −100 for what is not.
+Internally, a batch is always emissions (batch, time, labels), lengths (batch,) and optional tags (batch, time), where
+−100 marks unknown tags.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ __all__ = [
 
 UNKNOWN = -100
 WITHIN, BEGINS = -1, -2
-"""Of segments: a position within one, and one that begins a segment of unknown label."""
+"""Codes of segments: a position inside a segment, and the start of a segment of unknown label."""
 _FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
 
 def computed_in(emissions: Tensor, transitions: Tensor) -> torch.dtype:
-    """float64 where one of them is, float32 otherwise."""
+    """Return float64 if an argument is float64, otherwise float32."""
     return torch.float64 if torch.float64 in (emissions.dtype, transitions.dtype) else torch.float32
 
 
 def length_mask(lengths: Tensor, time: int) -> Tensor:
-    """(batch, time), True within a sequence."""
+    """Return a mask (batch, time), True within a sequence."""
     return torch.arange(time, device=lengths.device)[None, :] < lengths[:, None]
 
 
@@ -47,16 +47,16 @@ def as_batch(emissions: Any, lengths: Any, mask: Any, n_labels: int, weight: Ten
     traced = torch.compiler.is_compiling() or torch.jit.is_tracing() or bool(torch._C._len_torch_dispatch_stack())
     if traced and torch.onnx.is_in_onnx_export():
         raise NotImplementedError(
-            "a conditional random field cannot be exported to ONNX, which has no operator for its recursions: export "
+            "ONNX has no operator for the recursions of a conditional random field: export "
             "the network up to its emissions and decode them with mercer.nn"
         )
     if isinstance(emissions, PackedSequence):
         if lengths is not None or mask is not None:
-            raise ValueError("packed emissions know their lengths: leave out lengths and mask")
+            raise ValueError("packed emissions contain their lengths: omit lengths and mask")
         emissions, lengths = pad_packed_sequence(emissions, batch_first=True)
     elif isinstance(emissions, Tensor) and emissions.is_nested:
         if lengths is not None or mask is not None:
-            raise ValueError("nested emissions know their lengths: leave out lengths and mask")
+            raise ValueError("nested emissions contain their lengths: omit lengths and mask")
         lengths = torch.tensor([len(part) for part in emissions.unbind()], dtype=torch.int64)
         emissions = torch.nested.to_padded_tensor(emissions, 0.0)
     if not isinstance(emissions, Tensor):
@@ -68,10 +68,10 @@ def as_batch(emissions: Any, lengths: Any, mask: Any, n_labels: int, weight: Ten
     if emissions.device != weight.device:
         raise ValueError(f"the layer is on {weight.device}, the emissions on {emissions.device}: move one of them")
     if emissions.shape[0] == 0 or emissions.shape[1] == 0:
-        raise ValueError(f"emissions hold no position: their shape is {tuple(emissions.shape)}")
+        raise ValueError(f"emissions have no positions: their shape is {tuple(emissions.shape)}")
     batch, time = emissions.shape[:2]
     if lengths is not None and mask is not None:
-        raise ValueError("give lengths or a mask, not both")
+        raise ValueError("pass lengths or a mask, not both")
     if mask is not None:
         if not isinstance(mask, Tensor) or mask.shape != emissions.shape[:2]:
             raise ValueError(f"mask must be a tensor of shape {(batch, time)}")
@@ -84,13 +84,13 @@ def as_batch(emissions: Any, lengths: Any, mask: Any, n_labels: int, weight: Ten
         raise ValueError(f"lengths must be integers, got {lengths.dtype}")
     sizes = torch.as_tensor(lengths, dtype=torch.int64)
     if sizes.shape != (batch,):
-        raise ValueError(f"lengths must be one number a sequence, ({batch},), got {tuple(sizes.shape)}")
+        raise ValueError(f"lengths must be one number per sequence, ({batch},), got {tuple(sizes.shape)}")
     return emissions, torch.ops.mercer.checked_lengths(sizes, time, check).to(emissions.device)
 
 
 @functools.lru_cache(maxsize=64)
 def _full(batch: int, time: int, device: torch.device) -> Tensor:
-    """Lengths of a batch without padding; nobody writes to them."""
+    """Return the lengths of a batch without padding; read-only."""
     with torch.inference_mode(False):
         return torch.full((batch,), time, dtype=torch.int64, device=device)
 
@@ -137,7 +137,7 @@ def _padded(tags: Sequence[Any], batch: int, time: int) -> Tensor:
 
 
 def restricted(emissions: Tensor, tags: Tensor | None, lengths: Tensor) -> Tensor:
-    """Emissions with −inf for the labels that contradict a known tag."""
+    """Return emissions with −inf for the labels that contradict a known tag."""
     if tags is None:
         return emissions
     labels = torch.arange(emissions.shape[2], device=emissions.device)

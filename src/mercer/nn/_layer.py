@@ -1,12 +1,12 @@
-"""What conditional random fields have in common as layers: parameters, losses and verbs over a network's emissions.
+"""Base class of the conditional random field layers: parameters, losses and inference over a network's emissions.
 
     log             log Z − score(y)                                   gradient  marginals − 1_y
     hinge           max_z [Δ(y, z) + score(z)] − score(y)                        1_ẑ − 1_y
     squared-hinge   its square
     softmax-margin  log Σ_z exp(Δ(y, z) + score(z)) − score(y)                   marginals(θ + Δ) − 1_y
-    hybrid(α)       α · log + (1 − α) · [1 + max_{z≠y} score(z) − score(y)]₊     the same blend
+    hybrid(α)       α · log + (1 − α) · [1 + max_{z≠y} score(z) − score(y)]₊     the same combination
 
-Where outputs are known in part, the log loss has the log-partition of all that agree with them instead of score(y).
+For partially known outputs, the log loss replaces score(y) by the log-partition of all consistent outputs.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ __all__ = ["StructuredLayer", "fused_log_loss"]
 
 
 class StructuredLayer(nn.Module):
-    """A conditional random field over emissions. A subclass names its operators and reads outputs.
+    """A conditional random field over emissions. A subclass defines its operators and converts outputs.
 
     Parameters
     ----------
     n_labels : int or sequence of labels
     more : dict of str to int
-        Shared scores beside transitions, start and end: rows of so many of them, one column a label.
+        Numbers of rows of further shared scores besides transitions, start and end; one column per label.
     loss, constraints, cost, reduction, checkpoint, check, device, dtype
         As in :class:`mercer.nn.ChainCRF`.
     """
@@ -80,16 +80,16 @@ class StructuredLayer(nn.Module):
         self.register_buffer("_cost", None if matrix is None else torch.from_numpy(matrix).to(device), persistent=False)
 
     def reset_parameters(self) -> None:
-        """Set all parameters to 0: every allowed output is as probable as its emissions say."""
+        """Set all parameters to 0: probabilities then depend only on the emissions."""
         for parameter in self.parameters():
             nn.init.zeros_(parameter)
 
     def _outputs(self, given: Any, theta: Tensor, lengths: Tensor) -> Tensor:
-        """Outputs as an int64 tensor (batch, time)."""
+        """Return outputs as an int64 tensor (batch, time)."""
         raise NotImplementedError
 
     def _labels_at(self, y: Tensor) -> Tensor:
-        """The label of each position, where it is known."""
+        """Return the label of each position, if known."""
         raise NotImplementedError
 
     # ------------------------------------------------------------------ the loss
@@ -106,7 +106,7 @@ class StructuredLayer(nn.Module):
         return values.to(kind) if wanted == "none" else (reduction_weights(wanted, lengths) * values).sum().to(kind)
 
     def _losses(self, theta: Tensor, shared: tuple[Tensor, ...], y: Tensor, lengths: Tensor) -> Tensor:
-        """The loss of each sequence, from log-partitions, decoding and scores."""
+        """Return the loss of each sequence, from log-partitions, decoding and scores."""
         verbs, name = self.operators, self.loss.name
         if name == "log":
             agreeing = verbs.log_partition(theta, *shared, lengths, y, self.check)
@@ -169,9 +169,9 @@ class StructuredLayer(nn.Module):
         Returns
         -------
         outputs : int64 tensor of shape (batch, k, time), best first
-            −1 past the end of a sequence, and where a sequence has fewer than k outputs.
+            −1 past the end of a sequence, and for missing outputs if a sequence has fewer than k.
         log_probabilities : float64 tensor of shape (batch, k)
-            −inf where there are fewer.
+            −inf for missing outputs.
         """
         check_count("k", k)
         with torch.no_grad():
@@ -185,7 +185,7 @@ class StructuredLayer(nn.Module):
     ) -> Tensor:
         """Return outputs drawn from p(y | x), an int64 tensor of shape (batch, size, time).
 
-        The same seed draws the same outputs on one kind of device; the numbers of a GPU are others.
+        The same seed draws the same outputs on the same kind of device; CPU and GPU draws differ.
         """
         check_count("size", size)
         seed = _compiled_seed(random_state) if torch.compiler.is_compiling() else _seed(random_state)
@@ -195,20 +195,20 @@ class StructuredLayer(nn.Module):
             return out
 
     def marginals(self, emissions: Any, lengths: Any = None, mask: Any = None) -> Tensor:
-        """Return p(label at a position), (batch, time, n_labels); 0 past the end. It has no derivative."""
+        """Return p(label at a position), (batch, time, n_labels); 0 past the end. It is not differentiable."""
         theta, lengths = self._batch(emissions, lengths, mask)
         ones = torch.ones_like(lengths, dtype=torch.float64)
         out: Tensor = self.operators.marginals(theta, *self._shared(), lengths, None, ones, self.check)[1]
         return out
 
     def entropy(self, emissions: Any, lengths: Any = None, mask: Any = None) -> Tensor:
-        """Return the entropy of p(y | x) in nats, (batch,), float64. It has no derivative."""
+        """Return the entropy of p(y | x) in nats, (batch,), float64. It is not differentiable."""
         theta, lengths = self._batch(emissions, lengths, mask)
         out: Tensor = self.operators.entropy(theta, *self._shared(), lengths, self.check)
         return out
 
     def log_partition(self, emissions: Any, lengths: Any = None, mask: Any = None) -> Tensor:
-        """Return log Σ_y exp score(y), (batch,), float64; its gradient are the marginals."""
+        """Return log Σ_y exp score(y), (batch,), float64; its gradient is the marginals."""
         theta, lengths = self._batch(emissions, lengths, mask)
         return self._log_partition(theta, self._shared(), lengths)
 
@@ -224,7 +224,7 @@ class StructuredLayer(nn.Module):
         return as_batch(emissions, lengths, mask, self.n_labels, self.transitions, self.check)
 
     def _shared(self) -> tuple[Tensor, ...]:
-        """The shared scores, −inf where forbidden."""
+        """Return the shared scores, with −inf for forbidden parts."""
         names = self.operators.shared
         if self._forbidden_transitions is None:
             return tuple(getattr(self, name) for name in names)
@@ -235,7 +235,7 @@ class StructuredLayer(nn.Module):
         )
 
     def extra_repr(self) -> str:
-        """What ``print(layer)`` says."""
+        """Return the text of ``print(layer)``."""
         said = f"n_labels={self.n_labels}, loss={self.loss.name!r}, reduction={self.reduction!r}"
         return said if self.constraints is None else f"{said}, constraints={self.constraints!r}"
 
@@ -257,7 +257,7 @@ def fused_log_loss(
     operators: Operators, parts: tuple[Tensor, ...], y: Tensor, lengths: Tensor, reduction: str, partial: bool,
     check: bool,
 ) -> Tensor:  # fmt: skip
-    """The reduced log loss and its gradient in one pass."""
+    """Return the reduced log loss and its gradient in one pass."""
     if is_eager(parts[0]):
         weights: Any = {"mean": 1.0 / len(y), "sum": 1.0}.get(reduction)
         if weights is None:

@@ -1,15 +1,15 @@
-"""The operators of a structure, registered with torch.library: fake tensors, torch.compile and autograd know them.
+"""The operators of a structure, registered with torch.library for fake tensors, torch.compile and autograd.
 
-    log_partition   log Z of each sequence, or of all outputs that agree with what is known     gradient: marginals
+    log_partition   log Z of each sequence, or of all outputs consistent with the known parts     gradient: marginals
     score           the score of known outputs                                                  gradient: counts
     log_loss        Σ_i w_i (log Z_i − score(y_i)), with its gradient, in one pass
     marginals, counts, entropy, decode, k_best, sample
 
 An operator is mercer::{structure}_{verb}. Its tensors are emissions (batch, time, labels), the shared scores one by
 one, and lengths (batch,); outputs are int64 tensors (batch, time). Values are float64: for long sequences log Z and
-score are large and nearly equal. Second derivatives are refused.
+score are large and nearly equal. Second derivatives raise an error.
 
-What computes is a *backend*, a module with the verbs as functions of (emissions, shared scores, lengths, …).
+A *backend* is a module that implements the operators as functions of (emissions, shared scores, lengths, …).
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ def say_once(text: str) -> None:
 
 
 def named(dead: Tensor, text: str) -> None:
-    """Raise with the number of the first sequence that is dead."""
+    """Raise an error with the number of the first invalid sequence."""
     if bool(dead.any()):
         raise ValueError(text.format(int(dead.nonzero()[0])))
 
 
 def is_eager(emissions: Tensor) -> bool:
-    """Whether operators need not be seen: no compiler and no tracing mode is at work."""
+    """Return whether no compiler and no tracing mode is active."""
     return not torch.compiler.is_compiling() and type(emissions) is Tensor and not torch._C._len_torch_dispatch_stack()
 
 
@@ -63,19 +63,19 @@ def _check_finite(value: Tensor, emissions: Tensor) -> None:
 
 
 def check_emissions(emissions: Tensor, lengths: Tensor) -> None:
-    """Raise where a sequence holds NaN or +inf; for verbs whose results do not show it."""
+    """Raise an error if a sequence contains NaN or +inf, for operations whose results do not show it."""
     wrong = (~(emissions < torch.inf)).any(2) & length_mask(lengths, emissions.shape[1])
     named(wrong.any(1), "the emissions of sequence {} are NaN or +inf")
 
 
 def refuse_derivative(what: str) -> NoReturn:
-    """Raise for a derivative that nobody has written."""
+    """Raise an error for a derivative that is not implemented."""
     raise NotImplementedError(f"there is no derivative of {what}: mercer.nn does not compute second derivatives")
 
 
 @torch.library.custom_op("mercer::no_derivative", mutates_args=())
 def _no_derivative(like: Tensor, what: str) -> Tensor:
-    """A gradient that is refused when it is computed, not when torch.compile traces it in advance."""
+    """A gradient that raises an error when computed, but not when torch.compile traces it in advance."""
     refuse_derivative(what)
 
 
@@ -85,20 +85,20 @@ def _(like: Tensor, what: str) -> Tensor:
 
 
 def _no_context(ctx: Any, inputs: Any, output: Any) -> None:
-    """Nothing is kept."""
+    """Save nothing for the backward pass."""
 
 
 @dataclass(frozen=True)
 class Words:
-    """What errors say of a structure."""
+    """Error messages of a structure."""
 
     structure: str
     unknown: str
-    """Where an output must be known and is not."""
+    """Message for an unknown output that must be known."""
     impossible: str
-    """Where no output is allowed; {} is the sequence."""
+    """Message if no output is allowed; {} is the sequence."""
     forbidden: str
-    """Where the given outputs are not allowed."""
+    """Message if the given outputs are not allowed."""
 
 
 class Operators:
@@ -107,13 +107,14 @@ class Operators:
     Parameters
     ----------
     name : str
-        In the names of the operators.
+        Name of the structure in the names of the operators.
     shared : tuple of str
         Names of the shared scores, transitions among them.
     backend : callable
-        From emissions to the module that has the verbs for them.
+        Function of emissions that returns the backend module.
     known : callable
-        From (outputs, lengths, labels) to whether all of them is known; raises where one is out of range.
+        Function of (outputs, lengths, labels) that returns whether all outputs are known; it raises an error for a
+        label out of range.
     words : Words
     """
 
@@ -174,7 +175,7 @@ class Operators:
     # ------------------------------------------------------------------ arguments
 
     def _prepared(self, given: tuple[Tensor, ...]) -> tuple[Any, Tensor, tuple[Tensor, ...]]:
-        """Backend, emissions and shared scores in the type they are computed in (kernels read halves themselves)."""
+        """Return backend, emissions and shared scores in the computation type (kernels read half precision as is)."""
         emissions, kind = given[0], self._kind(given)
         if emissions.dtype != kind and emissions.device.type != "cuda":
             emissions = emissions.to(kind)
@@ -304,9 +305,9 @@ class Operators:
         self, given: tuple[Tensor, ...], outputs: Tensor, lengths: Tensor, weights: Tensor | float,
         gradient: bool, partial: bool, check: bool,
     ) -> tuple[Tensor, list[Tensor], Tensor | None]:  # fmt: skip
-        """The loss and its gradient in the types of what was given: in parts, or all of them in one piece of memory.
+        """Return the loss and its gradient in the types of the inputs, as parts or in one block of memory.
 
-        Where outputs are unknown, the second term is the log-partition of all that agree with the known ones.
+        For unknown outputs, the second term is the log-partition of all outputs consistent with the known ones.
         """
         module, theta, shared = self._prepared(given)
         compute = getattr(module, "log_loss", None)
@@ -376,7 +377,7 @@ def log_loss_by_verbs(
     operators: Operators, module: Any, theta: Tensor, shared: Any, outputs: Tensor, lengths: Tensor,
     weights: Tensor | float, gradient: bool, partial: bool, check: bool,
 ) -> tuple[Tensor, Any, None]:  # fmt: skip
-    """The loss by the verbs of a backend."""
+    """Return the loss by the operations of a backend."""
     words = operators.words
     known = operators.known(outputs, lengths, theta.shape[2])
     if not known and not partial:
@@ -407,7 +408,7 @@ def log_loss_by_verbs(
 
 
 class DirectLogLoss(torch.autograd.Function):
-    """The same as the operator `log_loss`, without what registered operators cost in Python; for eager mode."""
+    """The operator `log_loss` without the Python overhead of registered operators; for eager mode."""
 
     @staticmethod
     def forward(ctx: Any, operators: Operators, *arguments: Any) -> Tensor:
@@ -433,7 +434,7 @@ class DirectLogLoss(torch.autograd.Function):
 
 
 class _Once(torch.autograd.Function):
-    """A gradient that has none itself."""
+    """A gradient without second derivatives."""
 
     @staticmethod
     def forward(ctx: Any, structure: str, part: Tensor, *given: Tensor) -> Tensor:
@@ -446,6 +447,6 @@ class _Once(torch.autograd.Function):
 
 
 def _split(flat: Tensor, shapes: list[torch.Size]) -> list[Tensor]:
-    """The tensors of these shapes that lie in one piece of memory."""
+    """Return views of these shapes into one block of memory."""
     pieces = flat.split_with_sizes([shape.numel() for shape in shapes])
     return [x if len(shape) == 1 else x.view(shape) for x, shape in zip(pieces, shapes, strict=True)]

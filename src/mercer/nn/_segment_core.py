@@ -1,6 +1,6 @@
-"""The verbs of segmentations for tensors in main memory, by the compiled core, in double precision.
+"""Operations on segmentations for CPU tensors, by the compiled core, in double precision.
 
-A segmentation is a row of numbers: the label at the first position of each segment and −1 within it.
+A segmentation is a row of numbers: the label at the first position of each segment and −1 elsewhere.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Shared = tuple[Tensor, Tensor, Tensor, Tensor]
 
 
 class Stacked:
-    """A padded batch as θ of a `Segments`; with tags, of the segmentations that agree with them."""
+    """A padded batch as θ of a `Segments`; with tags, only consistent segmentations."""
 
     def __init__(self, emissions: Tensor, shared: Shared, lengths: Tensor, tags: Tensor | None = None) -> None:
         self.batch, self.time, self.n_labels = emissions.shape
@@ -34,7 +34,7 @@ class Stacked:
         for i in np.flatnonzero((self.inside[:, :, None] & ~(frames < np.inf)).any(axis=(1, 2)))[:1]:
             raise ValueError(f"the emissions of sequence {i} are NaN or +inf")
         if not all((part < np.inf).all() for part in (durations, transitions, start, end)):
-            raise ValueError("durations, transitions, start or end hold NaN or +inf")
+            raise ValueError("durations, transitions, start or end contain NaN or +inf")
         self.offsets = np.concatenate([[0], np.cumsum(self.lengths)]).astype(np.int64)
         self.theta = SegmentScores(durations, transitions, start, end, self.offsets, frames=frames[self.inside])
         if tags is not None:
@@ -49,7 +49,7 @@ class Stacked:
         self.kind = emissions.dtype
 
     def one(self, i: int) -> SegmentScores:
-        """θ of sequence i."""
+        """Return θ of sequence i."""
         a, b = self.offsets[i : i + 2]
         whole = self.theta
         assert whole.frames is not None
@@ -58,19 +58,19 @@ class Stacked:
         return SegmentScores(*parts, np.array([0, b - a]), frames=whole.frames[a:b], starts=starts, cuts=cuts)
 
     def padded(self, values: np.ndarray, fill: Any) -> np.ndarray:
-        """Stacked values (positions, …) as (batch, time, …)."""
+        """Return stacked values (positions, …) as (batch, time, …)."""
         out = np.full((self.batch, self.time, *values.shape[1:]), fill, values.dtype)
         out[self.inside] = values
         return out
 
     def rows(self, y: Segmentations) -> np.ndarray:
-        """Segmentations as rows of numbers."""
+        """Return segmentations as rows of numbers."""
         length, label = y.marks()
         return self.padded(np.where(length > 0, label, -1).astype(np.int64), -1)
 
 
 def log_partition(emissions: Tensor, shared: Shared, lengths: Tensor, tags: Tensor | None = None) -> Tensor:
-    """log Z of each sequence, of segmentations that agree with the tags, float64."""
+    """Return log Z of each sequence over segmentations consistent with the tags, float64."""
     x = Stacked(emissions, shared, lengths, tags)
     return torch.from_numpy(x.structure.log_partition(x.theta))
 
@@ -78,7 +78,7 @@ def log_partition(emissions: Tensor, shared: Shared, lengths: Tensor, tags: Tens
 def marginals(
     emissions: Tensor, shared: Shared, lengths: Tensor, weights: Tensor, tags: Tensor | None = None
 ) -> tuple[Tensor, ...]:
-    """log Z, and Σ weights · μ: of frames by position, of durations, transitions, first and last labels summed."""
+    """Return log Z and Σ weights · μ: for frames by position, for durations, transitions and end labels summed."""
     x = Stacked(emissions, shared, lengths, tags)
     w = weights.detach().cpu().double().numpy()
     if (w == w[0]).all():
@@ -99,27 +99,27 @@ def marginals(
 
 
 def entropy(emissions: Tensor, shared: Shared, lengths: Tensor) -> Tensor:
-    """log Z − E[score], float64."""
+    """Return log Z − E[score], float64."""
     x = Stacked(emissions, shared, lengths)
     return torch.from_numpy(x.structure.entropy(x.theta))
 
 
 def decode(emissions: Tensor, shared: Shared, lengths: Tensor) -> tuple[Tensor, Tensor]:
-    """The best segmentations and their scores."""
+    """Return the best segmentations and their scores."""
     x = Stacked(emissions, shared, lengths)
     best, score = x.structure.argmax(x.theta)
     return torch.from_numpy(x.rows(best)), torch.from_numpy(score)
 
 
 def k_best(emissions: Tensor, shared: Shared, lengths: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """Segmentations (batch, k, time) and scores (batch, k)."""
+    """Return segmentations (batch, k, time) and scores (batch, k)."""
     x = Stacked(emissions, shared, lengths)
     ranked, scores = x.structure.k_best(x.theta, k)
     return torch.from_numpy(np.stack([x.rows(y) for y in ranked], axis=1)), torch.from_numpy(scores)
 
 
 def sample(emissions: Tensor, shared: Shared, lengths: Tensor, size: int, seed: int) -> Tensor:
-    """Segmentations (batch, size, time) drawn from p(y)."""
+    """Draw segmentations (batch, size, time) from p(y)."""
     x = Stacked(emissions, shared, lengths)
     drawn = x.structure.sample(x.theta, size, seed)
     return torch.from_numpy(np.stack([x.rows(y) for y in drawn], axis=1))

@@ -1,6 +1,6 @@
-"""The verbs of segmentations for CUDA tensors; kernels are compiled by NVRTC for each number of labels and lengths.
+"""Operations on segmentations for CUDA tensors; NVRTC compiles kernels for each number of labels and lengths.
 
-Where they cannot be, the core computes, from a copy in main memory.
+If compilation is impossible, the core computes on a copy in main memory.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def _ranks(layout: SegmentLayout, k: int, device: int) -> Kernel:
 
 
 class _Batch:
-    """A batch on its device, with the arguments of the kernels; with tags, of segmentations that agree with them."""
+    """A batch on its device with the arguments of the kernels; with tags, only consistent segmentations."""
 
     def __init__(self, emissions: Tensor, shared: Shared, lengths: Tensor, tags: Tensor | None = None) -> None:
         if not available():
@@ -98,7 +98,7 @@ class _Batch:
         self.start("sweep", (1 + both) * self.batch, self.layout.threads)
 
     def expectations(self, weights: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Of frames (batch, time, C), of durations and transitions in chunks of positions, of first and last labels."""
+        """Return expectations of frames (batch, time, C), durations and transitions by chunk, first and last labels."""
         self.sweep(both=True)
         B, T, C = self.batch, self.time, self.C
         chunks = -(-T // CHUNK)
@@ -110,12 +110,12 @@ class _Batch:
         return frames, partial, ends
 
     def sound(self, values: Tensor) -> Tensor:
-        """NaN where emissions were."""
+        """Return NaN for sequences with NaN emissions."""
         return torch.where((self.status & 1) > 0, torch.nan, values)
 
 
 def log_partition(emissions: Tensor, shared: Shared, lengths: Tensor, tags: Tensor | None = None) -> Tensor:
-    """log Z of each sequence, of segmentations that agree with the tags, float64."""
+    """Return log Z of each sequence over segmentations consistent with the tags, float64."""
     try:
         x = _Batch(emissions, shared, lengths, tags)
     except KernelError as error:
@@ -127,7 +127,7 @@ def log_partition(emissions: Tensor, shared: Shared, lengths: Tensor, tags: Tens
 def marginals(
     emissions: Tensor, shared: Shared, lengths: Tensor, weights: Tensor, tags: Tensor | None = None
 ) -> tuple[Tensor, ...]:
-    """log Z, and Σ weights · μ: of frames by position, of durations, transitions, first and last labels summed."""
+    """Return log Z and Σ weights · μ: for frames by position, for durations, transitions and end labels summed."""
     try:
         x = _Batch(emissions, shared, lengths, tags)
     except KernelError as error:
@@ -138,7 +138,7 @@ def marginals(
 
 
 def entropy(emissions: Tensor, shared: Shared, lengths: Tensor) -> Tensor:
-    """log Z − E[score], float64."""
+    """Return log Z − E[score], float64."""
     try:
         x = _Batch(emissions, shared, lengths)
     except KernelError as error:
@@ -155,7 +155,7 @@ def entropy(emissions: Tensor, shared: Shared, lengths: Tensor) -> Tensor:
 
 
 def decode(emissions: Tensor, shared: Shared, lengths: Tensor) -> tuple[Tensor, Tensor]:
-    """The best segmentations and their scores."""
+    """Return the best segmentations and their scores."""
     try:
         x = _Batch(emissions, shared, lengths)
     except KernelError as error:
@@ -168,7 +168,7 @@ def decode(emissions: Tensor, shared: Shared, lengths: Tensor) -> tuple[Tensor, 
 
 
 def k_best(emissions: Tensor, shared: Shared, lengths: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """Segmentations (batch, k, time) and scores (batch, k)."""
+    """Return segmentations (batch, k, time) and scores (batch, k)."""
     try:
         x = _Batch(emissions, shared, lengths)
         kernel = _ranks(x.layout, k, x.device.index)
@@ -184,7 +184,7 @@ def k_best(emissions: Tensor, shared: Shared, lengths: Tensor, k: int) -> tuple[
 
 
 def sample(emissions: Tensor, shared: Shared, lengths: Tensor, size: int, seed: int) -> Tensor:
-    """Segmentations (batch, size, time) drawn from p(y)."""
+    """Draw segmentations (batch, size, time) from p(y)."""
     try:
         x = _Batch(emissions, shared, lengths)
     except KernelError as error:
@@ -198,8 +198,8 @@ def sample(emissions: Tensor, shared: Shared, lengths: Tensor, size: int, seed: 
 
 
 def _on_core(error: KernelError, verb: str, *arguments: Any) -> Any:
-    """The same by the core, on a copy in main memory."""
-    say_once(f"a kernel of mercer.nn cannot be used ({str(error)[:200]}): the CPU is used, on copies")
+    """Run the operation on the core, with a copy in main memory."""
+    say_once(f"a kernel of mercer.nn cannot be used ({str(error)[:200]}): falling back to the CPU, with copies")
     device = arguments[0].device
 
     def moved(x: Any, to: Any) -> Any:

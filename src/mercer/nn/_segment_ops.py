@@ -1,7 +1,7 @@
 """The operators of segmentations; see `mercer.nn._operators`.
 
-Outputs hold the label at the first position of each segment and −1 within it; −2 begins a segment whose label is not
-known, and of a position with −100 nothing is known.
+Outputs contain the label at the first position of each segment and −1 elsewhere. −2 starts a segment of unknown label,
+and −100 marks a position without information.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ def _backend(emissions: Tensor) -> Any:
 
 
 def _known(tags: Tensor, lengths: Tensor, n_labels: int) -> bool:
-    """Whether all segments are known; raises where a row is not a segmentation."""
+    """Return whether all segments are known; raise an error if a row is not a segmentation."""
     inside = length_mask(lengths, tags.shape[1])
-    named(tags[:, 0] == WITHIN, "the segments of sequence {} leave out its first position: a label must stand there")
+    named(tags[:, 0] == WITHIN, "the segments of sequence {} omit its first position, which must have a label")
     unknown = inside & ((tags == BEGINS) | (tags == UNKNOWN))
     wrong = (inside & ~unknown & ((tags < WITHIN) | (tags >= n_labels))).any(1)
     named(
@@ -40,8 +40,8 @@ SEGMENTS = Operators(
     _known,
     Words(
         structure="segments",
-        unknown=f"some segments are unknown ({BEGINS} or {UNKNOWN}): the loss needs all of them; the log loss does not",
-        impossible="no segmentation of sequence {} is allowed: lengths of segments, emissions, constraints forbid all",
+        unknown=f"some segments are unknown ({BEGINS} or {UNKNOWN}): only the log loss supports unknown segments",
+        impossible="no segmentation of sequence {} is possible: segment lengths, emissions or constraints forbid all",
         forbidden="the segments of sequence {} are forbidden: by max_length, the constraints or emissions of −inf",
     ),
 )

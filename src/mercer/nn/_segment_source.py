@@ -1,4 +1,4 @@
-"""The text of the kernels of segmentations, for NVRTC.
+"""Source code of the CUDA kernels of segmentations, compiled by NVRTC.
 
     P_t = Σ_{s<t} θ_s,   D_l the score of length l,   M the transitions; all sums are logarithms in double precision
     Q_s[c] = log weight of everything before a segment of label c that starts at s, minus P_s[c]
@@ -15,10 +15,10 @@
     ranks      the k best: a thread has a label and the k best that end (begin) with it
     samples    draws from the last segment to the first, a warp for each draw
 
-A maximum is taken out of each sum, so nothing underflows. Sums of the recursions are in double precision throughout,
-with an exponential that is right to 11 digits where scores are float32: 7 digits would drift apart from one end of a
-long sequence to the other. Emissions of −inf count as 0 in P and put up a barrier that no segment may contain; where
-a segment must begin (`known`) there is one between two positions.
+The maximum is factored out of each sum, so nothing underflows. The recursions use double precision throughout; for
+float32 scores the exponential is accurate to 11 digits. With 7 digits, errors would accumulate over long sequences.
+Emissions of −inf count as 0 in P and set a barrier that no segment may contain. If a segment must begin at a position
+(`known`), the barrier is before that position.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from mercer.nn._chain_source import HELPERS, KINDS
 __all__ = ["CHUNK", "RANKS_IN_SHARED", "SegmentLayout", "segment_ranks_source", "segment_source"]
 
 CHUNK = 64
-"""Positions of a partial sum of `pairs`."""
+"""Number of positions per partial sum of `pairs`."""
 RANKS_IN_SHARED = 4500
-"""Numbers of `ranks` that fit into shared memory."""
+"""How many numbers of `ranks` fit into shared memory."""
 
 
 @dataclass(frozen=True)
 class SegmentLayout:
-    """What a kernel is compiled for: labels, longest length, type of sums, type of emissions."""
+    """The compile-time parameters of a kernel: labels, longest length, type of sums, type of emissions."""
 
     n_labels: int
     max_length: int
@@ -47,17 +47,17 @@ class SegmentLayout:
 
     @property
     def threads(self) -> int:
-        """Of `sweep` and `best`: a warp for each label, as far as a block goes."""
+        """Return the threads of `sweep` and `best`: one warp per label, up to the block limit."""
         return 32 * min(32, self.n_labels)
 
 
 def segment_source(layout: SegmentLayout) -> str:
-    """The text of all kernels but `ranks`, for these sizes and types."""
+    """Return the source of all kernels except `ranks`, for these sizes and types."""
     return _head(layout) + RANDOM + _COMMON + HELPERS + _SOURCE
 
 
 def segment_ranks_source(layout: SegmentLayout, k: int) -> str:
-    """The text of `ranks` for the k best."""
+    """Return the source of `ranks` for the k best."""
     return (
         f"#define RANKS {k}\n#define IN_SHARED {RANKS_IN_SHARED}\n"
         + _head(layout)

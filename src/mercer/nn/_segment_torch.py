@@ -1,4 +1,4 @@
-"""Scores and counts of known segmentations by operations of torch, on every device."""
+"""Scores and counts of known segmentations in torch, on every device."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Shared = tuple[Tensor, Tensor, Tensor, Tensor]
 
 
 def score(emissions: Tensor, shared: Shared, tags: Tensor, lengths: Tensor) -> Tensor:
-    """The score of segmentations, float64."""
+    """Return the score of segmentations, float64."""
     durations, transitions, start, end = (x.double() for x in shared)
     inside, begins, labels, sizes, before = _walk(tags, lengths)
     nodes = torch.where(inside, emissions.gather(2, labels[:, :, None])[:, :, 0].double(), 0.0).sum(1)
@@ -27,7 +27,7 @@ def score(emissions: Tensor, shared: Shared, tags: Tensor, lengths: Tensor) -> T
 
 
 def counts(tags: Tensor, lengths: Tensor, weights: Tensor, like: Tensor, longest: int) -> tuple[Tensor, ...]:
-    """Σ weights · 1_y in the form of marginals; sums are of integers, the same from run to run."""
+    """Return Σ weights · 1_y in the form of marginals; integer sums make it deterministic."""
     C = like.shape[2]
     inside, begins, labels, sizes, before = _walk(tags, lengths)
     kind = torch.float64 if like.dtype == torch.float64 else torch.float32
@@ -45,7 +45,7 @@ def counts(tags: Tensor, lengths: Tensor, weights: Tensor, like: Tensor, longest
 
 
 def _walk(tags: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """Of each position: whether it is inside, whether a segment begins, label, size of that segment, label before."""
+    """Return for each position: inside, segment start, label and size of its segment, previous label."""
     batch, time = tags.shape
     at = torch.arange(time, device=tags.device).expand(batch, time)
     inside = at < lengths[:, None]

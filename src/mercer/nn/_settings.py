@@ -21,11 +21,11 @@ REDUCTIONS = ("mean", "sum", "token_mean", "none")
 
 
 def label_names(n_labels: Any) -> tuple[int, tuple[Any, ...] | None]:
-    """The number of labels and, where they were given, their names."""
+    """Return the number of labels and their names, if given."""
     if isinstance(n_labels, Sequence) and not isinstance(n_labels, (str, bytes)):
         names = tuple(n_labels)
         if len(names) < 1 or len(set(names)) != len(names):
-            raise ValueError("labels must be at least one name, none of them twice")
+            raise ValueError("labels must be at least one name, without duplicates")
         return len(names), names
     if isinstance(n_labels, bool) or not isinstance(n_labels, (int, np.integer)) or n_labels < 1:
         raise ValueError(f"n_labels must be an integer of at least 1, or a list of labels, got {n_labels!r}")
@@ -33,20 +33,20 @@ def label_names(n_labels: Any) -> tuple[int, tuple[Any, ...] | None]:
 
 
 def layer_loss(loss: str | Loss) -> Loss:
-    """The loss of a name, or the one given; only those that the layers know."""
+    """Return a loss by name, or the given loss; raise an error if the layers do not support it."""
     resolved = resolve_loss(loss)
     if resolved.name not in LOSSES:
         known = ", ".join(map(repr, LOSSES))
         raise ValueError(f"loss must be one of {known} here, got {resolved.name!r}; StructuredLoss takes all of them")
     if isinstance(resolved, Hybrid) and resolved.margin != "unit":
-        raise ValueError("the hybrid loss of a layer has margin='unit'; StructuredLoss takes the other")
+        raise ValueError("the hybrid loss of a layer needs margin='unit'; StructuredLoss supports the other")
     return resolved
 
 
 def forbidden_masks(
     constraints: Constraints | None, n_labels: int, names: tuple[Any, ...] | None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
-    """Masks of transitions, first and last labels, True where forbidden."""
+    """Return masks of transitions, first and last labels, True if forbidden."""
     if constraints is None:
         return None
     if not isinstance(constraints, Constraints):
@@ -58,14 +58,12 @@ def forbidden_masks(
     unknown = (used | constraints.forbidden_start | constraints.forbidden_end) - set(classes)
     if unknown:
         label = min(unknown, key=str)
-        raise ValueError(
-            f"the constraints name {label!r}, which is not a label: give the names in their order as labels"
-        )
+        raise ValueError(f"the constraints contain {label!r}, which is not a label: pass the label names in order")
     return constraints.masks(classes)
 
 
 def cost_matrix(loss: Loss, cost: Any, n_labels: int, names: tuple[Any, ...] | None) -> np.ndarray | None:
-    """Δ of (true label, answered label), for the losses that have a cost; a cost of whole sequences is refused."""
+    """Return Δ of (true label, predicted label) for losses with a cost; reject a cost of whole sequences."""
     if loss.name not in ("hinge", "squared-hinge", "softmax-margin"):
         return None
     given: Cost = getattr(loss, "cost", None) or (Hamming() if cost is None else resolve_cost(cost))
@@ -81,7 +79,7 @@ def cost_matrix(loss: Loss, cost: Any, n_labels: int, names: tuple[Any, ...] | N
 
 
 def reduction_weights(reduction: str, lengths: Tensor) -> Tensor:
-    """Weights of the sequences in the loss, float64."""
+    """Return the weights of the sequences in the loss, float64."""
     check_choice("reduction", reduction, REDUCTIONS)
     ones = torch.ones_like(lengths, dtype=torch.float64)
     if reduction == "mean":

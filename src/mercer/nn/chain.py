@@ -2,8 +2,8 @@
 
     score(y) = start[y_0] + Σ_t emissions[t, y_t] + Σ_{t≥1} transitions[y_{t−1}, y_t] + end[y_{T−1}]
 
-Losses and verbs are those of `mercer.nn._layer`. Tensors in main memory are computed by the compiled core, those on a
-GPU by kernels of our own.
+Losses and inference are those of `mercer.nn._layer`. The compiled core processes CPU tensors; custom kernels process
+GPU tensors.
 """
 
 from __future__ import annotations
@@ -29,30 +29,30 @@ __all__ = ["CRF", "ChainCRF"]
 class ChainCRF(StructuredLayer):
     """A linear-chain conditional random field over the emissions of a network.
 
-    Calling the layer gives the loss; :meth:`decode`, :meth:`marginals`, :meth:`k_best`, :meth:`sample`,
-    :meth:`entropy` and :meth:`log_partition` answer about the same scores. All of them are exact.
+    Calling the layer returns the loss. :meth:`decode`, :meth:`marginals`, :meth:`k_best`, :meth:`sample`,
+    :meth:`entropy` and :meth:`log_partition` use the same scores. All of them are exact.
 
     Parameters
     ----------
     n_labels : int or sequence of labels
-        Their number, or their names in order.
+        The number of labels, or their names in order.
     loss : {"log", "hinge", "squared-hinge", "softmax-margin", "hybrid"} or Loss, default="log"
-        As in :class:`mercer.tagging.Tagger`; ``Hybrid(alpha=0.3)`` for a configured one.
+        As in :class:`mercer.tagging.Tagger`; pass an object such as ``Hybrid(alpha=0.3)`` to configure a loss.
     constraints : Constraints or None
-        Forbidden labellings, in training and decoding: scores of −inf, probabilities of 0. Their labels are the
-        names in ``n_labels``, else those that ``Constraints.bio`` and its relatives were given, else numbers.
+        Forbidden labellings, in training and decoding: scores of −inf, probabilities of 0. Their labels are the names
+        in ``n_labels``, otherwise the names passed to ``Constraints.bio`` and similar constructors, otherwise numbers.
     cost : {"hamming"}, mapping, array or Cost, optional
         Δ of the margin losses; default: the number of wrong labels.
     reduction : {"mean", "sum", "token_mean", "none"}, default="mean"
-        Mean or sum over the sequences of a batch, the sum divided by the number of positions, or one loss each.
+        Mean or sum over the sequences of a batch, the sum divided by the number of positions, or one loss per sequence.
     checkpoint : bool, default=False
-        Keep nothing between the forward and the backward pass and compute the sums again: half the memory of a step,
-        up to twice its time.
+        Recompute the sums in the backward pass instead of storing them: half the memory of a step, up to twice its
+        time.
     check : bool, default=True
         Whether values are checked (tags in range, finite emissions, masks without holes, allowed tags). On a GPU this
-        waits for the device once a call.
+        synchronises with the device once per call.
     device, dtype : optional
-        Of the parameters; float32 or float64. Emissions may be half precision: sums are float32 then.
+        Device and type of the parameters; float32 or float64. Emissions may be half precision; sums are then float32.
 
     Attributes
     ----------
@@ -60,14 +60,12 @@ class ChainCRF(StructuredLayer):
         Score of label j after label i.
     start, end : Parameters of shape (n_labels,)
 
-    Notes
-    -----
-    Sums run in the probability domain with a scale at every position, and again in the log domain where that
-    underflows. Results are the same from run to run. Memory of a step is of the order of batch × time × labels.
+    Notes ----- Sums use the probability domain with a scale at every position, and the log domain for sequences that
+    underflow. Results are deterministic. The memory of a step is O(batch × time × labels).
 
     Gradients of the loss and of :meth:`log_partition` are exact; second derivatives raise NotImplementedError. The
-    operators are registered with torch.library, so that ``torch.compile`` sees no graph break. Decoding cannot be
-    exported to ONNX, which has no operator with a data-dependent walk back: export the network up to the emissions.
+    operators are registered with torch.library, so ``torch.compile`` has no graph break. Decoding cannot be exported to
+    ONNX, which has no operator for data-dependent backtracking: export the network up to the emissions.
 
     Examples
     --------
@@ -110,13 +108,13 @@ class ChainCRF(StructuredLayer):
         ----------
         emissions : tensor of shape (batch, time, n_labels), or a packed or nested sequence of (time, n_labels)
         tags : integer tensor of shape (batch, time), or lists of numbers
-            −100 or None where a tag is unknown (log loss only). What lies past the end of a sequence is not read.
+            −100 or None marks an unknown tag (log loss only). Values past the end of a sequence are ignored.
         lengths : tensor or list of shape (batch,), optional
-            Positions of each sequence; default all of ``time``.
+            Number of positions of each sequence; default: all of ``time``.
         mask : bool tensor of shape (batch, time), optional
-            Instead of lengths: true for the first positions of a sequence, false for the rest.
+            Alternative to lengths: true for the first positions of a sequence, false for the rest.
         reduction : optional
-            Another one than the layer's.
+            Overrides the reduction of the layer.
         """
         return self._loss(emissions, tags, lengths, mask, reduction)
 
@@ -140,11 +138,11 @@ class ChainCRF(StructuredLayer):
         ----------
         tagger : Tagger
         **options
-            Of the constructor. The loss is the tagger's where the layer knows it.
+            Arguments of the constructor. The loss defaults to the loss of the tagger if the layer supports it.
 
         See Also
         --------
-        emissions_of : the weights of its features as ``torch.nn.Linear``.
+        emissions_of : The weights of the tagger's features as ``torch.nn.Linear``.
         """
         structure = _chain_of(tagger)
         name = getattr(tagger.loss, "name", tagger.loss)
@@ -162,7 +160,7 @@ class ChainCRF(StructuredLayer):
 
     @staticmethod
     def emissions_of(tagger: Any, dtype: torch.dtype | None = None) -> nn.Linear:
-        """Return the linear layer from features to emissions that a fitted tagger has."""
+        """Return the linear layer from features to emissions of a fitted tagger."""
         structure = _chain_of(tagger)
         dense = np.zeros(structure.n_features * structure.n_labels)
         dense[structure.keys("nodes")] = tagger.coef_[structure.slices["nodes"]]
@@ -178,9 +176,9 @@ class ChainCRF(StructuredLayer):
         Parameters
         ----------
         tagger : Tagger
-            Fitted, with the labels of this layer.
+            A fitted tagger with the labels of this layer.
         emissions : torch.nn.Linear without bias, optional
-            New weights of its features. Weights of (feature, label) pairs that the tagger does not have must be 0.
+            New weights of its features. Weights of (feature, label) pairs that are missing in the tagger must be 0.
         """
         structure = _chain_of(tagger)
         if structure.n_labels != self.n_labels:
@@ -191,7 +189,7 @@ class ChainCRF(StructuredLayer):
             coef[structure.slices[part]] = parameter.detach().double().cpu().numpy().ravel()
         if emissions is not None:
             if emissions.bias is not None:
-                raise ValueError("a tagger has no bias of labels: use a linear layer without one")
+                raise ValueError("a tagger has no label bias: use a linear layer without bias")
             dense = emissions.weight.detach().double().cpu().numpy().T
             if dense.shape != (structure.n_features, structure.n_labels):
                 raise ValueError(
@@ -201,7 +199,7 @@ class ChainCRF(StructuredLayer):
             others = np.delete(flat, keys)
             if others.any():
                 raise ValueError(
-                    f"{np.count_nonzero(others)} weights are of (feature, label) pairs that the tagger does not have: "
+                    f"{np.count_nonzero(others)} weights belong to (feature, label) pairs missing in the tagger: "
                     "fit it with weights='all'"
                 )
             coef[structure.slices["nodes"]] = flat[keys]
@@ -210,19 +208,20 @@ class ChainCRF(StructuredLayer):
 
 
 def _chain_of(tagger: Any) -> Any:
-    """The structure of a fitted tagger whose transitions depend on labels alone."""
+    """Return the structure of a fitted tagger whose transitions depend only on labels."""
     structure = getattr(tagger, "structure_", None)
     if structure is None:
         raise ValueError("the tagger is not fitted: fit it first")
     if structure.n_edge_features:
-        raise ValueError("the tagger has observation-dependent transitions, which the layer has not")
+        raise ValueError("the tagger has observation-dependent transitions, which the layer does not support")
     return structure
 
 
 class CRF(nn.Module):
-    """:class:`ChainCRF` under the names of pytorch-crf: change the import and keep the rest.
+    """:class:`ChainCRF` with the interface of pytorch-crf, as a drop-in replacement.
 
-    ``forward`` returns the log-likelihood (to be maximised), ``decode`` lists. Weights saved from pytorch-crf load.
+    ``forward`` returns the log-likelihood (to be maximised), and ``decode`` returns lists. State dicts of pytorch-crf
+    can be loaded.
 
     Parameters
     ----------
@@ -276,5 +275,5 @@ class CRF(nn.Module):
         return as_batch(emissions, None, mask, self.num_tags, self.transitions, True)
 
     def extra_repr(self) -> str:
-        """What ``print(layer)`` says."""
+        """Return the text of ``print(layer)``."""
         return f"num_tags={self.num_tags}, batch_first={self.batch_first}"

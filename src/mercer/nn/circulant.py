@@ -3,9 +3,9 @@
     R x = F⁻¹(F r ∘ F x)                                     O(n log n) time, n numbers
     ∇_r = F⁻¹(Σ_batch conj(F D x) ∘ F δ),   ∇_x = D F⁻¹(conj(F r) ∘ F δ),   δ = ∂L/∂(R D x)
 
-n is the larger of both widths: inputs are padded with zeros, outputs (and δ) cut to their width. On a GPU, float32 rows
-whose n has no prime factor above 13 and fits into shared memory (28,000) take kernels of our own; others take the
-transforms of torch.
+n is the larger of both widths: inputs are padded with zeros, and outputs (and δ) are truncated. On a GPU, custom
+kernels process float32 rows if n has no prime factor above 13 and fits into shared memory (28,000). All other rows use
+the FFT of torch.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["CirculantLinear"]
 
 
 class _CirculantProduct(torch.autograd.Function):
-    """circ(r) x, cut to k outputs; gradients by FFT. One inverse transform for r, whatever the batch."""
+    """Compute circ(r) x, truncated to k outputs; gradients by FFT, with one inverse transform for r per batch."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, r: Tensor, k: int) -> Tensor:
@@ -45,9 +45,9 @@ class _CirculantProduct(torch.autograd.Function):
 
 
 class CirculantLinear(nn.Module):
-    """A fully connected layer whose matrix is circulant: drops in for ``torch.nn.Linear``.
+    """A fully connected layer with a circulant matrix, a drop-in replacement for ``torch.nn.Linear``.
 
-    It holds max(in_features, out_features) numbers instead of their product, and takes O(n log n) time.
+    It has max(in_features, out_features) weights instead of their product, and takes O(n log n) time.
 
     Parameters
     ----------
@@ -56,14 +56,14 @@ class CirculantLinear(nn.Module):
     bias : bool, default=True
         Whether a bias is added.
     sign_flip : bool, default=True
-        Whether inputs are multiplied by fixed random signs, without which circulant matrices see shifts of an input as
-        almost the same.
+        Whether to multiply inputs by fixed random signs. Without signs, circulant matrices barely distinguish shifts of
+        an input.
     trainable : bool, default=True
-        False keeps the random matrix as it is drawn.
+        False keeps the random initial matrix.
     device, dtype : optional
         As for ``torch.nn.Linear``; float32 or float64. Half precision inputs are computed in float32.
     generator : torch.Generator, optional
-        Of the random numbers.
+        Generator of the random numbers.
 
     Examples
     --------
@@ -105,7 +105,7 @@ class CirculantLinear(nn.Module):
         self.register_buffer("signs", signs)
 
     def forward(self, x: Tensor) -> Tensor:
-        """R D x + b for the last axis of x."""
+        """Return R D x + b for the last axis of x."""
         if x.shape[-1] != self.in_features:
             raise ValueError(f"expected inputs of width {self.in_features}, got {tuple(x.shape)}")
         if x.device != self.weight.device:
@@ -131,7 +131,7 @@ class CirculantLinear(nn.Module):
         return y.to(kind)
 
     def dense_weight(self) -> Tensor:
-        """The matrix R D that the layer stands for, (out_features, in_features)."""
+        """Return the equivalent dense matrix R D, (out_features, in_features)."""
         n = self.weight.shape[0]
         places = (torch.arange(self.out_features)[:, None] - torch.arange(self.in_features)[None, :]) % n
         dense = self.weight.detach()[places.to(self.weight.device)]
@@ -139,7 +139,7 @@ class CirculantLinear(nn.Module):
 
     @classmethod
     def from_linear(cls, layer: nn.Linear, sign_flip: bool = True, **options: Any) -> CirculantLinear:
-        """The circulant layer nearest to a dense one, for the signs that it draws: means over its diagonals."""
+        """Return the circulant layer nearest to a dense layer for randomly drawn signs, by means over diagonals."""
         made = cls(
             layer.in_features, layer.out_features, bias=layer.bias is not None, sign_flip=sign_flip,
             dtype=layer.weight.dtype, device=layer.weight.device, **options,
@@ -158,7 +158,7 @@ class CirculantLinear(nn.Module):
         return made
 
     def extra_repr(self) -> str:
-        """What ``print(layer)`` says."""
+        """Return the text of ``print(layer)``."""
         return (
             f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}, "
             f"sign_flip={self.signs is not None}, trainable={self.weight.requires_grad}"

@@ -3,8 +3,8 @@
     score(y) = start[c_1] + Σ_segments (Σ_{t in segment} emissions[t, c] + durations[length, c])
                + Σ_neighbours transitions[c, c'] + end[c_L]
 
-Scores of segments come from prefix sums of the emissions, so memory is linear in time: nothing of the size time ×
-max_length × labels is made.
+Scores of segments come from prefix sums of the emissions. Memory is linear in time; no array of size time × max_length
+× labels is allocated.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ __all__ = ["SemiMarkovCRF"]
 class SemiMarkovCRF(StructuredLayer):
     """A semi-Markov conditional random field over the emissions of a network.
 
-    Segments are tensors of shape (batch, time) that hold the label at the first position of each segment and −1 within
-    it, or lists of (start, stop, label). Where not all is known, the log loss is that of all segmentations that agree:
-    −2 begins a segment whose label is not known, and of a position with −100 nothing is known; in lists, (start, stop,
-    None) are any segments that begin at start and end at stop.
+    Segments are tensors of shape (batch, time) with the label at the first position of each segment and −1 elsewhere,
+    or lists of (start, stop, label). For partially known segments, the log loss sums over all consistent segmentations.
+    In tensors, −2 starts a segment of unknown label, and −100 marks a position without information. In lists, (start,
+    stop, None) stands for any segments that begin at start and end at stop.
 
     Parameters
     ----------
     n_labels : int or sequence of labels
     max_length : int
-        Positions of the longest segment.
+        Maximal segment length in positions.
     loss : {"log", "hinge", "squared-hinge", "softmax-margin", "hybrid"} or Loss, default="log"
         The cost of the margin losses is the number of positions with a wrong label.
     constraints : Constraints or None
@@ -51,7 +51,7 @@ class SemiMarkovCRF(StructuredLayer):
     Attributes
     ----------
     durations : Parameter of shape (max_length, n_labels)
-        Score of a segment of each length.
+        Score of each segment length.
     transitions : Parameter of shape (n_labels, n_labels)
     start, end : Parameters of shape (n_labels,)
 
@@ -101,7 +101,7 @@ class SemiMarkovCRF(StructuredLayer):
         ----------
         emissions : tensor of shape (batch, time, n_labels), or a packed or nested sequence
         segments : int64 tensor of shape (batch, time), or lists of (start, stop, label)
-            Known in full, or for the log loss in part.
+            Completely known segments, or for the log loss partially known segments.
         lengths, mask, reduction
             As in :class:`ChainCRF`.
         """
@@ -112,7 +112,7 @@ class SemiMarkovCRF(StructuredLayer):
         return self._score(emissions, segments, lengths, mask)
 
     def segments(self, tags: Tensor, lengths: Any = None) -> list[list[tuple[int, int, Any]]]:
-        """Return a tensor of segments as lists of (start, stop, label), labels by name where the layer has names."""
+        """Return a tensor of segments as lists of (start, stop, label), with label names if the layer has names."""
         sizes = [tags.shape[1]] * len(tags) if lengths is None else [int(n) for n in lengths]
         segments = []
         for row, size in zip(tags.tolist(), sizes, strict=True):
@@ -127,7 +127,7 @@ class SemiMarkovCRF(StructuredLayer):
         return y.gather(1, torch.where(y >= 0, at, 0).cummax(1).values)
 
     def _outputs(self, given: Any, theta: Tensor, lengths: Tensor) -> Tensor:
-        """Segments as a tensor (batch, time)."""
+        """Return segments as a tensor (batch, time)."""
         batch, time = theta.shape[:2]
         if isinstance(given, (Tensor, PackedSequence)):
             return as_numbers(given, theta, "segments")
@@ -159,5 +159,5 @@ class SemiMarkovCRF(StructuredLayer):
         return self.labels.index(label)
 
     def extra_repr(self) -> str:
-        """What ``print(layer)`` says."""
+        """Return the text of ``print(layer)``."""
         return f"{super().extra_repr()}, max_length={self.max_length}"

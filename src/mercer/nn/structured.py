@@ -1,6 +1,6 @@
-"""Any structure of the library as a loss over part scores that a network computes; on the CPU.
+"""A loss over part scores of a network for any structure of the library, on the CPU.
 
-loss(θ, y) and its gradient in θ come from the verbs of the structure (`mercer.learning.losses`)
+loss(θ, y) and its gradient with respect to θ come from the methods of the structure (`mercer.learning.losses`)
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _PLAIN = "probabilities"  # of structures whose θ is an array
 
 
 class _Value(torch.autograd.Function):
-    """The summed loss; the gradient is computed with it."""
+    """The summed loss, computed together with its gradient."""
 
     @staticmethod
     def forward(ctx: Any, layer: Any, theta: Any, y: Any, names: tuple[str, ...], *tensors: Tensor) -> Tensor:
@@ -49,7 +49,7 @@ class _Value(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:
         if torch.is_grad_enabled():
-            raise NotImplementedError("second derivatives of StructuredLoss are not computed")
+            raise NotImplementedError("StructuredLoss does not support second derivatives")
         return None, None, None, None, *(part * gradients[0].to(part.dtype) for part in ctx.saved_tensors)
 
 
@@ -61,11 +61,11 @@ class StructuredLoss(nn.Module):
     structure : Structure
         For example :class:`mercer.structures.Chain`, ``Segments``, ``Labels``, ``GraphLabels`` or ``LabelSets``.
     loss : str or Loss, default="log"
-        Every loss of :mod:`mercer.learning`.
+        Any loss of :mod:`mercer.learning`.
     cost : optional
         Δ of the margin losses; default: the structure's own.
     reduction : {"mean", "sum"}, default="mean"
-        Over the examples.
+        Reduction over the examples.
 
     Notes
     -----
@@ -94,7 +94,7 @@ class StructuredLoss(nn.Module):
         self.reduction = check_choice("reduction", reduction, ("mean", "sum"))
 
     def forward(self, theta: Any, y: Any) -> Tensor:
-        """Return the loss of outputs y, in the form that the structure has them (tensors and lists of labels too)."""
+        """Return the loss of outputs y in the form of the structure; tensors and lists of labels also work."""
         if isinstance(theta, Tensor):
             names: tuple[str, ...] = ()
             tensors = [theta]
@@ -102,12 +102,12 @@ class StructuredLoss(nn.Module):
             names = tuple(name for name, value in vars(theta).items() if isinstance(value, Tensor))
             tensors = [getattr(theta, name) for name in names]
         if not tensors:
-            raise TypeError("theta holds no tensor: give the part scores as tensors")
+            raise TypeError("theta contains no tensor: pass the part scores as tensors")
         for tensor in tensors:
             if tensor.device.type != "cpu":
-                raise ValueError(f"StructuredLoss works in main memory, theta is on {tensor.device}: use theta.cpu()")
+                raise ValueError(f"StructuredLoss needs CPU tensors, but theta is on {tensor.device}: use theta.cpu()")
             if bool(torch.isnan(tensor).any()) or bool(torch.isposinf(tensor).any()):
-                raise ValueError("theta holds NaN or +inf")
+                raise ValueError("theta contains NaN or +inf")
         kept = [x.to(torch.float64 if x.dtype == torch.float64 else torch.float32) for x in tensors]
         total = _Value.apply(self, theta, _outputs(theta, y), names, *kept)
         n = len(theta)
@@ -115,12 +115,12 @@ class StructuredLoss(nn.Module):
         return value.to(kept[0].dtype)
 
     def extra_repr(self) -> str:
-        """What ``print(layer)`` says."""
+        """Return the text of ``print(layer)``."""
         return f"{type(self.structure).__name__}, loss={self.loss.name!r}, reduction={self.reduction!r}"
 
 
 def _outputs(theta: Any, y: Any) -> Any:
-    """Plain labels in the form of the structure."""
+    """Return plain labels in the form of the structure."""
     if isinstance(y, Tensor):
         y = y.detach().cpu().numpy()
     if not isinstance(y, (np.ndarray, list)):

@@ -1,7 +1,7 @@
-"""Emissions of tokens from what stands around them: the network that taggers take where none is given.
+"""Emissions of tokens from their context window, the default network of neural taggers.
 
-wide   Σ_fields Σ_offsets W_{field, offset}[x_{t + offset}]        what a linear model with a window of features has
-deep   V relu(conv(embeddings of the fields))                      what words of like use share
+wide   Σ_fields Σ_offsets W_{field, offset}[x_{t + offset}]        as in a linear model with a window of features
+deep   V relu(conv(embeddings of the fields))                      shared by words of similar use
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ __all__ = ["WindowNetwork"]
 
 
 class WindowNetwork(nn.Module):
-    """Emissions from the fields of the tokens in a window, by weights of their own and by embeddings.
+    """Emissions from the fields of the tokens in a window, by individual weights and by embeddings.
 
     Parameters
     ----------
     sizes : int or sequence of int
-        How many values each field of a token has.
+        Number of values of each field of a token.
     n_labels : int
     width : int, default=32
-        Of the embedding of a field; those with fewer values have about four times the root of their number.
+        Embedding size of a field; fields with few values have about four times the square root of their number.
     hidden : int, default=96
         Channels of the convolution.
     window : int, default=5
-        Tokens that a position sees, an odd number.
+        Window size in tokens, an odd number.
     dropout : float, default=0.3
 
     Examples
@@ -66,7 +66,7 @@ class WindowNetwork(nn.Module):
         self.drop, self.out = nn.Dropout(dropout), nn.Linear(hidden, n_labels)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Emissions (batch, time, n_labels) of numbers (batch, time, fields), or (batch, time) of one field."""
+        """Return emissions (batch, time, n_labels) of indices (batch, time, fields), or (batch, time) for one field."""
         if x.dim() == 2:
             x = x[..., None]
         if x.dim() != 3 or x.shape[2] != len(self.embeddings):
@@ -83,5 +83,5 @@ class WindowNetwork(nn.Module):
         return out
 
     def extra_repr(self) -> str:
-        """What ``print(network)`` says."""
+        """Return the text of ``print(network)``."""
         return f"n_labels={self.n_labels}, window={self.window}"

@@ -1,6 +1,6 @@
-"""Parsing as an estimator: a grammar from trees, weights by counting or by margin.
+"""The parser estimator: a grammar read from trees, with weights by counting or margin training.
 
-    "pcfg":  w[A → β] = log (count(A → β) / count(A)), the largest likelihood
+    "pcfg":  w[A → β] = log (count(A → β) / count(A)), maximum likelihood
     "ssvm":  minimise ½‖w‖² + C Σ_i loss(x_i, y_i; w),  score(x, y) = ⟨w, Φ(x, y)⟩,  Φ = counts of rules
 
 Prediction is the tree of highest score, by a compiled chart.
@@ -129,7 +129,7 @@ class Parser(StructuredEstimator):
 
     saved = StructuredEstimator.saved | Fields(grammar_=Nested(Grammar), coef_=Floats(finite=False))
     lacks: ClassVar[dict[str, str]] = dict.fromkeys(
-        ("predict_marginals", "sample", "entropy"), "the compiled charts have no such pass yet"
+        ("predict_marginals", "sample", "entropy"), "the compiled charts do not implement this method yet"
     )
 
     def __init__(
@@ -196,13 +196,13 @@ class Parser(StructuredEstimator):
             None: the leaves of the trees. Otherwise they must agree with them.
         y : list of Tree
         sample_weight : array of a number for each sentence, optional
-            Factors of C, not negative. Not for ``method="pcfg"``.
+            Non-negative factors of C. Not for ``method="pcfg"``.
         dev : (X, y), optional
             Held-out data: the weights with the best :meth:`score` on it are kept, and training stops when it no longer
             rises. Not for ``method="pcfg"``.
         checkpoint : path or Checkpoint, optional
             Training saves its state there every few seconds. A killed fit resumes from it when it is called again. Not
-            for ``method="pcfg"``, which counts.
+            for ``method="pcfg"``, which only counts.
 
         Returns
         -------
@@ -213,13 +213,13 @@ class Parser(StructuredEstimator):
         self._check()
         for name, given in (("checkpoint", checkpoint), ("dev", dev), ("sample_weight", sample_weight)):
             if given is not None:
-                raise ValueError(f"method='pcfg' counts and needs no {name}; leave {name} out")
+                raise ValueError(f"method='pcfg' only counts rules and does not use {name}; omit {name}")
         sentences, trees, grammar = self._sentences(X, y, None)
         self._count(grammar, _encode(grammar, sentences, trees)[1])
         return self
 
     def partial_fit(self, X: Sequence[Sequence[str]] | None, y: Sequence[Tree]) -> Parser:
-        """Make one pass of an online solver over more sentences; without ``grammar``, rules and words may be new.
+        """Make one pass of an online solver over more sentences; new rules and words are allowed without ``grammar``.
 
         Parameters
         ----------
@@ -244,7 +244,7 @@ class Parser(StructuredEstimator):
             raise TypeError(f"grammar must be a Grammar or None, got {type(self.grammar).__name__}")
         if self.grammar is not None and self.rare:
             raise ValueError(
-                "rare makes an unknown word in a grammar read off trees; a given grammar has its own, unknown="
+                "rare adds an unknown word to a grammar read from trees; a given grammar has its own, unknown="
             )
 
     def _sentences(self, X: Any, y: Any, last: Any) -> tuple[list[list[str]], list[Tree], Grammar]:
@@ -254,7 +254,7 @@ class Parser(StructuredEstimator):
         return sentences, trees, grammar
 
     def _reason_against_parts(self) -> str | None:
-        return "the rules of its grammar are read off all trees at once"
+        return "the rules of its grammar are read from all trees at once"
 
     def _learn(self, X: Any, y: Any, loss: Loss, last: Any) -> Risk:
         sentences, trees, grammar = self._sentences(X, y, last)
@@ -283,7 +283,7 @@ class Parser(StructuredEstimator):
         return self.structure_.grammar.rules
 
     def _carry(self, w: np.ndarray, last: Any, risk: Risk) -> np.ndarray:
-        """Weights of rules and of labels with words at edges, where they are now; new ones begin at 0."""
+        """Copy the weights of rules and boundary features to their new positions; new weights start at 0."""
         old, new = last.structure_, self.structure_
         carried, w = np.zeros(new.n_weights), np.where(np.isfinite(w), w, 0.0)
         number = {rule: n for n, rule in enumerate(new.grammar.rules)}
@@ -305,7 +305,7 @@ class Parser(StructuredEstimator):
         self.grammar_ = self.structure_.grammar.with_weights(w[: self.structure_.n_rules])
 
     def _grammar_of(self, trees: list[Tree], last: Grammar | None) -> tuple[Grammar, list[Tree]]:
-        """The grammar, with the rules to go on from, and the trees as it sees them (rare words replaced)."""
+        """Return the grammar, including the rules of a warm start, and the trees with rare words replaced."""
         if self.grammar is not None:
             return self.grammar, trees
         unknown = None
@@ -322,7 +322,9 @@ class Parser(StructuredEstimator):
             return Grammar.from_trees(trees, self.smoothing, cycles="once", unknown=unknown), trees
         grammar = Grammar.from_trees(trees, self.smoothing, cycles="once")
         if grammar.start != last.start:
-            raise ValueError(f"the trees have the root label {grammar.start}, the model to go on from has {last.start}")
+            raise ValueError(
+                f"the trees have the root label {grammar.start}, but the model to continue from has {last.start}"
+            )
         rules = list(dict.fromkeys([*last.rules, *grammar.rules]))
         return Grammar(rules, None, last.start, cycles="once", unknown=unknown or last.unknown), trees
 
@@ -339,7 +341,7 @@ class Parser(StructuredEstimator):
     # ------------------------------------------------------------------ prediction
 
     def predict(self, X: Sequence[Sequence[str]]) -> list[Tree | None]:
-        """Return the best tree of each sentence; see ``on_failure`` for those that have none.
+        """Return the best tree of each sentence; see ``on_failure`` for sentences without a tree.
 
         Parameters
         ----------
@@ -364,24 +366,24 @@ class Parser(StructuredEstimator):
         return [[(tree, score - total) for tree, score in trees] for trees, total in zip(parses, z, strict=True)]
 
     def log_likelihood(self, X: Sequence[Sequence[str]] | None, y: Sequence[Tree] | None = None) -> np.ndarray:
-        """Return the log-probabilities, one per sentence; −inf where the grammar derives nothing.
+        """Return the log-probabilities, one per sentence; −inf if the grammar derives no tree.
 
         Parameters
         ----------
         X : list of lists of words, or None
             None: the leaves of the trees.
         y : list of Tree, optional
-            With ``method="pcfg"``: log p(tree) if given, else log p(sentence), the sum over all its trees. With the log
-            loss trees are needed: log p(tree | sentence).
+            With ``method="pcfg"``: log p(tree) if given, else log p(sentence), the sum over all its trees. The log loss
+            needs trees: log p(tree | sentence).
         """
         self._check_is_fitted()
         if self.method != "pcfg" and not self._is_log():
-            raise ValueError(f"the loss {self.loss!r} knows no probabilities: use loss='log' or method='pcfg'")
+            raise ValueError(f"the loss {self.loss!r} has no probabilities: use loss='log' or method='pcfg'")
         if y is None:
             if self.method != "pcfg":
-                raise ValueError("with the log loss give y, the trees: it is p(tree | sentence) that is learnt")
+                raise ValueError("the log loss needs y, the trees: the model is p(tree | sentence)")
             if X is None:
-                raise ValueError("give X, y or both: sentences, trees")
+                raise ValueError("pass X (sentences), y (trees) or both")
             return self._log_partitions(X)
         sentences, trees = self._read(X, y)
         scores = np.array([self._tree_score(tree) for tree in trees])
@@ -391,7 +393,7 @@ class Parser(StructuredEstimator):
             return np.where(np.isneginf(scores), -np.inf, scores - self._log_partitions(sentences))
 
     def score(self, X: Sequence[Sequence[str]] | None, y: Sequence[Tree]) -> float:
-        """Return the F1 of the labelled brackets over all sentences; a sentence without a tree has none."""
+        """Return the F1 of the labelled brackets over all sentences; a sentence without a tree has no brackets."""
         return super().score(X, y)
 
     def _weight_name(self, k: int) -> str:
@@ -422,7 +424,7 @@ class Parser(StructuredEstimator):
         return float((self.structure_.features(x, derivation) @ self.coef_).sum())
 
     def _known(self, sentences: Sequence[Sequence[str]], fail: bool) -> tuple[list[int], list[np.ndarray]]:
-        """Numbers and words of the sentences whose words are known; those with others raise if they are to."""
+        """Return numbers and words of the sentences without unknown words; the others raise an error if requested."""
         if isinstance(sentences, str):
             raise TypeError("X must be a list of lists of words, got a string")
         numbers, encoded = [], []
@@ -493,19 +495,19 @@ class Parser(StructuredEstimator):
         check_shapes(self, coef_=(self.structure_.n_weights,))
         finite = np.isfinite(self.coef_)
         if not (finite | np.isneginf(self.coef_)).all() or not finite[self.structure_.n_rules :].all():
-            raise ValueError("coef_ must hold finite numbers, and −inf for rules that are forbidden")
+            raise ValueError("coef_ must contain finite numbers, and −inf for forbidden rules")
         self._keep(self.coef_)
 
 
 def _places(old: list[Any], new: list[Any]) -> tuple[list[int], list[int]]:
-    """Where the items of both lists are in the first, and where in the second."""
+    """Return the positions of the common items in the first and in the second list."""
     place = {item: n for n, item in enumerate(new)}
     both = [(n, place[item]) for n, item in enumerate(old) if item in place]
     return [n for n, _ in both], [n for _, n in both]
 
 
 def _leaves(sentences: Any, trees: list[Tree]) -> list[list[str]]:
-    """The sentences; where given they must be the leaves of the trees."""
+    """Return the sentences; given sentences must equal the leaves of the trees."""
     leaves = [tree.leaves() for tree in trees]
     if sentences is None:
         return leaves
@@ -527,12 +529,12 @@ def _encode(
         try:
             Y.append(grammar.derivation(tree))
         except ValueError as error:
-            raise ParseError(number, None, f"its tree is none of the grammar's: {error}") from error
+            raise ParseError(number, None, f"the grammar does not derive its tree: {error}") from error
     return X, Y
 
 
 def _replaced(tree: Tree, rare: set[str]) -> Tree:
-    """The tree with rare words replaced by the unknown word."""
+    """Return the tree with rare words replaced by the unknown word."""
     children = [
         _replaced(child, rare) if isinstance(child, Tree) else UNKNOWN if child in rare else child
         for child in tree.children
@@ -541,7 +543,7 @@ def _replaced(tree: Tree, rare: set[str]) -> Tree:
 
 
 def _chunks(encoded: list[np.ndarray], cells: int = 200_000) -> list[slice]:
-    """Slices of sentences with about so many cells, so that span scores of a large batch do not fill the memory."""
+    """Split sentences into slices with a limited number of chart cells, to bound the memory of span scores."""
     slices, start, total = [], 0, 0
     for at, x in enumerate(encoded):
         total += len(x) * (len(x) + 1) // 2

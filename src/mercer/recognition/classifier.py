@@ -123,7 +123,7 @@ class _Gallery(Coding, Saved, ClassifierMixin, Estimator):
     def _check_state(self) -> None:
         self._check_search()
         if self.atoms_.shape[1] < 1 or (self.projection_ is None and self.atoms_.shape[1] != self.n_features_in_):
-            raise ValueError(f"the atoms have shape {self.atoms_.shape}, which does not fit the projection")
+            raise ValueError(f"the atoms have shape {self.atoms_.shape}, which does not match the projection")
         if self.projection_ is not None:
             fits = getattr(self.projection_, "n_features_in_", None) == self.n_features_in_
             if not fits or getattr(self.projection_, "_n_features_out", self.atoms_.shape[1]) != self.atoms_.shape[1]:
@@ -547,6 +547,6 @@ class CodeClassifier(_Gallery):
         check_choice("scale", self.scale, (None, "minmax"))
         super()._check_state()
         if (self.scale is None) != (self.low_ is None) or (self.scale is None) != (self.span_ is None):
-            raise ValueError("low_ and span_ must be there if scale='minmax', and only then")
+            raise ValueError("low_ and span_ must be present if and only if scale='minmax'")
         if not hasattr(self.classifier_, "predict"):
             raise ValueError("classifier_ must be a classifier")

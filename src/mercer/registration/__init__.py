@@ -1,4 +1,5 @@
-"""Point cloud registration: the motion that aligns one point cloud with another, with evidence."""
+"""Point cloud registration: find the transform that aligns two point clouds, and test whether the result can be
+trusted."""
 
 from typing import TYPE_CHECKING
 

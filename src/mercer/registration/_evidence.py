@@ -1,12 +1,12 @@
-"""What speaks for a pose, and the choice among poses.
+"""Score poses, compute the evidence for them, and choose among them.
 
 Of n source points, m come within 3 r of the target, r being 1.5 times the spacing. The score of a pose is
 
     Σ (1 − d²/r²) max(0, (|cos| − 0.7) / 0.3) / √(n m)    over the points at a distance d ≤ r
 
-where cos is between the normals of a point and of its nearest one: a surface that lies on the other counts fully, one
-that crosses it at random angles counts little and makes m larger. A pose is certified where all of the following hold;
-each is a figure that chance keeps small.
+where cos is the cosine between the normals of a point and of its nearest neighbour. Surfaces that coincide count fully.
+Surfaces that cross at random angles count little and make m larger. A pose is certified if all of the following
+statistics are high enough; each is small for a random pose.
 
     overlap    source points within r of the target
     contact    of the source points within 3 r, those within r: 1 where surfaces lie on each other, 1/3 where they cross
@@ -38,7 +38,7 @@ WHOLE, LEAD = 0.99, 5.0
 
 @dataclass
 class Evidence:
-    """The figures for one pose."""
+    """The statistics of one pose."""
 
     score: float
     overlap: float
@@ -47,7 +47,7 @@ class Evidence:
 
 
 def angle_between(p: np.ndarray, q: np.ndarray) -> float:
-    """The angle of the rotation between two poses, in radians."""
+    """Return the angle of the rotation between two poses, in radians."""
     d = len(p) - 1
     relative = p[:d, :d] @ q[:d, :d].T
     if d == 3:
@@ -56,7 +56,7 @@ def angle_between(p: np.ndarray, q: np.ndarray) -> float:
 
 
 def distinct(p: np.ndarray, q: np.ndarray, centre: np.ndarray, shift: float, angle: float = 0.17) -> bool:
-    """Whether two poses differ by more than 10 degrees or by more than a shift of the centre."""
+    """Return whether two poses differ by more than 10 degrees or by more than ``shift`` at the centre."""
     moved = move(p, centre[None])[0] - move(q, centre[None])[0]
     return angle_between(p, q) > angle or float(np.linalg.norm(moved)) > shift
 
@@ -72,11 +72,11 @@ class Judge:
         self.shift = 0.15 * max(cloud.radius for cloud in clean)
 
     def rough(self, poses: np.ndarray, radius: float) -> np.ndarray:
-        """The score of each pose at a wider radius, on a third of the points."""
+        """Return the score of each pose at a wider radius, on a third of the points."""
         return np.array([self.evidence(pose, radius, 3).score for pose in poses])
 
     def evidence(self, pose: np.ndarray, radius: float | None = None, step: int = 1) -> Evidence:
-        """The figures for a pose, on every ``step``-th point."""
+        """Return the statistics of a pose, on every ``step``-th point."""
         r = self.r if radius is None else radius
         points, normals = self.source.points[::step], self.source.normals[::step]
         squared, partner = self.target.nearest(move(pose, points), 3 * r)
@@ -92,16 +92,16 @@ class Judge:
         return Evidence(score, float(touching.mean()), float(touching.sum() / near), agreement)
 
     def whole(self, pose: np.ndarray) -> bool:
-        """Whether nearly all points of either cloud lie on the other: nothing is missing that a shift would hide."""
+        """Return whether nearly all points of each cloud lie on the other, so that no missing part can hide a shift."""
         moved = Cloud(np.ascontiguousarray(move(pose, self.source.points)), threads=self.source.threads)
         back = np.isfinite(moved.nearest(self.target.points, 3 * self.r)[0]).mean()
         forth = np.isfinite(self.target.nearest(moved.points, 3 * self.r)[0]).mean()
         return bool(min(back, forth) >= WHOLE)
 
     def lead(self, pose: np.ndarray, other: np.ndarray) -> float:
-        """By how many standard errors the points fit better at one pose than at another, by distances to planes.
+        """Return by how many standard errors one pose fits better than another, measured by distances to planes.
 
-        These vary less than distances between points of two samples: what counts is where the surfaces differ.
+        Distances to planes vary less than distances between points of two samples: they show where the surfaces differ.
         """
         fits = []
         for one in (pose, other):
@@ -120,7 +120,7 @@ class Judge:
 
 
 def _surface(cloud: Cloud, count: int) -> Cloud:
-    """About ``count`` points of the cloud's surface, with normals from all of its points."""
+    """Return about ``count`` points of the cloud's surface, with normals estimated from all of its points."""
     some = cloud
     if len(cloud) > 10 * count:
         chosen = np.sort(np.random.default_rng(0).permutation(len(cloud))[: 10 * count])

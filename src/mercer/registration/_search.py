@@ -1,4 +1,4 @@
-"""From many rough poses to the best one: score all, refine the best few, keep those that differ."""
+"""Select the best of many rough poses: score all, refine the best few, keep those that differ."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _core_registration = _core.registration
 
 @dataclass
 class Found:
-    """A refined pose with the evidence for it, and the others that were refined, best first."""
+    """A refined pose with its evidence, and the other refined poses, best first."""
 
     pose: np.ndarray
     evidence: Evidence
@@ -43,7 +43,7 @@ class Found:
 
 
 def refine(judge: Judge, pose: np.ndarray, limits: list[float], step: int = 1) -> np.ndarray:
-    """Plane-to-plane ICP on the thinned clouds (every ``step``-th source point), one distance limit after another."""
+    """Run plane-to-plane ICP on the thinned clouds (every ``step``-th source point) for each distance limit in turn."""
     source, target = judge.source, judge.target
     points, normals = (np.ascontiguousarray(rows[::step]) for rows in (source.points, source.normals))
     for limit in limits:
@@ -84,13 +84,13 @@ def merged(judge: Judge, one: Found | None, other: Found | None) -> Found | None
 
 
 def challenged(judge: Judge, ranking: Found | None) -> Found | None:
-    """Compare a pose that would be certified with what a search may have missed: the same pose, turned or shifted.
+    """Compare a pose that would be certified with poses that a search may have missed: turned or shifted copies of it.
 
-    Nearly symmetric shapes fit nearly as well after a half or quarter turn, and a search that met one of these poses
-    only knows no better one. The part of the source that lies on the target is turned about its principal axes, and
-    each of these poses is refined. Where parts are missing, a straight piece can be shifted along itself, to where more
-    of it overlaps: it is shifted along the eigenvectors of its normals, and not refined, which would
-    take it back.
+    Nearly symmetric shapes fit nearly as well after a half or quarter turn, and a search may have found only one of
+    these poses. The part of the source that lies on the target is therefore turned about its principal axes, and each
+    turned pose is refined. If parts are missing, a straight piece can be shifted along itself to a larger overlap. It
+    is therefore also shifted along the eigenvectors of its normals. Shifted poses are not refined, because refinement
+    would undo the shift.
     """
     for _ in range(3):
         if ranking is None or ranking.challenged or not _lies(ranking):
@@ -124,12 +124,12 @@ def challenged(judge: Judge, ranking: Found | None) -> Found | None:
 
 
 def _lies(ranking: Found) -> bool:
-    """Whether the surfaces lie on each other, whatever other poses do."""
+    """Return whether the surfaces coincide, regardless of other poses."""
     return verdict(Found(ranking.pose, ranking.evidence))[0]
 
 
 def _copies(judge: Judge, pose: np.ndarray) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """Copies of a pose: turned about the principal axes of the part of the source on the target, and shifted."""
+    """Return copies of a pose: turned about the principal axes of the overlapping part of the source, and shifted."""
     points = judge.source.points
     squared, _ = judge.target.nearest(move(pose, points), judge.r)
     part = points[np.isfinite(squared)]
@@ -162,7 +162,7 @@ def _ranked(judge: Judge, refined: list[tuple[np.ndarray, Evidence]]) -> Found |
 
 
 def verdict(ranking: Found) -> tuple[bool, str, dict[str, float]]:
-    """Whether the evidence rules out chance, and why."""
+    """Return whether the evidence rules out a fit by chance, and the reason."""
     e = ranking.evidence
     second = max((other.score for _, other in ranking.others), default=0.0)
     margin = e.score / second if second > 0 else math.inf

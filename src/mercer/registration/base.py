@@ -1,4 +1,5 @@
-"""The base of all registration estimators: fit finds the motion of one cloud onto another, transform applies it."""
+"""Base class of the registration estimators: fit estimates the transform from source to target, transform applies
+it."""
 
 from __future__ import annotations
 
@@ -21,12 +22,12 @@ __all__ = ["Registration", "check_start", "pair_radius", "summary"]
 
 
 def pair_radius(source: Cloud, target: Cloud) -> float:
-    """The distance up to which points of two clouds count as a pair: three times the coarser spacing."""
+    """Return the distance up to which points of two clouds count as a pair: three times the coarser spacing."""
     return max(3 * max(source.spacing, target.spacing), 1e-12 * target.radius)
 
 
 def check_start(start: Any, source: np.ndarray, target: np.ndarray) -> np.ndarray:
-    """Return the pose to start from: the one given, or the shift of the centroids for "centroid"."""
+    """Return the initial pose: the given matrix, or the shift between the centroids for "centroid"."""
     d = source.shape[1]
     pose = np.eye(d + 1)
     if isinstance(start, str):
@@ -44,7 +45,7 @@ def check_start(start: Any, source: np.ndarray, target: np.ndarray) -> np.ndarra
 
 
 def summary(source: Cloud, target: Cloud, transform: np.ndarray, radius: float, **facts: Any) -> RegistrationResult:
-    """The result of a motion: pairs within a radius, their share and their error."""
+    """Return the result of a transform: pairs within a radius, their share and their error."""
     squared, partner = target.nearest(move(transform, source.points), radius)
     paired = partner >= 0
     pairs = np.stack([np.flatnonzero(paired), partner[paired]], axis=1)
@@ -53,12 +54,12 @@ def summary(source: Cloud, target: Cloud, transform: np.ndarray, radius: float, 
 
 
 class Registration(Saved, Estimator):
-    """Base class: subclasses give ``_align``.
+    """Base class of registration estimators; subclasses implement ``_align``.
 
     Attributes
     ----------
     transform_ : ndarray of shape (d + 1, d + 1)
-        The motion of the source onto the target.
+        The transform from the source to the target.
     fitness_ : float
         Share of the source points with a target point within ``radius_``.
     rmse_ : float
@@ -67,7 +68,7 @@ class Registration(Saved, Estimator):
     converged_ : bool
     n_iter_ : int
     result_ : RegistrationResult
-        All of that, with the pairs; not kept in model files.
+        All of these values and the pairs; not stored in model files.
     """
 
     saved = Fields(
@@ -82,11 +83,11 @@ class Registration(Saved, Estimator):
     n_jobs: int | None = None
 
     def _align(self, source: Cloud, target: Cloud, weights: np.ndarray | None) -> tuple[np.ndarray, dict[str, Any]]:
-        """Return the motion and what :class:`RegistrationResult` shall say of it."""
+        """Return the transform and the fields of :class:`RegistrationResult` that describe it."""
         raise NotImplementedError
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Registration:
-        """Find the motion of a source onto a target.
+        """Estimate the transform from a source to a target.
 
         Parameters
         ----------
@@ -128,7 +129,7 @@ class Registration(Saved, Estimator):
         return self
 
     def transform(self, X: Any) -> Any:
-        """Return points moved by the motion that was found.
+        """Apply the fitted transform to points.
 
         Parameters
         ----------
@@ -143,7 +144,7 @@ class Registration(Saved, Estimator):
         return RegistrationResult(self.transform_, 0.0, 0.0, 0.0, empty, "").apply(X)
 
     def fit_transform(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
-        """Find the motion and return the source moved by it.
+        """Fit the transform and return the transformed source.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Iterative closest points: match each point to its nearest one, move, repeat."""
+"""Iterative closest points: match each point to its nearest neighbour, move the cloud, repeat."""
 
 from __future__ import annotations
 
@@ -30,33 +30,34 @@ class ICP(Registration):
     Parameters
     ----------
     kind : {"generalized", "plane", "point"}, default="generalized"
-        What is minimised over the pairs: distances of points to points [Besl1992]_, to the tangent planes of the target
-        [Chen1992]_, or of planes to planes [Segal2009]_, which is the most accurate where clouds sample surfaces.
-        Normals that a :class:`~mercer.data.PointCloud` does not have are estimated. Where one cloud turns out to be a
-        copy of the other, with noise and outliers, ``"generalized"`` leaves out the outliers and matches noisy copies
-        as points, unless ``overlap`` says what to leave out.
+        Distance that is minimised over the pairs: ``"point"`` from point to point [Besl1992]_, ``"plane"`` from point
+        to the tangent plane of the target [Chen1992]_, ``"generalized"`` from plane to plane [Segal2009]_. Plane to
+        plane is the most accurate if the clouds sample surfaces. Missing normals of a :class:`~mercer.data.PointCloud`
+        are estimated. If one cloud is a copy of the other, with noise and outliers, ``"generalized"`` excludes the
+        outliers and matches noisy copies point to point. If ``overlap`` is below 1, ``overlap`` alone decides which
+        points are excluded.
     overlap : float, default=1.0
-        Share of the source points to use in each iteration, nearest first (trimmed ICP [Chetverikov2005]_). Below the
-        share that really overlaps, the rest cannot pull the pose aside.
+        Share of the source points to use in each iteration, nearest first (trimmed ICP [Chetverikov2005]_). Choose a
+        value below the true overlap, so that the other points do not bias the pose.
     max_distance : float, optional
-        Points farther from the target are left out. By default none are.
+        Exclude points farther from the target than this distance. By default all points are used.
     scale : bool, default=False
-        Also find a factor, for ``kind="point"``.
+        Also estimate a scale factor; needs ``kind="point"``.
     start : {"centroid", "identity"} or matrix of shape (d + 1, d + 1), default="centroid"
-        Where to begin: with the centroids on each other, as the clouds lie, or at a given pose.
+        Initial pose: ``"centroid"`` aligns the centroids, ``"identity"`` leaves the source in place; or pass a pose.
     max_iter : int, default=100
     tol : float, default=1e-5
         Stop when a step turns by less than this angle (radians) and shifts by less than this share of the target's
         radius.
     n_neighbors : int, default=12
-        Neighbours for the estimation of normals.
+        Number of neighbours for estimating normals.
     n_jobs : int, optional
-        Threads. Results do not depend on them.
+        Number of threads. Results do not depend on it.
 
     Attributes
     ----------
     transform_ : ndarray of shape (d + 1, d + 1)
-        The motion.
+        The estimated transform.
     fitness_, rmse_, radius_ : float
         Share of the source points within ``radius_`` of the target, and their root mean squared distance.
     result_ : RegistrationResult
@@ -146,10 +147,10 @@ def compiled(
     tol: float,
     epsilon: float | None = None,
 ) -> tuple[np.ndarray, int, bool]:
-    """The compiled loop.
+    """Run the compiled loop.
 
-    Planes to planes: a covariance has the variances 1, 1 and ε across the plane. The usual ε = 0.001 trusts planes that
-    noise has tilted; by default ε is the thickness of the clouds here, so that noisy clouds are matched more like
+    For plane to plane, a covariance has variance 1 along the plane and ε across it. The usual ε = 0.001 trusts planes
+    that noise has tilted. Here the default of ε is the thickness of the clouds, so noisy clouds are matched more like
     points.
     """
     if epsilon is None:
@@ -176,11 +177,12 @@ def compiled(
 def settled(
     source: Cloud, target: Cloud, weights: np.ndarray | None, pose: np.ndarray, limit: float, max_iter: int, tol: float
 ) -> tuple[np.ndarray, int, bool]:
-    """Planes to planes, and once more as the pairs ask for where one cloud is a copy of the other.
+    """Run plane-to-plane ICP, and a second run with adapted settings if one cloud is a copy of the other.
 
-    Points of two samples of a surface are as far from each other as points of one of them. Where pairs are nearer, they
-    are the same points, moved: those beyond three times the median distance are outliers, which would pull the pose
-    aside; and noise has moved the others across planes as far as along them, so that planes say no more than points.
+    The distance between points of two samples of a surface is about the spacing of one sample. Pairs that are much
+    closer are the same points, moved by noise. Pairs beyond three times the median distance are then outliers, which
+    would bias the pose. Noise moves the others across planes as far as along them, so planes carry no more information
+    than points.
     """
     pose, total, converged = compiled(source, target, weights, pose, "generalized", limit, 1.0, max_iter, tol)
     some = np.ascontiguousarray(source.points[:: max(1, len(source) // SAMPLE)])
@@ -221,7 +223,7 @@ def closest_points(
     tol: float,
     scale: bool,
 ) -> tuple[np.ndarray, int, bool]:
-    """Point-to-point ICP in any dimension, with or without a factor."""
+    """Run point-to-point ICP in any dimension, with or without a scale factor."""
     x = source.points
     for k in range(1, max_iter + 1):
         squared, partner = target.nearest(move(pose, x), limit)

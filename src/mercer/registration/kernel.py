@@ -1,8 +1,8 @@
 """Registration by aligning kernel principal components: any rotation, no initial guess.
 
 A cloud is a Gaussian in the feature space of the kernel k(x, y) = exp(−‖x − y‖²/2σ²): mean μ, and principal components
-u_k = Σ_j β_kj φ(x_j) from kernel PCA. Turning the components of the source onto those of the target, and asking which
-motion P of the points does the same, gives the objective [Xiong2013]
+u_k = Σ_j β_kj φ(x_j) from kernel PCA. The motion P of the points that best aligns the components of the source with
+those of the target maximises the objective [Xiong2013]
 
     O(P) = Σ_t w_t [ Σ_k s_k ⟨u_k, φ(x_t) − μ⟩ f_k(P x_t) + μ'(P x_t) ],    f_k(y) = ⟨u'_k, φ(y)⟩ = Σ_j β'_kj k(y_j, y)
 
@@ -11,11 +11,11 @@ k(P x_t, y_j) in this sum, ρ_tj = Σ_k s_k ⟨u_k, φ(x_t) − μ⟩ β'_kj + w
 computed once. Every sign pattern gives a start (the motion of x_t to the y_j with the largest ρ_tj) and an ascent from
 there. The printed equation (10) of the paper squares the kernel matrix entry by entry; the eigenproblem is lλKα = K²α.
 
-Clouds of more than ``n_points`` points are replaced by the means of grid cells, weighted by their counts, for this; the
-polish by closest points uses all points. With ``features="nystrom"``, components come from all points instead: a mean
-and a covariance of the features z(x) = K_LL^(−1/2) k(L, x) for landmarks L, the means of grid cells, so that k(x, y) ≈
-⟨z(x), z(y)⟩. The ascent needs few points in any case, since O lives in the span of D components and a mean. (Random
-Fourier features do not serve: with a few hundred frequencies, their error depends on the pose.)
+Clouds of more than ``n_points`` points are replaced by the means of grid cells, weighted by their counts. The final ICP
+uses all points. With ``features="nystrom"``, components are computed from all points: they come from the mean and
+covariance of the features z(x) = K_LL^(−1/2) k(L, x). The landmarks L are the means of grid cells, so that k(x, y) ≈
+⟨z(x), z(y)⟩. The ascent needs few points in both cases, since O lives in the span of D components and a mean. Random
+Fourier features are unsuitable: with a few hundred frequencies, their error depends on the pose.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def kernel_components(
     ----------
     points : array of shape (n, d)
     weights : array of shape (n,)
-        With the sum 1.
+        Weights that sum to 1.
     sigma : float
         Width of the kernel.
     n_components : int
@@ -67,7 +67,7 @@ def kernel_components(
     Returns
     -------
     eigenvalues : ndarray of shape (n_components,)
-        Of the covariance in feature space, largest first.
+        Eigenvalues of the covariance in feature space, largest first.
     beta : ndarray of shape (n, n_components)
         u_k = Σ_j β_jk φ(x_j), of length 1.
     scores : ndarray of shape (n, n_components)
@@ -95,12 +95,12 @@ def kernel_components(
 
 
 class KernelAlignment:
-    """The objective O(P) for one sign pattern, with its gradient by the entries of P.
+    """The objective O(P) for one sign pattern, with its gradient with respect to the entries of P.
 
     Parameters
     ----------
     points, weights : arrays of shape (n, d) and (n,)
-        Of the source.
+        Points of the source and their weights.
     target : array of shape (m, d)
     rho : array of shape (n, m)
         The soft correspondence.
@@ -131,11 +131,11 @@ class KernelAlignment:
         return self._last[1:]
 
     def value(self, pose: np.ndarray) -> float:
-        """Return −O(P), to be minimised."""
+        """Return −O(P), which is minimised."""
         return -float(self._terms(pose)[1].sum())
 
     def gradient(self, pose: np.ndarray) -> np.ndarray:
-        """Return the derivatives of −O(P) by the entries of P."""
+        """Return the derivatives of −O(P) with respect to the entries of P."""
         moved, terms = self._terms(pose)
         force = (terms.sum(axis=1)[:, None] * moved - terms @ self.target) / self.sigma**2
         out = np.zeros_like(pose)
@@ -157,7 +157,7 @@ class _NystromFeatures:
         return _gaussian(x, self.landmarks, self.sigma) @ self.root
 
     def components(self, x: np.ndarray, w: np.ndarray, D: int) -> tuple[np.ndarray, np.ndarray]:
-        """Mean, and D leading eigenvectors of the covariance, of weighted points; blocks of them at a time."""
+        """Return the mean of weighted points and D leading eigenvectors of their covariance, computed in blocks."""
         mean: Any = 0.0
         second: Any = 0.0
         for first in range(0, len(x), 4096):
@@ -170,41 +170,42 @@ class _NystromFeatures:
 
 
 class KernelRegistration(Registration):
-    """Align whole clouds from any rotation, without a guess, by their kernel principal components.
+    """Align whole clouds from any rotation, without an initial guess, by their kernel principal components.
 
-    The components describe the shape as a whole: where the clouds overlap in part only they differ, and
-    :class:`FeatureMatching` is the method to use.
+    The components describe the whole shape. They differ if the clouds overlap only in part; use
+    :class:`FeatureMatching` for such clouds.
 
     Parameters
     ----------
     sigma : float, default=1.0
         Width of the Gaussian kernel, in units of the root mean squared radius of the target.
     n_components : int, default=3
-        Principal components D. There are 2^D sign patterns, each the start of an ascent.
+        Number D of principal components. The search starts one ascent from each of the 2^D sign patterns.
     n_points : int, default=100
-        Points that represent each cloud in the kernel matrices: means of grid cells, weighted by their counts.
+        Number of points that represent each cloud in the kernel matrices: means of grid cells, weighted by their
+        counts.
     features : {"grid", "nystrom"}, default="grid"
-        What components are computed from: the ``n_points`` means alone, or all points by Nyström features of the
-        kernel. The cost grows linearly with the number of points in both cases.
+        Compute the components from the ``n_points`` means only, or from all points by Nyström features of the kernel.
+        The cost grows linearly with the number of points in both cases.
     n_features : int, default=200
-        Landmarks of "nystrom".
+        Number of landmarks for ``features="nystrom"``.
     polish : {True, False}, default=True
-        Finish with ICP on all points. Without it the pose is the maximum of the kernel objective.
+        Finish with ICP on all points. If False, the pose is the maximum of the kernel objective.
     scale : bool, default=False
-        Also find a factor, from the ratio of the radii.
+        Also estimate a scale factor, from the ratio of the radii.
     max_iter : int, default=20
         Iterations of each ascent.
     n_jobs : int, optional
-        Threads of the polish.
+        Number of threads of the final ICP.
 
     Attributes
     ----------
     transform_ : ndarray of shape (d + 1, d + 1)
-        The motion.
+        The estimated transform.
     fitness_, rmse_, radius_ : float
         Share of the source points within ``radius_`` of the target, and their root mean squared distance.
     result_ : RegistrationResult
-        Also says whether the pose is certified, and lists other poses that fit as well.
+        Contains ``certified`` and the other poses that fit as well.
 
     Examples
     --------
@@ -260,7 +261,7 @@ class KernelRegistration(Registration):
     def candidates(
         self, source: Cloud, target: Cloud, weights: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the maxima that the sign patterns lead to, and the objective there."""
+        """Return the maxima found from the sign patterns, and their objective values."""
         sigma = check_positive("sigma", self.sigma)
         count, D = check_count("n_points", self.n_points, 8), check_count("n_components", self.n_components)
         max_iter = check_count("max_iter", self.max_iter)
@@ -300,7 +301,7 @@ class KernelRegistration(Registration):
     def _objectives(
         self, x: np.ndarray, w: np.ndarray, y: np.ndarray, v: np.ndarray, sigma: float, D: int, whole: Any
     ) -> Any:
-        """A function from signs to the objective and to the likeliest partner in y of each of x."""
+        """Return a function from signs to the objective and to the most likely match in y of each point of x."""
         if check_choice("features", self.features, ("grid", "nystrom")) == "grid":
             _, _, scores = kernel_components(x, w, sigma, D)
             _, beta, _ = kernel_components(y, v, sigma, D)
@@ -352,7 +353,7 @@ def polished(
     facts: dict[str, Any],
     scale: bool = False,
 ) -> tuple[np.ndarray, dict[str, Any]]:
-    """Choose among rough poses, refine the best on all points, and say how sure it is."""
+    """Choose among rough poses, refine the best on all points, and compute its evidence."""
     if scale or source.dimension > 3:
         return _nearest_distances(source, target, weights, poses, facts, scale)
     judge = Judge(source, target)
@@ -382,7 +383,7 @@ def finished(
 def _nearest_distances(
     source: Cloud, target: Cloud, weights: np.ndarray | None, poses: np.ndarray, facts: dict[str, Any], scale: bool
 ) -> tuple[np.ndarray, dict[str, Any]]:
-    """In any dimension, or with a factor: ICP from each pose, and the smallest mean distance of nearest points."""
+    """Run ICP from each pose and keep the smallest mean nearest distance; any dimension, also with scaling."""
     best, least = poses[0], math.inf
     for pose in poses:
         after, n_iter, converged = closest_points(source, target, weights, pose, math.inf, 1.0, 50, 1e-5, scale)

@@ -1,9 +1,9 @@
-"""Registration by matching local descriptors: clouds that overlap in part, with outliers, from any rotation.
+"""Registration by matching local descriptors, for partial overlap, outliers and any rotation.
 
-Descriptors of surface points (fast point feature histograms) give matches, of which most may be wrong. Right ones agree
-with each other: a motion keeps lengths and the angles between normals. Sets of matches that agree give poses; poses are
-refined and compared by how the surfaces lie on each other. Where the evidence for the best one is weak, the search is
-repeated with other sizes of neighbourhoods and with more matches.
+Descriptors of surface points (fast point feature histograms) give matches, most of which may be wrong. Correct matches
+are consistent with each other: a rigid motion preserves lengths and the angles between normals. Sets of consistent
+matches give poses. Poses are refined and compared by how well the surfaces coincide. If the evidence for the best pose
+is weak, the search is repeated with other neighbourhood sizes and more matches.
 """
 
 from __future__ import annotations
@@ -27,30 +27,32 @@ __all__ = ["FeatureMatching"]
 class FeatureMatching(Registration):
     """Align partially overlapping clouds with outliers, from any rotation, by matching local descriptors.
 
-    Two or three dimensions. In two, descriptors hold less (angles in a plane), and outlines work better than areas.
+    Clouds need two or three dimensions. In two dimensions, descriptors carry less information (angles in a plane), and
+    outlines work better than areas.
 
     Parameters
     ----------
     n_points : int, default=1500
-        Points of each cloud that descriptors are computed for: means of grid cells.
+        Number of points per cloud with a descriptor: means of grid cells.
     radius : float, default=5.0
-        Radius of the neighbourhood that a descriptor describes, in units of 1.3 times their spacing; four times as much
-        in the plane.
+        Radius of the neighbourhood of a descriptor, in units of 1.3 times the spacing of these points; four times as
+        much in the plane.
     tolerance : float, default=1.5
-        How much the length between two matches may differ, in the same units.
+        Largest difference of the lengths between two matches, in the same units.
     effort : int, default=2
-        Searches to make until a pose is certified: one with these settings, then with other radii and more matches.
+        Maximal number of searches until a pose is certified: the first with these settings, then with other radii and
+        more matches.
     n_jobs : int, optional
-        Threads. Results do not depend on them.
+        Number of threads. Results do not depend on it.
 
     Attributes
     ----------
     transform_ : ndarray of shape (d + 1, d + 1)
-        The motion.
+        The estimated transform.
     fitness_, rmse_, radius_ : float
         Share of the source points within ``radius_`` of the target, and their root mean squared distance.
     result_ : RegistrationResult
-        ``result_.certified`` says whether the evidence rules out chance.
+        ``result_.certified`` is True if the evidence rules out a fit by chance.
 
     Examples
     --------
@@ -100,7 +102,7 @@ class FeatureMatching(Registration):
         return finished(source, target, weights, judge, ranking, facts)
 
     def search(self, judge: Judge) -> Found | None:
-        """Return the best pose of the searches made, or None where no matches agree."""
+        """Return the best pose of all searches, or None if no matches are consistent."""
         radius, tolerance = check_positive("radius", self.radius), check_positive("tolerance", self.tolerance)
         ranking: Found | None = None
         for step in range(check_count("effort", self.effort)):
@@ -122,7 +124,7 @@ _FACTORS = (1.0, 1.4, 0.8)
 
 
 def poses_of_matches(judge: Judge, radius: float, tolerance: float, *, mutual: bool, wanted: int) -> np.ndarray:
-    """Poses that agree with many matches of descriptors, best first."""
+    """Return poses that are consistent with many matches of descriptors, best first."""
     source, target = judge.source, judge.target
     unit = 1.3 * max(source.spacing, target.spacing)
     reach = radius * unit * (4 if source.dimension == 2 else 1)  # a curve has fewer points within a radius
@@ -152,7 +154,7 @@ def _descriptors(cloud: Cloud, radius: float) -> np.ndarray:
 
 
 def _matches(a: np.ndarray, b: np.ndarray, mutual: bool, most: int = 2000) -> tuple[np.ndarray, np.ndarray]:
-    """Pairs of rows that are each other's most similar, or that one of them finds most similar; best first."""
+    """Return pairs of mutual or one-sided nearest neighbours among the rows, best first."""
     forth, back = np.empty(len(a), np.int64), np.zeros(len(b), np.int64)
     likeness, best = np.empty(len(a), np.float32), np.full(len(b), -np.inf, np.float32)
     for start, block in _blocks(a):

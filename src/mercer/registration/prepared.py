@@ -1,4 +1,4 @@
-"""Clouds prepared for registration: a search tree, their resolution, normals, a thinned copy without stray points."""
+"""Clouds prepared for registration: search tree, spacing, normals, and a thinned copy without stray points."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LARGEST = 1e60
 
 
 class Cloud:
-    """A cloud with what is computed from it once, when it is asked for."""
+    """A cloud with lazily computed, cached properties."""
 
     def __init__(self, points: np.ndarray, normals: np.ndarray | None = None, threads: int = 1, k: int = 12) -> None:
         self.points, self._given, self.threads, self.k = points, normals, threads, k
@@ -37,14 +37,14 @@ class Cloud:
 
     @cached_property
     def radius(self) -> float:
-        """Root mean squared distance from the centroid."""
+        """Return the root mean squared distance from the centroid."""
         return math.sqrt(float(((self.points - self.points.mean(axis=0)) ** 2).sum(axis=1).mean()))
 
     @cached_property
     def spacing(self) -> float:
-        """Median distance from a point to its nearest neighbour; in the plane half of that to the fourth.
+        """Return the median distance to the nearest neighbour; in the plane, half the distance to the fourth neighbour.
 
-        Gaps between random points of a curve differ much, and the nearest neighbour is at the end of the smallest.
+        Gaps between random points of a curve vary widely, and the nearest neighbour measures only the smallest gap.
         """
         if len(self) < 2:
             return 0.0
@@ -55,9 +55,10 @@ class Cloud:
 
     @cached_property
     def thickness(self) -> float:
-        """Squared ratio of the two smallest variances of neighbourhoods, the median: 0 on a smooth, dense surface.
+        """Return the median squared ratio of the two smallest variances of neighbourhoods: 0 on a smooth, dense
+        surface.
 
-        It grows with noise and with curvature between neighbours: how far planes through them are to be trusted.
+        It grows with noise and with curvature between neighbours: larger values mean less reliable local planes.
         """
         k = max(self.k, self.dimension + 1)
         if len(self) <= k:
@@ -76,21 +77,21 @@ class Cloud:
         return _normals(self.tree, self.points, min(self.k, len(self)), self.threads)
 
     def normals_at(self, points: np.ndarray, k: int) -> np.ndarray:
-        """Normals at other places, by the k nearest points of this cloud."""
+        """Return normals at other positions, from the k nearest points of this cloud."""
         if self.dimension in (2, 3):
             return self.tree.normals(max(k, self.dimension), np.ascontiguousarray(points), self.threads)[0]
         return _eigen_normals(self.points[self.tree.k_nearest(points, max(k, self.dimension + 1), self.threads)[1]])
 
     def nearest(self, queries: np.ndarray, limit: float = math.inf) -> tuple[np.ndarray, np.ndarray]:
-        """Squared distances and positions of the nearest points; inf and −1 beyond the limit."""
+        """Return the squared distances and positions of the nearest points; inf and −1 beyond the limit."""
         return self.tree.nearest(np.ascontiguousarray(queries), limit * limit, self.threads)
 
     def surface(self, rounds: int = 3) -> np.ndarray:
-        """Positions of the points that have neighbours as near as those of the densest part: no stray points.
+        """Return the positions of points that are no strays: their neighbours are as near as in the densest part.
 
-        On a surface the distance to the k-th neighbour is about the same everywhere. Points scattered in space, even
-        several for each on the surface, have it farther away; each round takes neighbours away from those that are
-        left.
+        On a surface the distance to the k-th neighbour is about the same everywhere. Stray points in space have a
+        larger distance, even if there are several for each surface point. Each round removes stray points, and the
+        remaining stray points lose neighbours.
         """
         k, factor = (16, 3.0) if self.dimension == 2 else (8, 1.6)
         kept = np.arange(len(self))
@@ -106,7 +107,7 @@ class Cloud:
         return kept
 
     def thinned(self, size: float) -> tuple[np.ndarray, np.ndarray]:
-        """Means of the points in each cell of a grid, and how many there are."""
+        """Return the means of the points in each cell of a grid, and the counts."""
         if size <= 0:
             return self.points, np.ones(len(self))
         cell = np.floor((self.points - self.points.min(axis=0)) / size).astype(np.int64)
@@ -121,7 +122,7 @@ class Cloud:
         return np.ascontiguousarray(np.stack(sums, axis=1) / counts[:, None]), counts.astype(float)
 
     def thinned_to(self, count: int) -> tuple[np.ndarray, np.ndarray]:
-        """The same with a grid that leaves about so many points (at most 1.3 times as many)."""
+        """Return the same for a grid that leaves about ``count`` points (at most 1.3 times as many)."""
         if len(self) <= count:
             return self.points, np.ones(len(self))
         extent = float(np.ptp(self.points, axis=0).max())
@@ -155,20 +156,20 @@ def _eigen_normals(neighbours: np.ndarray) -> np.ndarray:
 
 
 def estimate_normals(points: Any, k: int = 12, *, n_jobs: int | None = None) -> np.ndarray:
-    """Return a normal for each point: the direction in which its nearest neighbours spread least.
+    """Return a normal for each point: the direction of least variance of its nearest neighbours.
 
     Parameters
     ----------
     points : array of shape (n, d) or PointCloud
     k : int, default=12
-        Number of neighbours, the point included.
+        Number of neighbours, including the point itself.
     n_jobs : int, optional
         Threads.
 
     Returns
     -------
     normals : ndarray of shape (n, d)
-        Of length 1, on the side where the neighbours curve to.
+        Unit normals that point to the side towards which the neighbours curve.
 
     Examples
     --------
@@ -186,7 +187,7 @@ def estimate_normals(points: Any, k: int = 12, *, n_jobs: int | None = None) -> 
 
 
 def check_pair(source: Any, target: Any, weights: Any = None) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-    """Return both clouds and the weights of the source, or raise a ValueError that names what is wrong."""
+    """Return both clouds and the weights of the source, or raise a ValueError that describes the error."""
     x, y = check_points("source", source), check_points("target", target)
     if x.shape[1] != y.shape[1]:
         raise ValueError(f"source has {x.shape[1]} coordinates and target {y.shape[1]}: they must have the same number")
@@ -219,7 +220,7 @@ def check_pair(source: Any, target: Any, weights: Any = None) -> tuple[np.ndarra
 def umeyama(
     x: np.ndarray, y: np.ndarray, weights: np.ndarray | None = None, *, scale: bool = False, reflection: bool = False
 ) -> np.ndarray:
-    """Return the motion that takes the rows of x to those of y with the least squared error.
+    """Return the motion that maps the rows of x to those of y with the least squared error.
 
     References
     ----------

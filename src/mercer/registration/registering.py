@@ -1,4 +1,4 @@
-"""One call for registration: a coarse pose by kernels or by matching, as the evidence says, a fine one by ICP."""
+"""Registration in one call: a coarse pose by kernels or matching, chosen by the evidence, then refinement by ICP."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def register(
     effort: int = 2,
     n_jobs: int | None = None,
 ) -> RegistrationResult:
-    """Find the motion that takes one point cloud onto another, from any rotation and with partial overlap.
+    """Find the transform that aligns one point cloud with another, from any rotation and with partial overlap.
 
     Parameters
     ----------
@@ -46,29 +46,29 @@ def register(
     target : array of shape (m, d) or PointCloud
         The cloud that stays.
     method : {"auto", "kernel", "matching", "icp"}, default="auto"
-        How to find the coarse pose. ``"kernel"`` aligns kernel principal components: whole clouds, any dimension.
+        Method for the coarse pose. ``"kernel"`` aligns kernel principal components: whole clouds, any dimension.
         ``"matching"`` matches local descriptors: partial overlap and outliers, 2 or 3 dimensions. ``"icp"`` only
-        refines from ``start``. ``"auto"`` tries kernels first where the two clouds have the same moments, and matching
-        where they differ or where the pose is not certified.
+        refines from ``start``. ``"auto"`` tries kernels first if the two clouds have similar moments. It uses matching
+        if the moments differ or the pose is not certified.
     start : {"centroid", "identity"} or matrix of shape (d + 1, d + 1), optional
-        A pose to refine; then no other is searched for.
+        A pose to refine; no other pose is searched for.
     scale : bool, default=False
-        Also find a factor between the clouds. Rigid motions only by default.
+        Also estimate a scale factor between the clouds. By default only rigid motions are considered.
     reflection : bool, default=False
-        Also try the mirror image of the source, and take it where it fits better. Then ``result.rotation`` has the
+        Also try the mirror image of the source, and choose it if it fits better. ``result.rotation`` then has the
         determinant −1.
     weights : array of shape (n,), optional
         Weights of the source points.
     effort : int, default=2
-        Searches by matching until a pose is certified.
+        Maximal number of searches by matching until a pose is certified.
     n_jobs : int, optional
-        Threads. Results do not depend on them.
+        Number of threads. Results do not depend on it.
 
     Returns
     -------
     RegistrationResult
         ``transform``, ``fitness``, ``rmse``, ``correspondences``, ``certified`` with its ``reason``, and
-        ``alternatives`` where several poses fit nearly as well.
+        ``alternatives`` if several poses fit nearly as well.
 
     Warns
     -----
@@ -102,7 +102,7 @@ def register(
     check_count("effort", effort)
     if check_flag("reflection", reflection) and start is not None:
         raise ValueError(
-            "reflection=True searches for a pose, and start gives one: give a start with a reflection in it"
+            "reflection=True cannot be combined with start: pass a start matrix that contains the reflection"
         )
 
     def align(cloud: Cloud) -> RegistrationResult:
@@ -127,14 +127,14 @@ def register(
 
 
 def _mirrored(cloud: Cloud) -> Cloud:
-    """The mirror image along the first axis."""
+    """Return the mirror image along the first axis."""
     signs = np.r_[-1.0, np.ones(cloud.dimension - 1)]
     normals = None if cloud._given is None else cloud._given * signs
     return Cloud(np.ascontiguousarray(cloud.points * signs), normals, cloud.threads, cloud.k)
 
 
 def _with_mirror(plain: RegistrationResult, mirrored: RegistrationResult) -> RegistrationResult:
-    """The better of two results, of which one is of the mirror image; the plain one where they fit alike."""
+    """Return the better of the plain and the mirrored result; the plain one if both fit equally well."""
     flip = np.diag(np.r_[-1.0, np.ones(plain.dimension)])
     mirrored = replace(
         mirrored,
@@ -154,11 +154,11 @@ def _with_mirror(plain: RegistrationResult, mirrored: RegistrationResult) -> Reg
 def _fine(
     source: Cloud, target: Cloud, weights: np.ndarray | None, start: Any, scale: bool, n_jobs: int | None
 ) -> tuple[np.ndarray, dict[str, Any]]:
-    """ICP from a pose that the caller gave."""
+    """Run ICP from the given pose."""
     kind = "point" if scale or source.dimension > 3 else "generalized"
     check_start(start, source.points, target.points)
     pose, facts = ICP(kind, scale=scale, start=start, n_jobs=n_jobs)._align(source, target, weights)
-    facts["reason"] = "refined from the given start; no other pose was looked for"
+    facts["reason"] = "refined from the given start; no other pose was searched for"
     return pose, facts
 
 
@@ -190,6 +190,6 @@ def _coarse(
 
 
 def alike(x: np.ndarray, y: np.ndarray, tolerance: float = 0.06) -> bool:
-    """Whether two clouds have about the same moments, as whole clouds of one shape do and parts of it do not."""
+    """Return whether two clouds have similar moments, as complete clouds of one shape do and partial ones do not."""
     spreads = [np.linalg.svd(p - p.mean(axis=0), compute_uv=False) / np.sqrt(len(p)) for p in (x, y)]
     return bool(np.abs(spreads[0] - spreads[1]).max() <= tolerance * max(spreads[0][0], spreads[1][0]))

@@ -1,4 +1,4 @@
-"""What a registration found: the motion, how well it fits, and whether the evidence is enough to trust it."""
+"""The result of a registration: the transform, the quality of the fit, and whether the pose is certified."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def move(transform: np.ndarray, points: np.ndarray) -> np.ndarray:
 
 @dataclass
 class RegistrationResult:
-    """The motion that aligns the source with the target, and the evidence for it.
+    """The transform that aligns the source with the target, and the evidence for it.
 
     Examples
     --------
@@ -40,7 +40,7 @@ class RegistrationResult:
     transform: np.ndarray
     """(d + 1) × (d + 1): [[s R, b], [0, 1]]."""
     fitness: float
-    """Share of the source points that have a target point within ``radius``, once moved."""
+    """Share of the source points that have a target point within ``radius`` after the transform."""
     rmse: float
     """Root mean squared distance of these pairs."""
     radius: float
@@ -48,17 +48,17 @@ class RegistrationResult:
     correspondences: np.ndarray
     """(pairs, 2): positions in the source and in the target, of points within ``radius`` of each other."""
     method: str
-    """What found the motion, such as ``"kernel + generalized icp"``."""
+    """Method that found the transform, such as ``"kernel + generalized icp"``."""
     certified: bool = False
     """Whether the evidence rules out that the pose fits by chance. False means that the pose may be wrong."""
     reason: str = ""
-    """Why it is certified or why it is not."""
+    """Reason why the pose is or is not certified."""
     evidence: dict[str, float] = field(default_factory=dict)
-    """The figures behind ``certified``: contact, agreement of normals, overlap, ratio to the next best pose."""
+    """The statistics behind ``certified``: contact, agreement of normals, overlap, ratio to the next best pose."""
     alternatives: list[np.ndarray] = field(default_factory=list)
-    """Other motions that fit nearly as well (at least 0.9 times the score), best first: those of a symmetric shape."""
+    """Other transforms that fit nearly as well (at least 0.9 times the score), best first, as for symmetric shapes."""
     n_iter: int = 0
-    """Iterations of the last, fine stage."""
+    """Number of iterations of the final refinement."""
     converged: bool = True
 
     @property
@@ -67,13 +67,13 @@ class RegistrationResult:
 
     @property
     def scale(self) -> float:
-        """The factor s; 1 for rigid motions."""
+        """The scale factor s; 1 for rigid motions."""
         determinant = abs(float(np.linalg.det(self.transform[:-1, :-1])))
         return float(determinant ** (1 / self.dimension))
 
     @property
     def rotation(self) -> np.ndarray:
-        """The rotation R; a rotation of the mirror image, with the determinant −1, where that was asked for."""
+        """The rotation R; with ``reflection=True`` it may include a reflection and then has the determinant −1."""
         return self.transform[:-1, :-1] / self.scale
 
     @property

@@ -9,7 +9,7 @@ All minimise Σ_ij w_ij ‖s R x_i + b − y_j‖², with weights w_ij between 0
     CoherentPointDrift   EM for points y_j drawn from Gaussians around the moved x_i and a share ω of uniform outliers
                          [Myronenko2010]
 
-They need a start within about 60 degrees; their cost is n m an iteration.
+They need an initial pose within about 60 degrees. An iteration costs O(n m).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = ["CoherentPointDrift", "MixtureRegistration", "SoftAssign"]
 
 
 def _unit(source: Cloud, target: Cloud, most: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Both clouds, thinned, around the target's centroid in units of its radius; counts; from these units back."""
+    """Return both clouds thinned, in units of the target's radius around its centroid; counts; the inverse map."""
     (x, v), (y, w) = source.thinned_to(most), target.thinned_to(most)
     centre, unit = target.points.mean(axis=0), target.radius
     outward = np.eye(len(centre) + 1)
@@ -50,28 +50,28 @@ def _squared(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 class SoftAssign(Registration):
-    """Align clouds by an assignment that hardens as a temperature falls.
+    """Align clouds by annealed soft assignment.
 
     Parameters
     ----------
     scale : bool, default=False
-        Also find a factor.
+        Also estimate a scale factor.
     outliers : float, default=0.1
-        Share of points without a partner that is expected. They are assigned to a slack row or column.
+        Expected share of points without a match. They are assigned to a slack row or column.
     temperature : float, default=0.1
-        First temperature, in units of the target's squared radius.
+        Initial temperature, in units of the target's squared radius.
     cooling : float, default=0.9
-        Factor of the temperature from one round to the next.
+        Factor by which the temperature falls in each round.
     start : {"centroid", "identity"} or matrix, default="centroid"
     max_points : int, default=1000
-        Larger clouds are thinned by a grid.
+        Larger clouds are downsampled by a grid.
     n_jobs : int, optional
-        Threads of the search for pairs at the end.
+        Number of threads of the final search for pairs.
 
     Attributes
     ----------
     transform_ : ndarray of shape (d + 1, d + 1)
-        The motion.
+        The estimated transform.
     fitness_, rmse_, radius_ : float
         Share of the source points within ``radius_`` of the target, and their root mean squared distance.
     result_ : RegistrationResult
@@ -134,7 +134,7 @@ class SoftAssign(Registration):
 
 
 def _sinkhorn(squared: np.ndarray, T: float, share: float, rounds: int = 10) -> np.ndarray:
-    """Weights whose rows and columns sum to 1 with a slack row and column, for points farther than about 3 √T."""
+    """Return weights with row and column sums of 1; a slack row and column take points beyond about 3 √T."""
     n, m = squared.shape
     inside = np.exp(-squared / (2 * T))
     slack = math.exp(-4.5) * share / (1 - share) * 9
@@ -153,19 +153,19 @@ class MixtureRegistration(Registration):
     Parameters
     ----------
     sigma : float, default=0.3
-        First width, in units of the target's radius; it is halved until it reaches the spacing.
+        Initial width, in units of the target's radius; it is halved until it reaches the spacing.
     start : {"centroid", "identity"} or matrix, default="centroid"
     max_points : int, default=1000
-        Larger clouds are thinned by a grid, with weights.
+        Larger clouds are downsampled by a grid, with weights.
     max_iter : int, default=100
-        Iterations of the ascent for each width.
+        Maximal iterations of the ascent for each width.
     n_jobs : int, optional
-        Threads of the search for pairs at the end.
+        Number of threads of the final search for pairs.
 
     Attributes
     ----------
     transform_ : ndarray of shape (d + 1, d + 1)
-        The motion.
+        The estimated transform.
     fitness_, rmse_, radius_ : float
         Share of the source points within ``radius_`` of the target, and their root mean squared distance.
     result_ : RegistrationResult
@@ -227,7 +227,7 @@ class MixtureRegistration(Registration):
 
 
 class CoherentPointDrift(Registration):
-    """Align clouds by expectation maximisation, with a share of outliers: rigid, similarity or affine.
+    """Align clouds by expectation maximisation with a share of outliers, for rigid, similarity or affine transforms.
 
     Parameters
     ----------
@@ -236,17 +236,17 @@ class CoherentPointDrift(Registration):
         Share ω of target points that belong to no source point.
     start : {"centroid", "identity"} or matrix, default="centroid"
     max_points : int, default=1000
-        Larger clouds are thinned by a grid.
+        Larger clouds are downsampled by a grid.
     max_iter : int, default=150
     tol : float, default=1e-5
-        Stop when the variance changes by less than this share.
+        Stop when the relative change of the variance is below this value.
     n_jobs : int, optional
-        Threads of the search for pairs at the end.
+        Number of threads of the final search for pairs.
 
     Attributes
     ----------
     transform_ : ndarray of shape (d + 1, d + 1)
-        The motion.
+        The estimated transform.
     variance_ : float
         Mean squared distance per coordinate of matched points at the end.
     fitness_, rmse_, radius_ : float
@@ -328,7 +328,7 @@ class CoherentPointDrift(Registration):
 
 
 def _affine(x: np.ndarray, y: np.ndarray, w: np.ndarray) -> np.ndarray:
-    """Weighted least squares for y ≈ A x + b."""
+    """Solve weighted least squares for y ≈ A x + b."""
     w = w / w.sum()
     mx, my = w @ x, w @ y
     centred = x - mx

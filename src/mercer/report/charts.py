@@ -1,9 +1,8 @@
-"""Charts as inline SVG, drawn by hand: heat map, lines, bars, and the small ones that fit in a table cell.
+"""Dependency-free charts as inline SVG: heat map, lines, bars, and small charts for table cells.
 
-A chart takes plain numbers and returns `Html` that parses as XML. Colours are the page's variables (with a
-fallback, so a chart also stands alone), and a shade is an opacity over the page's background, so one drawing
-is right in light and in dark. Numbers that are not finite are shown as what they are (forbidden, missing, a
-gap) and never reach a coordinate.
+A chart takes plain numbers and returns `Html` that parses as XML. Colours are CSS variables of the page, with a
+fallback for standalone charts. A shade is an opacity over the page's background, so a drawing works in light and dark
+mode. Non-finite numbers are shown as forbidden, missing or a gap and never become a coordinate.
 """
 
 from __future__ import annotations
@@ -54,9 +53,9 @@ def heat_map(
     row_axis: str = "",
     column_axis: str = "",
 ) -> Html:
-    """Draw a matrix as coloured cells; each shows its value when the pointer rests on it.
+    """Draw a matrix as coloured cells; each cell shows its value on hover.
 
-    A cell of −inf is a forbidden one and is hatched. NaN leaves a cell empty.
+    A cell of −inf is forbidden and hatched. A NaN cell is empty.
 
     Parameters
     ----------
@@ -65,12 +64,12 @@ def heat_map(
     row_labels, column_labels : sequence of str
         One name per row, one per column.
     diverging : bool, default=True
-        Blue above zero, orange below, zero in the middle; otherwise one colour, from zero (or from the
-        smallest value, where some are negative) to the largest.
+        Blue above zero and orange below, centred at zero. Otherwise one colour, from zero (or the smallest value if
+        some are negative) to the largest value.
     caption : str
-        What the chart shows, for readers who do not see it.
+        Description of the chart for screen readers.
     row_axis, column_axis : str, optional
-        What rows and columns are, written along the axes.
+        Titles of the row and column axes.
 
     Returns
     -------
@@ -242,14 +241,14 @@ class _Legend:
 
 
 def sparkline(values: ArrayLike, *, log: bool = False) -> Html:
-    """Draw a series as a line the size of a word.
+    """Draw a series as a line of the size of a word.
 
     Parameters
     ----------
     values : array of shape (n,)
-        The series. Values that are not finite (or not positive, with `log`) are gaps.
+        The series. Non-finite values (and with `log` non-positive values) are gaps.
     log : bool, default=False
-        Whether heights follow the logarithm.
+        Whether the vertical axis is logarithmic.
 
     Returns
     -------
@@ -259,7 +258,7 @@ def sparkline(values: ArrayLike, *, log: bool = False) -> Html:
     Raises
     ------
     ValueError
-        If there is no value.
+        If the series is empty.
 
     Examples
     --------
@@ -300,9 +299,9 @@ def line_chart(
     Parameters
     ----------
     series : mapping of str to (x, y)
-        The series by name. Points that are not finite (or not positive, with `log_y`) are gaps.
+        The series by name. Non-finite points (and with `log_y` non-positive points) are gaps.
     x_label, y_label : str
-        What the axes show.
+        Titles of the axes.
     log_y : bool, default=False
         Whether the vertical axis is logarithmic.
 
@@ -314,7 +313,7 @@ def line_chart(
     Raises
     ------
     ValueError
-        If there is no series, or one is empty or has not one y for every x.
+        If there is no series, or a series is empty or has different numbers of x and y values.
 
     Examples
     --------
@@ -351,7 +350,7 @@ def line_chart(
 
 
 def _points(name: str, xy: tuple[ArrayLike, ArrayLike], log_y: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Return x and y (its logarithm, with `log_y`) with NaN for each point that cannot be drawn."""
+    """Return x and y (its logarithm, with `log_y`) with NaN for points that cannot be drawn."""
     x, y = (_vector(values, "line_chart", f"series {name!r}") for values in xy)
     if x.size != y.size:
         raise ValueError(f"line_chart: series {name!r} has {x.size} x values and {y.size} y values")
@@ -388,7 +387,7 @@ def _draw_series(name: str, x: np.ndarray, y: np.ndarray, k: int, frame: _Frame,
 
 
 class _Frame:
-    """The axes of a line chart: where a point of the data falls on the drawing."""
+    """The axes of a line chart: map data points to positions on the drawing."""
 
     plot_width, plot_height = 430.0, 240.0
 
@@ -434,7 +433,7 @@ def _range(values: np.ndarray) -> tuple[float, float]:
 
 
 def _padded(low: float, high: float) -> tuple[float, float]:
-    """Return a range that is wide enough to divide by: one value gets room on both sides."""
+    """Return a range of positive width; a single value gets a margin on both sides."""
     size = max(abs(low), abs(high))
     if high - low > 1e-9 * size and high - low > 1e-290:
         return low, high
@@ -465,7 +464,7 @@ def _ticks(low: float, high: float, count: int, around: bool = False) -> list[tu
 
 
 def _log_ticks(low: float, high: float) -> list[tuple[float, str]]:
-    """Return ticks for a range of logarithms: powers of ten, or finer steps where these are too few."""
+    """Return ticks for a range of logarithms: powers of ten, or finer steps if these are too few."""
     if high - low < 0.8 and -300 < low < 300:
         linear = _ticks(10.0**low, 10.0**high, 4, around=True)
         return [(math.log10(value), text) for value, text in linear if value > 0]
@@ -501,7 +500,7 @@ def _dash(k: int) -> str:
 
 
 def _path(x: np.ndarray, y: np.ndarray, **style: Any) -> str:
-    """Draw a line through the points that are finite; a point alone between gaps becomes a dot."""
+    """Draw a line through the finite points; an isolated point between gaps becomes a dot."""
     data, pen_down = [], False
     shown = np.isfinite(x) & np.isfinite(y)
     for i in range(len(x)):
@@ -523,13 +522,13 @@ def bars(names: Sequence[str], values: ArrayLike, *, length: float = 240.0, char
     Parameters
     ----------
     names : sequence of str
-        What the values belong to, from top to bottom.
+        Names of the values, from top to bottom.
     values : array of shape (n,)
-        The values. One that is not finite is written, without a bar.
+        The values. Non-finite values are written as text, without a bar.
     length : float, default=240
-        Pixels of the longest bar; of the longest ones of both signs together.
+        Length in pixels of the longest bar; with both signs, of the longest positive and negative bar together.
     characters : int, default=40
-        Longer names are cut; the whole name is shown when one points at its bar.
+        Longer names are truncated; hovering over the bar shows the full name.
 
     Returns
     -------
@@ -539,7 +538,7 @@ def bars(names: Sequence[str], values: ArrayLike, *, length: float = 240.0, char
     Raises
     ------
     ValueError
-        If there is no value, or not one name for each.
+        If there is no value, or the numbers of names and values differ.
 
     Examples
     --------
@@ -584,14 +583,14 @@ def bars(names: Sequence[str], values: ArrayLike, *, length: float = 240.0, char
 
 
 def probability_strip(probs: ArrayLike, labels: Sequence[str]) -> Html:
-    """Draw a distribution over labels as a row of small upright bars; the likeliest label is named.
+    """Draw a distribution over labels as a row of small vertical bars, with the name of the most likely label.
 
     Parameters
     ----------
     probs : array of shape (n,)
-        The probabilities. One that is not finite leaves a gap.
+        The probabilities. Non-finite values leave a gap.
     labels : sequence of str
-        One label a probability. Where all are short, each stands below its bar.
+        One label per probability. If all labels are short, each is written below its bar.
 
     Returns
     -------
@@ -601,7 +600,7 @@ def probability_strip(probs: ArrayLike, labels: Sequence[str]) -> Html:
     Raises
     ------
     ValueError
-        If there is no probability, or not one label for each.
+        If there is no probability, or the numbers of labels and probabilities differ.
 
     Examples
     --------
@@ -636,27 +635,27 @@ def probability_strip(probs: ArrayLike, labels: Sequence[str]) -> Html:
         )
     parts.append(_tag("line", x1=start, x2=start + step * p.size, y1=tall, y2=tall, stroke=_LINE))
     parts.append(_text(caption, width / 2, foot - 3, 11, "middle"))
-    return _svg(width, foot, f"probabilities of {len(names)} labels, likeliest: {caption}", parts)
+    return _svg(width, foot, f"probabilities of {len(names)} labels, most likely: {caption}", parts)
 
 
 # ---------------------------------------------------------------------------------------------------- images
 
 
 def grey_image(array: ArrayLike, *, scale: int = 6) -> Html:
-    """Show a matrix as a grey picture, a square of `scale` pixels for each entry.
+    """Show a matrix as a grey image with a square of `scale` pixels for each entry.
 
     Parameters
     ----------
     array : array of shape (rows, columns)
-        Bytes (uint8) are grey levels. Other values are stretched: the smallest is black, the
-        largest white. Entries that are not finite are black.
+        Bytes (uint8) are grey levels. Other values are scaled: the smallest is black, the largest white. Non-finite
+        entries are black.
     scale : int, default=6
-        Size of an entry on the page.
+        Side length of an entry in pixels.
 
     Returns
     -------
     Html
-        An img element that holds the picture itself.
+        An img element with embedded image data.
 
     Raises
     ------
@@ -696,7 +695,7 @@ def _grey_levels(image: np.ndarray) -> np.ndarray:
 
 
 def _png(grey: np.ndarray) -> bytes:
-    """Return a grey picture, with opacity if it has a third axis, as a PNG file: signature, header, data, end."""
+    """Return a grey image (with opacity if it has a third axis) as a PNG file: signature, header, data, end."""
     rows, cols = grey.shape[:2]
     colours = 0 if grey.ndim == 2 else 4
 
@@ -723,7 +722,7 @@ def _vector(values: ArrayLike, chart: str, argument: str) -> np.ndarray:
 
 
 def _clipped(values: np.ndarray) -> np.ndarray:
-    """Return finite values cut to a range in which differences stay finite; the others as they are."""
+    """Return finite values clipped to a range in which differences stay finite; the others unchanged."""
     return np.where(np.isfinite(values), np.clip(values, -1e300, 1e300), values)
 
 
@@ -738,7 +737,7 @@ def _axis_text(value: float) -> str:
 
 
 def _compact(value: float) -> str:
-    """Return a number in the few characters that a cell has room for."""
+    """Return a number as text that fits into a cell."""
     if value == 0 or value == math.inf:
         return "0" if value == 0 else "∞"
     size = abs(value)
@@ -758,7 +757,7 @@ def _short(label: str, limit: int = 18) -> str:
 
 
 def _width(text: str, font: float) -> float:
-    """Return about how wide a text is, in pixels; there is nobody to ask before a browser draws it."""
+    """Return an estimate of the width of a text in pixels."""
     return font * sum(_CHARACTER_WIDTHS.get(c) or _natural_width(c) for c in text)
 
 
@@ -786,7 +785,7 @@ def _svg(width: float, height: float, title: str, parts: Iterable[str]) -> Html:
 
 
 def _tag(name: str, *content: str, **attributes: Any) -> str:
-    """Return an element; attributes take _ for -, and empty ones are left out."""
+    """Return an element; _ in attribute names becomes -, and empty attributes are omitted."""
     given = "".join(
         f' {key.replace("_", "-")}="{value if isinstance(value, str) else _num(value)}"'
         for key, value in attributes.items()
@@ -814,7 +813,7 @@ def _text(
 
 
 def _num(value: float) -> str:
-    """Return a coordinate; one that is not finite is a bug of ours and must not reach a page."""
+    """Return a coordinate as text; raise an error for a non-finite coordinate, which is a bug."""
     if not math.isfinite(value):
         raise ValueError(f"a coordinate of a chart is {value}")
     return f"{float(value):.2f}".rstrip("0").rstrip(".")

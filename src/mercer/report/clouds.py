@@ -1,4 +1,4 @@
-"""Pictures of point clouds and of what a registration did: projections before and after, distances of the pairs."""
+"""Plots of point clouds and registrations: projections before and after, and distances of the pairs."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _AXES = "xyz"
 
 
 def plot_clouds(source: Any, target: Any) -> Html:
-    """Draw two clouds over each other: one picture in two dimensions, three projections in three.
+    """Draw two clouds over each other: one plot in two dimensions, three projections in three.
 
     Parameters
     ----------
     source, target : arrays of shape (n, d) and (m, d), or PointClouds
-        Of 2 or 3 dimensions. At most 1,500 points of each are drawn.
+        Clouds of 2 or 3 dimensions. At most 1,500 points of each cloud are drawn.
 
     Returns
     -------
@@ -73,7 +73,7 @@ def plot_clouds(source: Any, target: Any) -> Html:
 
 
 def plot_distances(distances: Any, limit: float, *, bins: int = 30) -> Html:
-    """Draw a histogram of the distances of points to their nearest ones; those beyond twice the limit share a bar.
+    """Draw a histogram of nearest-neighbour distances; all distances beyond twice the limit share a bar.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ def plot_distances(distances: Any, limit: float, *, bins: int = 30) -> Html:
 
 
 def registration_page(source: Any, target: Any, result: Any, *, title: str = "Registration") -> str:
-    """Return a page about a registration: the clouds before and after, the motion, the evidence, the distances.
+    """Return a page about a registration: the clouds before and after, the transform, the evidence, the distances.
 
     Parameters
     ----------
@@ -149,7 +149,7 @@ def registration_page(source: Any, target: Any, result: Any, *, title: str = "Re
         ("method", result.method),
         ("fitness", f"{result.fitness:.1%} of {len(x):,} source points within {result.radius:.3g}"),
         ("root mean squared distance of the pairs", f"{result.rmse:.4g}"),
-        ("iterations of the fine stage", result.n_iter),
+        ("iterations of the refinement", result.n_iter),
     ]
     if abs(result.scale - 1) > 1e-6:
         facts.append(("factor", f"{result.scale:.6g}"))
@@ -157,12 +157,12 @@ def registration_page(source: Any, target: Any, result: Any, *, title: str = "Re
     rows = [[f"{value:.6f}" for value in row] for row in result.transform]
     parts = [section("Result", table(facts, ["", ""], "ll"))]
     if x.shape[1] in _PLANES:
-        before = figure(plot_clouds(x, y), "Before: the clouds as they were given.")
+        before = figure(plot_clouds(x, y), "Before: the input clouds.")
         parts.append(section("Before and after", columns(before, figure(plot_clouds(moved, y), "After."))))
-    caption = "Distances of the moved source points to the target; pairs are left of the line."
+    caption = "Distances of the transformed source points to the target; pairs are left of the line."
     parts.append(section("Distances", figure(plot_distances(distances, result.radius), caption)))
     parts.append(section("Motion", table(rows, [""] * len(rows[0]), "r" * len(rows[0]))))
     if result.alternatives:
-        text = f"{len(result.alternatives)} other poses fit nearly as well. Shapes with a symmetry have several."
+        text = f"{len(result.alternatives)} other poses fit nearly as well. Symmetric shapes have several such poses."
         parts.append(section("Other poses", paragraph(text)))
     return page(title, *parts)

@@ -1,4 +1,4 @@
-"""The page of ``mercer demo``: digits one by one against codes as a whole; frames against segments; images."""
+"""The page of ``mercer demo``: compare independent and structured models of digit codes, action segments and images."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ __all__ = ["ActionResult", "Cutter", "DemoResult", "Reader", "demo_page"]
 
 @dataclass(frozen=True)
 class Reader:
-    """One way of reading codes, and how well it does.
+    """A method that reads codes, with its scores.
 
     Attributes
     ----------
     name : str
     C : float
-        The regularisation that cross-validation on the training codes chose.
+        The regularisation constant chosen by cross-validation on the training codes.
     readings : list of lists of str
-        What it reads in the test codes.
+        The predictions for the test codes.
     digits, codes : float
-        Share of digits, and of whole codes, that are right.
+        Accuracy on digits and on whole codes.
     impossible : float
-        Share of readings that no finger could have typed.
+        Share of predictions that are impossible on the keypad.
     seconds : float
-        Time of the last training, with the chosen C.
+        Time of the final fit with the chosen C.
     """
 
     name: str
@@ -48,21 +48,21 @@ class Reader:
 
 @dataclass(frozen=True)
 class Cutter:
-    """One way of finding actions in sequences of frames, and how well it does.
+    """A method that finds actions in sequences of frames, with its scores.
 
     Attributes
     ----------
     name : str
     C : float
-        The regularisation that cross-validation on the training sequences chose.
+        The regularisation constant chosen by cross-validation on the training sequences.
     segments : list of lists of (start, end, action)
-        What it finds in the test sequences.
+        The predictions for the test sequences.
     frames : float
-        Share of frames that get the right action.
+        Accuracy on frames.
     boundaries : float
-        F1 of the places where segments start.
+        F1 of the segment boundaries.
     seconds : float
-        Time of the last training, with the chosen C.
+        Time of the final fit with the chosen C.
     """
 
     name: str
@@ -75,7 +75,7 @@ class Cutter:
 
 @dataclass(frozen=True)
 class ActionResult:
-    """What the demo found about actions.
+    """Results of the demo for actions.
 
     Attributes
     ----------
@@ -87,7 +87,7 @@ class ActionResult:
         The test sequences.
     truth : list of lists of (start, end, action)
     alone, chain, whole : Cutter
-        Frame by frame; a tagger; a segmenter.
+        A classifier of single frames; a tagger; a segmenter.
     marginals : list of arrays of shape (frames,)
         The segmenter's probability that a segment starts.
     """
@@ -103,13 +103,13 @@ class ActionResult:
 
     @property
     def cutters(self) -> tuple[Cutter, Cutter, Cutter]:
-        """All ways of finding actions."""
+        """Return all methods that find actions."""
         return self.alone, self.chain, self.whole
 
 
 @dataclass(frozen=True)
 class DemoResult:
-    """What the demo found; the page shows it.
+    """Results of the demo, for its page.
 
     Attributes
     ----------
@@ -120,7 +120,7 @@ class DemoResult:
         The test codes.
     truth : list of lists of str
     alone, chain, ruled : Reader
-        Digits one by one; the tagger; the tagger with the keypad's rule.
+        A classifier of single digits; the tagger; the tagger with the keypad's rule.
     marginals : list of arrays of shape (length, 10)
         The tagger's probabilities at each position of the test codes.
     transitions : array of shape (10, 10)
@@ -128,17 +128,17 @@ class DemoResult:
     keypad : sequence of str
         The rows of the keypad.
     actions : ActionResult
-        The same contest for segments.
+        The same comparison for segments.
     segmentation : ImageResult
-        The same contest for images.
+        The same comparison for images.
     shares : ShareResult
-        Digits judged by the shares of bags.
+        Digits classified from the class proportions of bags.
     faces : FaceResult
-        People recognised by sparse codes.
+        Face recognition by sparse codes.
     parts : PartResult
-        Point clouds divided into parts.
+        Point clouds segmented into parts.
     history : dict of lists
-        The tagger's training.
+        Training history of the tagger.
     """
 
     n_train: int
@@ -160,7 +160,7 @@ class DemoResult:
 
     @property
     def readers(self) -> tuple[Reader, Reader, Reader]:
-        """All ways of reading."""
+        """Return all methods that read codes."""
         return self.alone, self.chain, self.ruled
 
 
@@ -170,7 +170,7 @@ def demo_page(result: DemoResult) -> str:
     Parameters
     ----------
     result : DemoResult
-        What the demo found.
+        Results of the demo.
 
     Returns
     -------
@@ -194,7 +194,7 @@ def demo_page(result: DemoResult) -> str:
         _headline(r),
         section("Comparison", *_comparison(r)),
         section("Examples", *_examples(r)),
-        section("What the tagger has learnt", *_learnt(r)),
+        section("What the tagger learnt", *_learnt(r)),
         section("Segments, not frames", *_actions(r.actions)),
         section("Images, not pixels", *images_part(r.segmentation)),
         section("Shares, not labels", *shares_part(r.shares)),
@@ -228,9 +228,9 @@ def _percent(share: float) -> str:
 
 def _headline(r: DemoResult) -> Html:
     tiles = [
-        (_percent(r.alone.codes), "of the codes right, digit by digit"),
-        (_percent(r.chain.codes), "of the codes right, as a chain"),
-        (_percent(r.ruled.codes), "of the codes right, knowing the keypad"),
+        (_percent(r.alone.codes), "of the codes correct, digit by digit"),
+        (_percent(r.chain.codes), "of the codes correct, as a chain"),
+        (_percent(r.ruled.codes), "of the codes correct, with the keypad rule"),
     ]
     inner = "".join(f"<div><strong>{text_of(a)}</strong><span>{text_of(b)}</span></div>" for a, b in tiles)
     return Html(f'<div class="tiles">{inner}</div>')
@@ -248,19 +248,19 @@ def _comparison(r: DemoResult) -> list[Html | str]:
         )
         for reader in r.readers
     ]
-    header = ["", "digits right", "whole codes right", "impossible readings", "training, s", "C"]
+    header = ["", "digits correct", "whole codes correct", "impossible readings", "training, s", "C"]
     n_test, n_digits = len(r.truth), sum(map(len, r.truth))
     return [
         table(rows, header, "lrrrrr"),
-        f"{r.n_train:,} codes for training, {n_test:,} others ({n_digits:,} digits) for the test; no "
-        "picture is in both. C, the weight of the data against the penalty, was chosen for each method "
-        "by cross-validation on the training codes; training times are of the last fit, on one thread. A "
-        "reading is impossible if two digits in a row are not neighbours on the keypad.",
+        f"{r.n_train:,} training codes and {n_test:,} test codes ({n_digits:,} digits); no "
+        "image is in both. C, the weight of the loss against the penalty, was chosen for each method "
+        "by cross-validation on the training codes. Training times are of the final fit, on one thread. A "
+        "prediction is impossible if two consecutive digits are not neighbours on the keypad.",
     ]
 
 
 def chosen_examples(r: DemoResult) -> list[int]:
-    """Numbers of the test codes to show: three that the chain alone reads right, and one it gets wrong."""
+    """Return the indices of the test codes shown: three that only the chain reads correctly, and one error."""
     errors = [
         [
             sum(a != b for a, b in zip(read, true, strict=True))
@@ -277,13 +277,13 @@ def chosen_examples(r: DemoResult) -> list[int]:
 
 def _examples(r: DemoResult) -> list[Html | str]:
     out: list[Html | str] = [
-        "The three codes where the tagger gains most, and one that it gets wrong. Wrong digits are "
-        "marked. The last row is the tagger’s probability of each digit at that place."
+        "The three codes with the largest gain of the tagger, and one that it gets wrong. Wrong digits are "
+        "marked. The last row is the tagger’s probability of each digit at that position."
     ]
     for i in chosen_examples(r):
         out.append(_example(r, i))
     if len(out) == 1:
-        out.append("Every test code was read alike.")
+        out.append("All methods agree on every test code.")
     return out
 
 
@@ -295,7 +295,7 @@ def _example(r: DemoResult, i: int) -> Html:
         ("written", [Html(f"<b>{text_of(digit)}</b>") for digit in r.truth[i]]),
         ("digit by digit", _marked(r.alone.readings[i], r.truth[i])),
         ("as a chain", _marked(r.chain.readings[i], r.truth[i])),
-        ("with the rule", _marked(r.ruled.readings[i], r.truth[i])),
+        ("with the keypad rule", _marked(r.ruled.readings[i], r.truth[i])),
         ("probabilities", [probability_strip(p, r.labels) for p in r.marginals[i]]),
     ]
     body = ""
@@ -325,16 +325,14 @@ def _learnt(r: DemoResult) -> list[Html | str]:
         figure(
             pairs,
             "Transition weights of the tagger without the rule. Blue pairs are neighbours on the keypad: "
-            "it has learnt the keypad from the codes.",
+            "the tagger has learnt the keypad from the codes.",
         )
     ]
     objective = r.history.get("objective", [])
     if objective:
         steps = list(range(1, len(objective) + 1))
         curve = line_chart({"objective": (steps, objective)}, "iteration", "objective", log_y=True)
-        charts.append(
-            figure(curve, f"Its training: {len(steps)} iterations of L-BFGS in {r.chain.seconds:.2f} seconds.")
-        )
+        charts.append(figure(curve, f"Training: {len(steps)} iterations of L-BFGS in {r.chain.seconds:.2f} seconds."))
     return [columns(*charts)]
 
 
@@ -354,31 +352,31 @@ def _actions(r: ActionResult) -> list[Html | str]:
     confusion = plot_segment_confusion(r.truth, r.whole.segments, list(names), names=names)
     return [
         paragraph(
-            "Two persons walk, bend and draw, each action with a typical duration; sensors see it through noise. A "
-            "classifier labels frame by frame, a ",
+            "Two persons walk, bend and draw; each action has a typical duration, and the sensor data is noisy. A "
+            "classifier labels single frames, a ",
             Html("<code>Tagger</code>"),
             " also learns which label follows which, and a ",
             Html("<code>Segmenter</code>"),
             " scores whole segments, with their lengths and the statistics of all their frames.",
         ),
-        table(rows, ["", "frames right", "F1 of boundaries", "training, s", "C"], "lrrrr"),
-        f"{r.n_train} sequences for training, {len(r.X)} others for the test; the frames are the same for all. C was "
+        table(rows, ["", "frames correct", "F1 of boundaries", "training, s", "C"], "lrrrr"),
+        f"{r.n_train} training and {len(r.X)} test sequences; all methods use the same frames. C was "
         "chosen by cross-validation on the training sequences. The noise is at its highest level, where durations help "
-        "most: with half of it the tagger is as good.",
+        "most: with half of the noise, the tagger is as good as the segmenter.",
         figure(
             strips,
-            "The test sequence where the segmenter gains the median over the tagger. Wrong frames are underlined; the "
+            "The test sequence with the median gain of the segmenter over the tagger. Wrong frames are underlined; the "
             "curve is the segmenter’s probability that a segment starts.",
         ),
         figure(
             confusion,
-            "What the segmenter takes the true segments for: shares of their frames, each segment counting as one.",
+            "Predicted labels of the true segments: shares of their frames, with equal weight per segment.",
         ),
     ]
 
 
 def shown_actions(r: ActionResult) -> int:
-    """The test sequence with the median gain of the segmenter over the tagger."""
+    """Return the test sequence with the median gain of the segmenter over the tagger."""
     gains = [
         float(np.mean(_frames(whole) == _frames(true)) - np.mean(_frames(chain) == _frames(true)))
         for true, chain, whole in zip(r.truth, r.chain.segments, r.whole.segments, strict=True)

@@ -1,4 +1,4 @@
-"""The part of the demo's page about images: blocks one by one against blocks that know their neighbours."""
+"""The demo's section on images: independent blocks compared with blocks that depend on their neighbours."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ _PANEL = 196  # pixels: five of them side by side
 
 @dataclass(frozen=True)
 class Painter:
-    """One way of labelling pixels, and how well it does.
+    """A method that labels pixels, with its scores.
 
     Attributes
     ----------
     name : str
     C : float
-        The regularisation that held-out training images chose.
+        The regularisation constant chosen on held-out training images.
     maps : list of arrays of shape (H, W)
-        The labels that it gives to the pixels of the test images.
+        The predicted labels of the pixels of the test images.
     pixels : float
-        Share of pixels that get the right label.
+        Accuracy on pixels.
     overlap : float
-        Mean over the labels of intersection over union.
+        Mean intersection over union of the labels.
     seconds : float
-        Time of the last training, with the chosen C.
+        Time of the final fit with the chosen C.
     """
 
     name: str
@@ -45,7 +45,7 @@ class Painter:
 
 @dataclass(frozen=True)
 class ImageResult:
-    """What the demo found about images.
+    """Results of the demo for images.
 
     Attributes
     ----------
@@ -56,9 +56,9 @@ class ImageResult:
         The test images.
     truth : list of arrays of shape (H, W)
     alone, grid : Painter
-        Blocks one by one; blocks with their neighbours.
+        Independent blocks; blocks with dependent neighbours.
     marginals : list of arrays of shape (H, W, labels)
-        The grid's probabilities of labels in the images that are shown (see :func:`shown_images`).
+        The grid's label probabilities for the images shown (see :func:`shown_images`).
     """
 
     n_train: int
@@ -71,12 +71,12 @@ class ImageResult:
 
     @property
     def painters(self) -> tuple[Painter, Painter]:
-        """Both ways of labelling."""
+        """Return both methods."""
         return self.alone, self.grid
 
 
 def shown_images(truth: Sequence[np.ndarray], alone: Painter, grid: Painter) -> list[int]:
-    """The test images with the median gain of the grid and with the least one: none is chosen for its beauty."""
+    """Return the test images with the median gain and with the smallest gain of the grid."""
     gains = [
         float(np.mean(after == true) - np.mean(before == true))
         for true, before, after in zip(truth, alone.maps, grid.maps, strict=True)
@@ -86,29 +86,29 @@ def shown_images(truth: Sequence[np.ndarray], alone: Painter, grid: Painter) -> 
 
 
 def images_part(r: ImageResult) -> list[Html | str]:
-    """Table and pictures of the contest."""
+    """Return the table and the images of the comparison."""
     rows = [(p.name, f"{100 * p.pixels:.1f} %", f"{p.overlap:.3f}", f"{p.seconds:.2f}", f"{p.C:g}") for p in r.painters]
     chosen = shown_images(r.truth, r.alone, r.grid)
-    captions = ("The test image where neighbours help as much as in the median image.", "Where they help least.")
+    captions = ("The test image with the median gain from neighbours.", "The test image with the smallest gain.")
     pictures = [
         figure(
             plot_labelling(
                 r.images[i], r.truth[i], {"alone": r.alone.maps[i], "together": r.grid.maps[i]}, p, width=_PANEL
             ),
-            caption + f" On the right the probability of {r.labels[-1]}.",
+            caption + f" Right: the probability of {r.labels[-1]}.",
         )
         for i, caption, p in zip(chosen, captions, r.marginals, strict=False)
     ]
     return [
         paragraph(
-            "Discs and boxes lie over each other, and noise hides them: what a pixel is cannot be told from its "
-            "colour. A classifier labels blocks of 2 × 2 pixels one by one; a ",
+            "Discs and boxes overlap under noise: the label of a pixel cannot be predicted from its "
+            "colour alone. A classifier labels blocks of 2 × 2 pixels independently; a ",
             Html("<code>GridLabeler</code>"),
-            " sees the same features, but labels all blocks of an image together: neighbours that look alike rather "
-            "have one label.",
+            " uses the same features, but labels all blocks of an image jointly: similar neighbours tend to "
+            "have the same label.",
         ),
-        table(rows, ["", "pixels right", "overlap", "training, s", "C"], "lrrrr"),
-        f"{r.n_train} images for training, {len(r.images)} others for the test. Overlap is intersection over union, "
-        "the mean over the labels. C was chosen on held-out training images.",
+        table(rows, ["", "pixels correct", "overlap", "training, s", "C"], "lrrrr"),
+        f"{r.n_train} training and {len(r.images)} test images. Overlap is the intersection over union, "
+        "averaged over the labels. C was chosen on held-out training images.",
         *pictures,
     ]

@@ -1,4 +1,4 @@
-"""The part of the demo's page about shapes: point clouds of one class, coloured by the parts that were found."""
+"""The demo's section on shapes: point clouds of one class, coloured by predicted parts."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _SIDE = 150.0
 
 @dataclass(frozen=True)
 class Divider:
-    """One way of dividing clouds into parts.
+    """A method that segments clouds into parts.
 
     Attributes
     ----------
     name : str
     agreement : float
-        Adjusted Rand index with the parts that were drawn.
+        Adjusted Rand index with the true parts.
     seconds : float
     labels : list of integer arrays
         The part of each point of each cloud.
@@ -38,7 +38,7 @@ class Divider:
 
 @dataclass(frozen=True)
 class PartResult:
-    """What the demo found about parts of shapes.
+    """Results of the demo for parts of shapes.
 
     Attributes
     ----------
@@ -51,23 +51,23 @@ class PartResult:
 
 
 def parts_part(r: PartResult) -> list[Html | str]:
-    """Table and pictures."""
+    """Return the table and the plots."""
     rows = [(one.name, f"{one.agreement:.2f}", f"{one.seconds:.2f}") for one in r.dividers]
     return [
         paragraph(
-            f"{len(r.clouds)} figures of a body, a head and a stick, as points without labels. Which points belong to "
-            "the same part, in all of them? ",
+            f"{len(r.clouds)} figures of a body, a head and a stick, as unlabelled points. Which points belong to "
+            "the same part in all figures? ",
             Html("<code>ShapePartModel</code>"),
-            " draws parts from three terms: which places occur together, neighbouring points, and the position of a "
+            " finds parts by three terms: co-occurrence of cells, smoothness over neighbours, and the position of a "
             "part.",
         ),
-        table(rows, ["", "agreement with the parts drawn", "seconds"], "lrr"),
+        table(rows, ["", "agreement with the true parts", "seconds"], "lrr"),
         columns(*(figure(_clouds(r.clouds[:2], one.labels), one.name) for one in r.dividers)),
     ]
 
 
 def _clouds(clouds: Sequence[np.ndarray], labels: Sequence[np.ndarray]) -> Html:
-    """The first and the third axis of a few clouds, below each other."""
+    """Plot the first and third axis of a few clouds, one below the other."""
     whole = np.concatenate(clouds)
     low, high = whole.min(axis=0), whole.max(axis=0)
     unit = (_SIDE - 10) / max(float((high - low)[[0, 2]].max()), 1e-300)

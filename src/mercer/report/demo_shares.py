@@ -1,4 +1,4 @@
-"""The part of the demo's page about shares: single digits judged by what is known of bags of them."""
+"""The demo's section on proportions: classify single digits from the class proportions of bags."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ __all__ = ["Learner", "ShareResult", "shares_part"]
 
 @dataclass(frozen=True)
 class Learner:
-    """One way of learning, and how well it does on digits it has not seen.
+    """A learner and its accuracy on test digits.
 
     Attributes
     ----------
     name : str
     model : classifier
     right : float
-        Share of test digits that are judged right.
+        Accuracy on test digits.
     seconds : float
         Time of training.
     """
@@ -35,7 +35,7 @@ class Learner:
 
 @dataclass(frozen=True)
 class ShareResult:
-    """What the demo found about shares.
+    """Results of the demo for proportions.
 
     Attributes
     ----------
@@ -45,9 +45,9 @@ class ShareResult:
     bags : Bags
         Bags of test digits, with their true shares.
     predicted : ndarray
-        The shares that the second learner predicts for them.
+        The shares predicted by the second learner.
     toy : list of (str, classifier, array of points, array of bags)
-        Classifiers of the plane that were given two bags.
+        Classifiers in the plane, trained on two bags.
     """
 
     n_train: int
@@ -60,24 +60,26 @@ class ShareResult:
 
 
 def shares_part(r: ShareResult) -> list[Html | str]:
-    """Table and pictures."""
+    """Return the table and the plots."""
     rows = [(learner.name, f"{100 * learner.right:.1f} %", f"{learner.seconds:.2f}") for learner in r.learners]
     shares = plot_proportions(r.bags.proportions, r.predicted, r.bags.names.tolist(), r.bags.sizes)
     names = ["one bag", "the other"]
     toys = [figure(plot_decision(model, X, np.array(names)[bags]), f"{said}.") for said, model, X, bags in r.toy]
     return [
         paragraph(
-            "Nobody says which digit is odd. Known is only the share of odd digits in bags of "
-            f"{r.n_train // r.n_bags} of them, as of votes by district or of positives by lab batch. From that, "
+            "The labels of single digits are unknown. Only the share of odd digits is known for bags of "
+            f"{r.n_train // r.n_bags} digits, as for votes by district or positives by lab batch. From these shares, "
             "learners in ",
             Html("<code>mercer.proportions</code>"),
-            " make a classifier of single digits.",
+            " train a classifier of single digits.",
         ),
-        table(rows, ["", "digits right", "training, s"], "lrr"),
-        f"{r.n_bags} bags with {r.n_train} digits for training, {r.n_test} others for the test; a guess is right half "
-        "of the time. The weight of the loss was chosen by the shares of held-out bags. The last row is told the label "
+        table(rows, ["", "digits correct", "training, s"], "lrr"),
+        f"{r.n_bags} bags with {r.n_train} training digits, {r.n_test} test digits; chance is one half. "
+        "C was chosen by the shares of held-out bags. The last row was trained with the label "
         "of every training digit.",
-        figure(shares, f"Shares of odd digits in bags of test digits: true, and found by the {r.learners[1].name}."),
-        "What can go wrong: two bags, 60 % and 40 % of the first class, whose means lie on the wrong sides.",
+        figure(
+            shares, f"Shares of odd digits in bags of test digits: true, and predicted by the {r.learners[1].name}."
+        ),
+        "A hard case: two bags with 60 % and 40 % of the first class, whose means lie on the wrong sides.",
         columns(*toys),
     ]

@@ -1,4 +1,4 @@
-"""How a model does on data that it has not seen: confusion, scores of classes, calibration, examples most wrong."""
+"""Evaluation on held-out data: confusion matrix, scores per class, calibration, and the worst errors."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def examined(
     score: str = "p(true)",
     facts: bool = True,
 ) -> list[Block]:
-    """Compare predicted with true labels.
+    """Return blocks that compare predicted with true labels.
 
     Parameters
     ----------
@@ -35,17 +35,17 @@ def examined(
     confidence : array of n probabilities, optional
         p(predicted label), for the calibration curve.
     of_truth : array of n probabilities, optional
-        p(true label): the examples where it is lowest are the most wrong ones.
+        p(true label): the examples with the lowest values are the worst errors.
     shown : function, optional
-        What to show of example i.
+        Function that returns the text shown for example i.
     worst : int, default=10
-        How many of the most wrong examples to list.
+        Number of worst errors to list.
     what : str, default="examples"
-        What is counted.
+        Name of the counted items.
     score : str, default="p(true)"
-        What ``of_truth`` is, if not a probability.
+        Name of ``of_truth`` if it is not a probability.
     facts : bool, default=True
-        Whether to begin with the accuracy.
+        Whether to start with the accuracy.
 
     Returns
     -------
@@ -61,7 +61,9 @@ def examined(
     """
     truth, predicted = np.asarray(truth), np.asarray(predicted)
     if truth.shape != predicted.shape or truth.ndim != 1 or not len(truth):
-        raise ValueError(f"truth and predicted must hold as many labels, got {truth.shape} and {predicted.shape}")
+        raise ValueError(
+            f"truth and predicted must have the same positive number of labels, got {truth.shape} and {predicted.shape}"
+        )
     names = np.unique(np.concatenate([truth, predicted]))
     rows, columns = np.searchsorted(names, truth), np.searchsorted(names, predicted)
     counts = np.zeros((len(names), len(names)), np.int64)
@@ -95,14 +97,14 @@ def _classes(counts: np.ndarray, names: np.ndarray) -> Listing:
 
 
 def calibration(confidence: np.ndarray, right: np.ndarray, what: str = "share right") -> Curves:
-    """Accuracy against confidence, in bins of equal numbers of examples."""
+    """Return accuracy against confidence, in bins with equal numbers of examples."""
     order = np.argsort(confidence, kind="stable")
     parts = [part for part in np.array_split(order, min(_BINS, len(order))) if len(part)]
     x = [float(confidence[part].mean()) for part in parts]
     y = [float(right[part].mean()) for part in parts]
     error = sum(len(part) * abs(a - b) for part, a, b in zip(parts, x, y, strict=True)) / len(order)
     caption = (
-        f"Calibration: the share of right answers against the probability that the model gave them, in {len(parts)} "
+        f"Calibration: accuracy against predicted probability, in {len(parts)} "
         f"bins of equal size. Mean distance {error:.4f}."
     )
     ends = [min(*x, *y), 1.0] if len(x) > 1 else [0.0, 1.0]
@@ -125,7 +127,7 @@ def _worst(
         [str(truth[i]), str(predicted[i]), f"{of_truth[i]:.4f}", f"{i + 1:,}" if shown is None else _short(shown(i))]
         for i in order.tolist()
     ]
-    note = f"{len(rows)} of {len(wrong):,} wrong answers, those that the model was surest of first."
+    note = f"{len(rows)} of {len(wrong):,} errors, most confident first."
     header = ["true", "predicted", score, "number" if shown is None else "example"]
     return [Listing("Most wrong", header, rows, "llrr" if shown is None else "llrl", note)]
 
@@ -133,17 +135,17 @@ def _worst(
 def examined_numbers(
     truth: Any, predicted: Any, shown: Callable[[int], str] | None = None, worst: int = 10, *, facts: bool = True
 ) -> list[Block]:
-    """Compare predicted with true numbers.
+    """Return blocks that compare predicted with true numbers.
 
     Parameters
     ----------
     truth, predicted : array of n numbers
     shown : function, optional
-        What to show of example i.
+        Function that returns the text shown for example i.
     worst : int, default=10
-        How many of the most wrong examples to list.
+        Number of worst errors to list.
     facts : bool, default=True
-        Whether to begin with the errors.
+        Whether to start with the errors.
 
     Returns
     -------
@@ -151,7 +153,9 @@ def examined_numbers(
     """
     truth, predicted = np.asarray(truth, float), np.asarray(predicted, float)
     if truth.shape != predicted.shape or not len(truth):
-        raise ValueError(f"truth and predicted must hold as many numbers, got {truth.shape} and {predicted.shape}")
+        raise ValueError(
+            f"truth and predicted must have the same positive number of values, got {truth.shape} and {predicted.shape}"
+        )
     error = predicted - truth
     spread = float(np.square(truth - truth.mean()).sum())
     figures = [
@@ -192,24 +196,24 @@ def examined_tags(
     spans: bool = False,
     facts: bool = True,
 ) -> list[Block]:
-    """Compare the predicted with the true labels of sentences, token by token.
+    """Return blocks that compare predicted with true labels of sentences, token by token.
 
     Parameters
     ----------
     X : list of sentences
-        Their tokens: words, or tuples that begin with the word.
+        Sentences of tokens: words, or tuples that begin with the word.
     y, predicted : list of label sequences
     marginals : list of arrays (tokens, classes), optional
         p(label) of every token.
     classes : sequence
         The labels of the columns of ``marginals``.
     worst : int, default=10
-        How many of the most wrong tokens to list.
+        Number of worst errors to list.
     spans : bool, default=False
-        Whether ``classes`` are the names of spans (``NP``) and labels are tags (``B-NP``). There is no calibration
-        curve then: the marginals do not say where spans begin.
+        Whether ``classes`` are the names of spans (``NP``) and labels are tags (``B-NP``). In this case there is no
+        calibration curve, because the marginals do not determine where spans begin.
     facts : bool, default=True
-        Whether to begin with the accuracy.
+        Whether to start with the accuracy.
 
     Returns
     -------
@@ -236,5 +240,5 @@ def examined_tags(
 
 
 def flattened(sequences: Sequence[Sequence[Any]]) -> list[Any]:
-    """All items of all sequences."""
+    """Return all items of all sequences."""
     return [item for sequence in sequences for item in sequence]

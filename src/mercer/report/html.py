@@ -1,8 +1,7 @@
-"""The pieces of a report page: text, tables, figures, and the page that holds them with its style.
+"""Elements of a report page: text, tables, figures, and the page with its style.
 
-A piece of markup is an `Html`, a string that needs no more escaping. Every function here takes both kinds of
-string: an `Html` goes in as it is, any other value is text and is escaped. So what a data set or a model
-calls its labels can never become markup.
+Markup is an `Html`, a string that needs no further escaping. Every function accepts both kinds of string: an `Html` is
+inserted unchanged, and any other value is escaped. So label names of a data set or model can never become markup.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ __all__ = ["Html", "columns", "figure", "page", "paragraph", "section", "table",
 
 
 class Html(str):
-    """A string of markup that is not escaped. Wrap your own markup in it; never text from elsewhere.
+    """A string of markup that is not escaped. Use it only for your own markup, never for untrusted text.
 
     Examples
     --------
@@ -37,14 +36,14 @@ class Html(str):
 
 
 def page(title: str, *sections: str) -> str:
-    """Return a whole page, which needs nothing but itself: no script, no font, no network.
+    """Return a complete self-contained page without scripts, fonts or network access.
 
     Parameters
     ----------
     title : str
         The title, also shown as the main heading.
     *sections : str
-        What follows: pieces of markup from this module, or text, which becomes paragraphs.
+        Content: markup from this module, or text, which becomes paragraphs.
 
     Returns
     -------
@@ -86,7 +85,7 @@ def section(heading: str, *content: str) -> Html:
     heading : str
         Its heading.
     *content : str
-        Pieces of markup, or text, which becomes paragraphs.
+        Markup, or text, which becomes paragraphs.
 
     Returns
     -------
@@ -127,7 +126,7 @@ def table(rows: Iterable[Sequence[Any]], header: Sequence[Any], align: str | Non
     header : sequence
         The names of the columns.
     align : str, optional
-        One letter a column, ``l``, ``c`` or ``r``. By default numbers are right-aligned and all other cells
+        One letter per column, ``l``, ``c`` or ``r``. By default numbers are right-aligned and all other cells
         left-aligned.
 
     Returns
@@ -138,7 +137,7 @@ def table(rows: Iterable[Sequence[Any]], header: Sequence[Any], align: str | Non
     Raises
     ------
     ValueError
-        If there is no column, or a row or `align` has another number of columns than the header.
+        If there is no column, or the number of columns of a row or of `align` differs from the header.
 
     Examples
     --------
@@ -155,11 +154,11 @@ def table(rows: Iterable[Sequence[Any]], header: Sequence[Any], align: str | Non
         raise ValueError("a table needs at least one column, but header is empty")
     for i, row in enumerate(cells):
         if len(row) != len(header):
-            raise ValueError(f"row {i} has {len(row)} cells, but header names {len(header)} columns")
+            raise ValueError(f"row {i} has {len(row)} cells, but the header has {len(header)} columns")
     if align is None:
         align = "".join(_natural_alignment([row[j] for row in cells]) for j in range(len(header)))
     if len(align) != len(header) or set(align) - set("lcr"):
-        raise ValueError(f"align must be {len(header)} letters out of l, c and r, not {align!r}")
+        raise ValueError(f"align must have {len(header)} letters from l, c and r, not {align!r}")
     head = "".join(f'<th scope="col" class="{a}">{text_of(name)}</th>' for a, name in zip(align, header, strict=True))
     body = "".join(
         "<tr>"
@@ -172,25 +171,25 @@ def table(rows: Iterable[Sequence[Any]], header: Sequence[Any], align: str | Non
 
 
 def columns(*content: str) -> Html:
-    """Return pieces side by side, one below the other where the page is narrow.
+    """Return elements side by side, or stacked on a narrow page.
 
     Parameters
     ----------
     *content : str
-        The pieces, from left to right: markup, or text.
+        The elements, from left to right: markup or text.
 
     Returns
     -------
     Html
-        All of them.
+        The elements in columns.
 
     Raises
     ------
     ValueError
-        If there is none.
+        If there is no element.
     """
     if not content:
-        raise ValueError("columns needs at least one piece of content")
+        raise ValueError("columns needs at least one element")
     inner = "\n".join(f"<div>{_blocks([item])}</div>" for item in content)
     return Html(f'<div class="columns">\n{inner}\n</div>')
 
@@ -201,9 +200,9 @@ def figure(svg: Html, caption: str) -> Html:
     Parameters
     ----------
     svg : Html
-        What a function of ``mercer.report.charts`` returns, or your own markup as ``Html(...)``.
+        A chart of ``mercer.report.charts``, or your own markup as ``Html(...)``.
     caption : str
-        What the figure shows.
+        The caption.
 
     Returns
     -------
@@ -216,7 +215,7 @@ def figure(svg: Html, caption: str) -> Html:
 
 
 def write_page(path: str | os.PathLike[str], html: str) -> None:
-    """Write a page to a file, whole or not at all.
+    """Write a page to a file atomically.
 
     Parameters
     ----------
@@ -228,7 +227,7 @@ def write_page(path: str | os.PathLike[str], html: str) -> None:
     Raises
     ------
     OSError
-        If the file cannot be written; a file that was there before is untouched.
+        If the file cannot be written; an existing file stays unchanged.
     """
     write_atomically(path, [html.encode()])
 
@@ -238,7 +237,7 @@ _NOT_TEXT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udf
 
 
 def text_of(value: Any) -> str:
-    """Return a value as it stands in markup: `Html` as it is, floats to four digits, the rest escaped."""
+    """Return a value as markup: `Html` unchanged, floats to four digits, other values escaped."""
     if isinstance(value, Html):
         return value
     if isinstance(value, numbers.Real) and not isinstance(value, numbers.Integral):
@@ -247,7 +246,7 @@ def text_of(value: Any) -> str:
 
 
 def number_text(value: float) -> str:
-    """Return a number to four significant digits, and ``–`` for one that is not a number."""
+    """Return a number to four significant digits, and ``–`` for NaN."""
     if math.isnan(value):
         return "–"
     if math.isinf(value):

@@ -1,4 +1,4 @@
-"""Labellings of images and graphs as pictures: what was given, the truth, the answer and its errors, how sure it is."""
+"""Plots of labellings of images and graphs: input, truth, prediction, errors and probabilities."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MIX = 0.55  # share of the label's colour over the image
 
 
 def _colours(n: int) -> np.ndarray:
-    """RGB of labels; past the seventh they come again, darker."""
+    """Return the RGB colours of labels; from the eighth on, colours repeat in darker shades."""
     base = np.array([[int(c[0][i : i + 2], 16) for i in (1, 3, 5)] for c in _LABELS], float)
     k = np.arange(n)
     return base[k % len(base)] * 0.6 ** (k // len(base))[:, None]
@@ -53,7 +53,7 @@ def _panels(
 ) -> tuple[list[tuple[str, np.ndarray]], list[Any]]:
     answers = prediction if isinstance(prediction, Mapping) else {} if prediction is None else {"answer": prediction}
     if "truth" in answers:
-        raise ValueError("an answer cannot be called 'truth': give the true labels as truth")
+        raise ValueError("a prediction cannot be named 'truth': pass the true labels as truth")
     maps = {} if truth is None else {"truth": np.asarray(truth)}
     maps.update((str(name), np.asarray(m)) for name, m in answers.items())
     shapes = {m.shape for m in maps.values()}
@@ -95,7 +95,7 @@ def plot_labelling(
     label: int | None = None,
     width: float = 260.0,
 ) -> Html:
-    """Draw an image and its label maps side by side: image, truth, prediction, errors, probabilities.
+    """Draw an image and its label maps side by side: truth, prediction, errors and probabilities.
 
     Parameters
     ----------
@@ -103,14 +103,14 @@ def plot_labelling(
     truth : array of shape (H, W), optional
         Labels of pixels.
     prediction : array of shape (H, W), or mapping of names to such arrays, optional
-        One prediction, whose wrong pixels are marked in a separate panel if the truth is given; or several, side by
-        side with the share of pixels that are wrong.
+        One prediction, with a separate panel of errors if the truth is given; or several, side by side with their error
+        rates.
     marginals : array of shape (H, W, labels), optional
         Probabilities; drawn for one label.
     label : int, optional
-        Which column of ``marginals``; the last by default.
+        Column of ``marginals``; the last by default.
     width : float, default=260
-        Of a panel.
+        Width of a panel.
 
     Returns
     -------
@@ -171,7 +171,7 @@ def _hex(colour: np.ndarray) -> str:
 def labelling_picture(
     image: Any = None, truth: Any = None, prediction: Any = None, marginals: Any = None, *, label: int | None = None
 ) -> np.ndarray:
-    """Return the panels of :func:`plot_labelling` as one array of pixels (H, W′, 3), for a file.
+    """Return the panels of :func:`plot_labelling` as one pixel array (H, W′, 3).
 
     Examples
     --------
@@ -224,17 +224,17 @@ def plot_graph_labelling(
     marginals: ArrayLike | None = None,
     size: float = 420.0,
 ) -> Html:
-    """Draw a graph with the labels of its nodes; wrong ones have a ring, unsure ones are smaller.
+    """Draw a graph with its node labels; wrong nodes have a ring, uncertain nodes are smaller.
 
     Parameters
     ----------
     edges : array of int of shape (m, 2)
-    prediction : list of labels, one a node
+    prediction : list of labels, one per node
     truth : list of labels, optional
     positions : array of shape (nodes, 2), optional
-        Where nodes are drawn; by default on a circle.
+        Positions of the nodes; by default on a circle.
     marginals : array of shape (nodes, labels), optional
-        The area of a node is the highest probability of its labels.
+        The area of a node is proportional to its highest label probability.
     size : float, default=420
         Width and height.
 
@@ -256,7 +256,7 @@ def plot_graph_labelling(
         raise ValueError(f"{n} predicted labels and {len(truth)} true ones")
     pairs = np.asarray(edges).reshape(-1, 2).astype(int)
     if pairs.size and (pairs.min() < 0 or pairs.max() >= n):
-        raise ValueError(f"edges must name nodes from 0 to {n - 1}")
+        raise ValueError(f"edges must contain nodes from 0 to {n - 1}")
     angle = 2 * np.pi * np.arange(n) / max(n, 1)
     places = np.stack([np.cos(angle), np.sin(angle)], axis=1) if positions is None else np.asarray(positions, float)
     if places.shape != (n, 2) or not np.isfinite(places).all():
@@ -269,7 +269,7 @@ def plot_graph_labelling(
     parts = [_line(at[u], at[v]) for u, v in pairs]
     for i, label in enumerate(labels):
         wrong = truth is not None and truth[i] != label
-        said = f"node {i}: {label}" + (f", in truth {truth[i]}" if wrong and truth is not None else "")
+        said = f"node {i}: {label}" + (f", true label {truth[i]}" if wrong and truth is not None else "")
         ring = {"stroke": colours[truth[i]], "stroke-width": "4"} if wrong and truth is not None else {"stroke": _GREY}
         style: Mapping[str, Any] = {"fill": colours[label], **ring}
         radius = 5 + 7 * np.sqrt(sure[i])
@@ -286,13 +286,13 @@ def _circle(at: np.ndarray, radius: float, said: str, style: Mapping[str, Any]) 
 
 
 def plot_convergence(results: Mapping[str, Any], *, key: str = "residual") -> Html:
-    """Plot the convergence of messages or sweeps: the history of one or several results of inference.
+    """Plot the convergence history of one or several inference results.
 
     Parameters
     ----------
     results : mapping of str to InferenceResult (or to a list of numbers)
     key : str, default="residual"
-        Which history: "residual" of belief propagation (on a logarithmic axis), "bound" or "value" of others.
+        Name of the history: "residual" for belief propagation (on a logarithmic axis), "bound" or "value" for others.
 
     Returns
     -------
@@ -308,7 +308,7 @@ def plot_convergence(results: Mapping[str, Any], *, key: str = "residual") -> Ht
     True
     """
     if not results:
-        raise ValueError("results must hold at least one result of inference")
+        raise ValueError("results must contain at least one inference result")
     series = {}
     for name, result in results.items():
         history = getattr(result, "history", None)

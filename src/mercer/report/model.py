@@ -1,4 +1,4 @@
-"""The page of a model: what it is, what it has learnt, and how it does on data that it has not seen."""
+"""The page of a model: its type, its parameters, and its evaluation on held-out data."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ _MOST_LABELS = 60  # of one heat map: beyond it, cells are too small to read and
 
 
 def model_page(model: Any, *, title: str, top: int = 15, label: Any = None, more: Iterable[Block] = ()) -> str:
-    """Return a page that shows what a model has learnt, whatever its kind.
+    """Return a page that shows what a model of any kind has learnt.
 
     Parameters
     ----------
     model : object
-        A fitted one.
+        A fitted model.
     title : str
         The heading of the page.
     top : int, default=15
-        How many features of each label.
+        Number of features per label.
     label : object, optional
-        Only the features of this label.
+        Show only the features of this label.
     more : iterable of blocks
-        What else to show, such as the blocks of `mercer.report.examined.examined`.
+        Further content, such as the blocks of `mercer.report.examined.examined`.
 
     Returns
     -------
@@ -56,7 +56,7 @@ def model_page(model: Any, *, title: str, top: int = 15, label: Any = None, more
 
 
 def blocks_html(blocks: Iterable[Block]) -> Html:
-    """Return blocks as markup, in sections; neighbouring blocks of one title share a section.
+    """Return blocks as markup, in sections; consecutive blocks with the same title share a section.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ def _drawn(block: Block) -> list[Html | str]:
 
 
 def _tiles(pictures: np.ndarray) -> Html:
-    """Pictures in rows of ten; negative values are dark, positive ones bright."""
+    """Return images in rows of ten; negative values are dark, positive values bright."""
     n, height, width = pictures.shape
     across = min(10, n)
     sheet = np.full((-(-n // across) * (height + 2) + 2, across * (width + 2) + 2), 255.0)
@@ -145,7 +145,7 @@ def _matrix(block: Matrix) -> list[Html | str]:
         strength = finite.sum(axis=0) + (finite.sum(axis=1) if square else 0.0)
         kept = np.sort(np.argsort(-strength, kind="stable")[:_MOST_LABELS])
         what = "labels" if square else "columns"
-        out.append(f"Shown are the {len(kept)} {what}, of {len(names)}, with the largest values.")
+        out.append(f"The {len(kept)} {what}, of {len(names)}, with the largest values.")
         values, names = values[:, kept], [names[k] for k in kept]
         if square:
             values, rows = values[kept], names
@@ -163,7 +163,7 @@ def _lists(lists: dict[str, list[tuple[str, float]]]) -> Html:
         drawn = (
             bars([name for name, _ in pairs], [weight for _, weight in pairs])
             if pairs
-            else Html("<p>no feature has a weight for this label</p>")
+            else Html("<p>no feature has a non-zero weight for this label</p>")
         )
         heading = f"<h3>{text_of(label)}</h3>" if label else ""
         charts.append(f"<div>{heading}{drawn}</div>")
@@ -171,12 +171,12 @@ def _lists(lists: dict[str, list[tuple[str, float]]]) -> Html:
 
 
 def segmenter_figures(segmenter: Segmenter) -> list[tuple[str, str]]:
-    """Return what a segmenter is, as named figures.
+    """Return the properties of a segmenter as named values.
 
     Parameters
     ----------
     segmenter : Segmenter
-        A fitted one.
+        A fitted model.
 
     Returns
     -------
@@ -194,9 +194,9 @@ def segmenter_figures(segmenter: Segmenter) -> list[tuple[str, str]]:
     time = f" in {seconds[-1]:.2f} s" if seconds and np.isfinite(seconds[-1]) else ""
     end = "converged" if segmenter.converged_ else "not converged"
     return [
-        ("segments", f"written as {segmenter.form_}, of {shortest:,} to {segmenter.max_length_:,} positions"),
+        ("segments", f"output as {segmenter.form_}, lengths {shortest:,} to {segmenter.max_length_:,} positions"),
         ("labels", f"{len(labels):,}: {shown}" if len(labels) > 1 else "none: boundaries only"),
-        ("features", f"{segmenter.n_features_in_:,} of a position ({pack})"),
+        ("features", f"{segmenter.n_features_in_:,} per position ({pack})"),
         ("weights", f"{len(segmenter.coef_):,}"),
         ("objective", f"{segmenter.loss_} loss, C = {segmenter.C_:.4g}"),
         ("offset", f"{segmenter.offset_:.4g}"),
@@ -205,12 +205,12 @@ def segmenter_figures(segmenter: Segmenter) -> list[tuple[str, str]]:
 
 
 def tagger_figures(tagger: Tagger) -> list[tuple[str, str]]:
-    """Return what a tagger is, as named figures.
+    """Return the properties of a tagger as named values.
 
     Parameters
     ----------
     tagger : Tagger
-        A fitted one.
+        A fitted model.
 
     Returns
     -------
@@ -228,7 +228,7 @@ def tagger_figures(tagger: Tagger) -> list[tuple[str, str]]:
     figures = [
         ("labels", f"{len(labels):,}: {shown}"),
         ("features", features),
-        ("weights", f"{len(tagger.coef_):,}" + (f", {zero:,} of them zero" if zero else "")),
+        ("weights", f"{len(tagger.coef_):,}" + (f", {zero:,} are zero" if zero else "")),
         ("objective", f"{loss} loss, C = {tagger.C_:.4g}, penalty {penalty}"),
         ("transitions", tagger.transitions),
     ]

@@ -1,7 +1,7 @@
-"""What a model is and what it has learnt, as a list of blocks: the command line prints them, pages draw them.
+"""Describe a fitted model as a list of blocks, which the command line prints and pages draw.
 
-Blocks are plain data. What a model shows follows from what it has (weights of features, transitions, support objects,
-a history of training), not from its class, so that a new kind of model has a portrait at once.
+Blocks are plain data. The blocks of a model depend on its attributes (feature weights, transitions, support objects,
+training history), not on its class. So new kinds of models need no extra code.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _MOST_LISTS = 60
 
 @dataclass(frozen=True)
 class Facts:
-    """Named figures."""
+    """Named values."""
 
     rows: list[tuple[str, str]]
     title: str = ""
@@ -33,7 +33,7 @@ class Facts:
 
 @dataclass(frozen=True)
 class Listing:
-    """A table of texts."""
+    """A table of strings."""
 
     title: str
     header: list[str]
@@ -44,7 +44,7 @@ class Listing:
 
 @dataclass(frozen=True)
 class Weights:
-    """Named values, by what they speak for."""
+    """Named values, grouped by the label that they support."""
 
     title: str
     lists: dict[str, list[tuple[str, float]]]
@@ -53,7 +53,7 @@ class Weights:
 
 @dataclass(frozen=True)
 class Matrix:
-    """A table of numbers, as colours on a page."""
+    """A table of numbers, drawn as colours on a page."""
 
     title: str
     values: np.ndarray
@@ -77,16 +77,16 @@ class Curves:
     caption: str
     log: bool = False
     line: tuple[Sequence[float], Sequence[float]] | None = field(default=None)
-    """A line to compare with, such as the diagonal of a calibration curve."""
+    """A reference line, such as the diagonal of a calibration curve."""
 
 
 @dataclass(frozen=True)
 class Pictures:
-    """Small grey pictures side by side."""
+    """Small grey images side by side."""
 
     title: str
     values: np.ndarray
-    """(pictures × rows × columns), each scaled to its own range, or −1 … 1 where it has both signs."""
+    """(images × rows × columns), each scaled to its own range, or to −1 … 1 if it has both signs."""
     caption: str
 
 
@@ -94,14 +94,14 @@ Block = Facts | Listing | Weights | Matrix | Curves | Pictures
 
 
 def portrait(model: Any, top: int = 10, label: Any = None) -> list[Block]:
-    """Return what there is to see in a fitted model.
+    """Return a description of a fitted model.
 
     Parameters
     ----------
     model : object
         A fitted model of any kind.
     top : int, default=10
-        How many features of each label, support objects and the like.
+        Number of features per label, support objects and similar items.
     label : object, optional
         Show the features of this label only.
 
@@ -176,7 +176,7 @@ def _facts(model: Any) -> list[tuple[str, str]]:
 
 
 def _settings(model: Any) -> str:
-    """Parameters that differ from their defaults."""
+    """Return the parameters that differ from their defaults."""
     defaults = {
         name: parameter.default for name, parameter in inspect.signature(type(model).__init__).parameters.items()
     }
@@ -211,7 +211,7 @@ def _hashed_facts(model: Any) -> list[tuple[str, str]]:
     weights = model._table_weights().astype(np.float64)
     used = np.abs(weights[weights != 0])
     rows.append(
-        ("weights in use", f"{len(used):,} of {len(weights):,} ({100 * len(used) / max(1, len(weights)):.1f} %)")
+        ("non-zero weights", f"{len(used):,} of {len(weights):,} ({100 * len(used) / max(1, len(weights)):.1f} %)")
     )
     if len(used):
         rows.append(("largest weight", f"{used.max():.4f} (in absolute value; the median {np.median(used):.4f})"))
@@ -245,7 +245,7 @@ def _size(model: Any) -> list[tuple[str, str]]:
 
 
 def _features(model: Any, top: int, label: Any) -> list[Block]:
-    """The features that speak most for each label, and a few that speak against it."""
+    """Return the features with the largest positive weights for each label, and a few with negative weights."""
     if not hasattr(model, "top_features") or _has_support(model):
         return []
     try:
@@ -282,10 +282,7 @@ def _lengths(model: Any, top: int) -> list[Block]:
         return []
     labels, scores = [str(label) for label in model.classes_.tolist()], model.lengths_
     sizes = list(range(1, len(scores) + 1))
-    caption = (
-        "How much a segment of each length adds to the score of a segmentation; lengths that are not allowed are "
-        "left out."
-    )
+    caption = "Score of a segment by its length; forbidden lengths are left out."
     if len(labels) <= 8:
         series: dict[str, Any] = {
             label: (sizes, column.tolist()) for label, column in zip(labels, scores.T, strict=True)
@@ -306,8 +303,7 @@ def _transitions(model: Any, top: int) -> list[Block]:
     note = (
         "p(next state | state)."
         if probabilities
-        else "How much each pair of neighbouring labels adds to the score of a labelling: blue pairs are encouraged, "
-        "orange ones discouraged."
+        else "Score of each pair of neighbouring labels: blue pairs are encouraged, orange ones discouraged."
     )
     ends = [("first", model.start_)]
     if isinstance(getattr(model, "end_", None), np.ndarray):
@@ -324,7 +320,7 @@ def _transitions(model: Any, top: int) -> list[Block]:
 
 
 def _emissions(model: Any, top: int) -> list[Block]:
-    """What the states of a hidden Markov model emit."""
+    """Return the emissions of the states of a hidden Markov model."""
     emission = getattr(model, "emission_", None)
     if not isinstance(emission, np.ndarray) or emission.ndim != 2 or not hasattr(model, "classes_"):
         return []
@@ -343,11 +339,11 @@ def _emissions(model: Any, top: int) -> list[Block]:
         state: [(name(int(k)), float(row[k])) for k in np.argsort(-row, kind="stable")[:top] if row[k] > 0]
         for state, row in zip(states, emission, strict=True)
     }
-    return [Weights("Emissions", lists, "The likeliest symbols of each state, with their probabilities.")]
+    return [Weights("Emissions", lists, "The most likely symbols of each state, with their probabilities.")]
 
 
 def _pairs(model: Any, top: int) -> list[Block]:
-    """Weights of neighbouring labels of graphs and images."""
+    """Return the weights of neighbouring labels of graphs and images."""
     from mercer.labeling import GraphLabeler
 
     if not isinstance(model, GraphLabeler):
@@ -364,7 +360,7 @@ def _pairs(model: Any, top: int) -> list[Block]:
 
 
 def _dependence(model: Any, top: int) -> list[Block]:
-    """How alike a model of label sets takes its labels to be."""
+    """Return the label dependence in a model of label sets."""
     if not hasattr(model, "label_dependence") or len(model.classes_) < 2:
         return []
     from mercer.multilabel.joint import dependence_order
@@ -375,10 +371,10 @@ def _dependence(model: Any, top: int) -> list[Block]:
         return []
     order = dependence_order(values, _MOST_CLASSES)
     names = [str(model.classes_[t]) for t in order]
-    note = "Blue: the model gives both for the same reasons; orange: one speaks against the other." + (
-        "" if len(order) == len(values) else f" {len(order)} of {len(values)} labels, the most dependent."
+    note = "Blue: the same features support both labels; orange: one label excludes the other." + (
+        "" if len(order) == len(values) else f" {len(order)} of {len(values)} labels with the strongest dependence."
     )
-    caption = "How alike two labels are to the model, from −1 to 1."
+    caption = "Similarity of two labels in the model, from −1 to 1."
     return [Matrix("Dependence of labels", values[np.ix_(order, order)], names, names, caption, note)]
 
 
@@ -397,7 +393,7 @@ def _has_support(model: Any) -> bool:
 
 
 def _support(model: Any, top: int) -> list[Block]:
-    """The support objects with the largest coefficients."""
+    """Return the support objects with the largest coefficients."""
     if not _has_support(model):
         return []
     coef = np.atleast_2d(model.dual_coef_)
@@ -410,13 +406,13 @@ def _support(model: Any, top: int) -> list[Block]:
     rows = [
         [str(model.support_[j]), *(f"{c:+.4g}" for c in shown[:, j]), _object(objects, int(j))] for j in order.tolist()
     ]
-    note = f"{len(rows)} of {len(model.support_):,}, largest coefficients first; numbered as in training."
+    note = f"{len(rows)} of {len(model.support_):,}, largest coefficients first; indices as in training."
     return [Listing("Support objects", header, rows, "r" + "r" * len(shown) + "l", note)]
 
 
 def _object(objects: Any, at: int) -> str:
     if objects is None:
-        return "(kernel values were given)"
+        return "(precomputed kernel)"
     try:
         value = objects[at]
     except (TypeError, IndexError, KeyError):
@@ -440,21 +436,31 @@ def _spectrum(model: Any, top: int) -> list[Block]:
 
 
 _CURVES = (
-    ("objective", "objective", False, "The objective: penalty and C times the loss."),
-    ("log_likelihood", "log-likelihood", False, "The log-likelihood of the training data, where it was measured."),
-    ("n_temperatures", "temperatures", False, "How many temperatures a step needed."),
-    ("acceptance", "acceptance", False, "Share of exchanges, or of excursions, that were accepted."),
-    ("gap", "gap", True, "How far it can be from the optimum: the relative gap to the dual objective."),
-    ("gradient_norm", "gradient norm", True, "The norm of its gradient, which is 0 at the optimum."),
+    ("objective", "objective", False, "The objective: penalty plus C times the loss."),
+    ("log_likelihood", "log-likelihood", False, "The log-likelihood of the training data, if measured."),
+    ("n_temperatures", "temperatures", False, "Number of temperatures per step."),
+    ("acceptance", "acceptance", False, "Acceptance rate of exchanges or excursions."),
+    ("gap", "gap", True, "The relative duality gap, a bound on the distance of the objective from its optimum."),
+    ("gradient_norm", "gradient norm", True, "The gradient norm, which is 0 at the optimum."),
     ("mistakes", "mistakes", False, "Positions labelled wrong during each pass over the training data."),
     ("dev_score", "score", False, "The score of the model on held-out data."),
-    ("loss", "progressive loss", False, "Learning curve: the loss of each example before it was learnt, averaged."),
-    ("error", "progressive error", False, "Learning curve: the share of wrong answers before learning each example."),
+    (
+        "loss",
+        "progressive loss",
+        False,
+        "Learning curve: progressive loss (the mean loss of each example before training on it).",
+    ),
+    (
+        "error",
+        "progressive error",
+        False,
+        "Learning curve: progressive error rate (each example is predicted before training on it).",
+    ),
 )
 
 
 def _attributes(model: Any, top: int) -> list[Block]:
-    """Tables of attributes: descriptions of classes, the known and the new ones."""
+    """Return tables of attributes: descriptions of known and new classes."""
     blocks: list[Block] = []
     for title, table, classes in (
         ("Attributes of classes", "attributes_", "classes_"),
@@ -467,18 +473,18 @@ def _attributes(model: Any, top: int) -> list[Block]:
         shown = values[:60, :40]
         rows = [str(name) for name in getattr(model, classes)[: len(shown)].tolist()]
         part = "" if shown.shape == values.shape else f" The first {shown.shape[0]} × {shown.shape[1]} of them."
-        caption = f"Numbers that describe each class, an attribute a column.{part}"
+        caption = f"Attributes of each class, one per column.{part}"
         blocks.append(Matrix(title, shown, rows, [str(j) for j in range(shown.shape[1])], caption))
     return blocks
 
 
 def _hidden_units(model: Any, top: int) -> list[Block]:
-    """Random fields: filters and samples as pictures where columns may be pixels, else the pairs that pull most."""
+    """Return filters and samples of random fields as images if columns may be pixels, else the strongest pairs."""
     from mercer.fields import RBM, BoltzmannMachine
 
     if isinstance(model, BoltzmannMachine):
         names = [str(name) for name in getattr(model, "feature_names_in_", range(model.n_features_in_))]
-        caption = "How much two columns pull together (blue) or apart (orange)."
+        caption = "Interaction of two columns: attractive (blue) or repulsive (orange)."
         return [Matrix("Couplings", model.couplings(), names, names, caption)]
     if not isinstance(model, RBM):
         return []
@@ -498,7 +504,7 @@ def _hidden_units(model: Any, top: int) -> list[Block]:
     filters = model.components_[order].reshape(-1, side, side)
     samples = np.asarray(model.sample(20, random_state=0), float).reshape(-1, side, side)
     return [
-        Pictures("Hidden units", filters, f"Weights of the {len(filters)} strongest hidden units, as pictures."),
+        Pictures("Hidden units", filters, f"Weights of the {len(filters)} strongest hidden units, as images."),
         Pictures("Samples", samples, "Rows drawn from the model."),
     ]
 
@@ -528,7 +534,7 @@ def _training(model: Any) -> list[Block]:
 
 
 def _arrays(model: Any) -> list[Block]:
-    """Sizes and ranges of the arrays that a model holds: all there is to see in a map."""
+    """Return sizes and ranges of the arrays of a model, for feature maps."""
     rows = []
     for name, value in sorted(vars(model).items()):
         if issparse(value):
@@ -554,7 +560,7 @@ def _same(value: Any, default: Any) -> bool:
 
 
 def _reading(form: Any, most: int = 8) -> str:
-    """How the file of training was read, in words."""
+    """Return a description of how the training file was read."""
 
     def listed(kind: str, names: Any) -> list[str]:
         names = [str(name) for name in names or ()]

@@ -1,4 +1,4 @@
-"""Pictures of learning from proportions: shares found against shares known, and decisions in the plane."""
+"""Plots for learning from proportions: predicted against known shares, and decision regions in the plane."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ _MOST = 2000  # points that are drawn
 
 
 def plot_proportions(truth: ArrayLike, predicted: ArrayLike, names: Any = None, sizes: Any = None) -> Html:
-    """Plot predicted against known shares, a circle for each bag; on the diagonal they agree.
+    """Plot predicted against known shares, one circle per bag; points on the diagonal agree.
 
     Parameters
     ----------
     truth, predicted : array of shape (n_bags,) or (n_bags, n_classes)
-        Shares in [0, 1]; with several classes a colour for each.
+        Shares in [0, 1]; several classes have different colours.
     names : sequence of n_bags names, optional
-        Shown where the pointer is.
+        Names shown on hover.
     sizes : array of n_bags numbers, optional
-        Rows of each bag: larger bags get larger circles.
+        Number of rows per bag; larger bags get larger circles.
 
     Returns
     -------
@@ -46,11 +46,11 @@ def plot_proportions(truth: ArrayLike, predicted: ArrayLike, names: Any = None, 
         raise ValueError(f"truth and predicted must have the same shape, got {known.shape} and {estimated.shape}")
     for name, values in (("truth", known), ("predicted", estimated)):
         if not np.isfinite(values).all() or values.min() < 0 or values.max() > 1:
-            raise ValueError(f"{name} must hold shares in [0, 1]")
+            raise ValueError(f"{name} must contain shares in [0, 1]")
     known, estimated = known.reshape(len(known), -1), estimated.reshape(len(estimated), -1)
     labels = [str(name) for name in (range(len(known)) if names is None else names)]
     if len(labels) != len(known):
-        raise ValueError(f"names must hold a name for each of the {len(known)} bags, got {len(labels)}")
+        raise ValueError(f"names must contain a name for each of the {len(known)} bags, got {len(labels)}")
     radius = np.full(len(known), 4.5)
     if sizes is not None:
         counts = _vector(sizes, "plot_proportions", "sizes")
@@ -79,10 +79,10 @@ def plot_decision(model: Any, X: ArrayLike, marks: Any = None) -> Html:
     Parameters
     ----------
     model : classifier
-        With ``predict`` and ``classes_``.
+        A classifier with ``predict`` and ``classes_``.
     X : array of shape (n, 2)
     marks : sequence of n values, optional
-        Bags or labels: each gets its own shape and colour.
+        Bags or labels; each value has its own shape and colour.
 
     Returns
     -------
@@ -100,10 +100,10 @@ def plot_decision(model: Any, X: ArrayLike, marks: Any = None) -> Html:
     """
     points = np.asarray(X, np.float64)
     if points.ndim != 2 or points.shape[1] != 2 or not len(points) or not np.isfinite(points).all():
-        raise ValueError(f"X must hold finite points of the plane, got shape {points.shape}")
+        raise ValueError(f"X must contain finite points of the plane, got shape {points.shape}")
     values = np.zeros(len(points), int) if marks is None else np.asarray(marks)
     if values.shape != (len(points),):
-        raise ValueError(f"marks must hold a value for each of the {len(points)} points, got shape {values.shape}")
+        raise ValueError(f"marks must contain a value for each of the {len(points)} points, got shape {values.shape}")
     kinds, kind = np.unique(values, return_inverse=True)
     (x0, x1), (y0, y1) = (_wider(*_range(points[:, j])) for j in (0, 1))
     x_ticks, y_ticks = _ticks(x0, x1, 7), _ticks(y0, y1, 5)
@@ -135,7 +135,7 @@ def _wider(low: float, high: float) -> tuple[float, float]:
 
 
 def _mark(kind: int, x: float, y: float, said: str) -> str:
-    """Circles, squares and triangles by turns."""
+    """Return circles, squares and triangles in turn."""
     title = _tag("title", text_of(said))
     style = {"fill": _SERIES[kind % 6], "stroke": _SURFACE, "stroke_width": 0.8}
     if kind % 3 == 0:

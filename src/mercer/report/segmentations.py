@@ -1,8 +1,8 @@
-"""Segmentations as coloured strips over one axis, in the style of figures of action recognition.
+"""Segmentations as coloured strips over a common axis, as in papers on action recognition.
 
 From top to bottom: the features as a faint heat strip, the truth, each prediction with a mark under every wrong
-position, and the probability that a segment starts as a curve. Labels have colours that colour-blind readers can tell
-apart (hatched from the eighth on), and are written into segments that have room.
+position, and the probability that a segment starts as a curve. Label colours are distinguishable for colour-blind
+readers (hatched from the eighth on). Segments with enough room show their label.
 """
 
 from __future__ import annotations
@@ -70,31 +70,31 @@ def plot_segmentation(
 ) -> Html:
     """Draw segmentations of one sequence as strips, one below the other.
 
-    What is None is left out; something has to be given.
+    Arguments that are None are omitted; at least one must be given.
 
     Parameters
     ----------
     x : array of shape (n_positions, n_features), optional
-        The features, each stretched from white at its smallest value to grey at its largest.
+        The features, each scaled from white at its smallest value to grey at its largest.
     truth : segmentation, optional
         Labels of positions, positions where segments start, (start, end, label) triples or BIO tags, as
-        :func:`mercer.data.as_segments` takes them. Positions where segments start also need x or marginals, to tell
-        where the last segment ends.
+        :func:`mercer.data.as_segments` takes them. Start positions also need x or marginals, which determine where the
+        last segment ends.
     prediction : segmentation, or mapping name → segmentation, optional
-        One strip each. Wrong positions are underlined, and the accuracy is shown; where there are
-        no labels, F1 of the boundaries does.
+        One strip per prediction. Wrong positions are underlined, and the accuracy is shown; without labels, the F1 of
+        the boundaries.
     marginals : array of shape (n_positions,), optional
-        The probability that a segment starts at each position, such as ``Segmenter.boundary_marginals`` gives; the
-        first position, where one always starts, is not shown.
+        The probability that a segment starts at each position, such as the output of ``Segmenter.boundary_marginals``.
+        The first position, which always starts a segment, is not shown.
     labels : sequence, optional
-        All labels, in the order of colours; by default those that occur, sorted. Give them if several drawings
-        should have the same colours.
+        All labels, in the order of colours; by default the labels that occur, sorted. Pass them to use the same colours
+        in several drawings.
     names : mapping label → str, optional
-        What to call labels.
+        Display names of labels.
     width : float, default=760
-        Of the strips, in pixels.
+        Width of the strips in pixels.
     caption : str
-        What the chart shows, for readers who do not see it.
+        Description of the chart for screen readers.
 
     Returns
     -------
@@ -104,7 +104,7 @@ def plot_segmentation(
     Raises
     ------
     ValueError
-        If there is nothing to draw, sizes do not fit, or a segmentation has gaps or overlaps.
+        If there is nothing to draw, sizes do not match, or a segmentation has gaps or overlaps.
 
     Examples
     --------
@@ -148,23 +148,23 @@ def plot_segment_confusion(
     names: Mapping[Any, str] | None = None,
     caption: str = "confusion by segment",
 ) -> Html:
-    """Draw which labels the segments of each label get, as a heat map whose rows sum to 1.
+    """Draw the confusion matrix of segments as a heat map whose rows sum to 1.
 
     Parameters
     ----------
     truth, prediction : list of segmentations
         Labels of positions, or (start, end, label) triples; see :func:`mercer.metrics.segment_confusion`.
     labels : sequence, optional
-        Rows and columns, in this order.
+        Order of rows and columns.
     names : mapping label → str, optional
-        What to call labels.
+        Display names of labels.
     caption : str
-        What the chart shows, for readers who do not see it.
+        Description of the chart for screen readers.
 
     Returns
     -------
     Html
-        An SVG element. Rows of labels that no true segment has are empty.
+        An SVG element. Rows of labels without true segments are empty.
 
     Examples
     --------
@@ -187,7 +187,7 @@ def _strips(truth: Any, prediction: Any) -> dict[str, Any]:
     rows = {} if truth is None else {"truth": truth}
     if isinstance(prediction, Mapping):
         if "truth" in prediction and rows:
-            raise ValueError("a prediction cannot be called 'truth' beside the truth")
+            raise ValueError("a prediction cannot be named 'truth' if truth is given")
         rows.update({str(name): y for name, y in prediction.items()})
     elif prediction is not None:
         rows["prediction"] = prediction
@@ -203,7 +203,7 @@ def _features(x: Any) -> np.ndarray:
     dense = x.toarray() if hasattr(x, "toarray") else x
     values = np.asarray(dense, dtype=float)
     if values.ndim != 2 or values.size == 0:
-        raise ValueError(f"x must be of shape (n_positions, n_features), at least one of both, found {values.shape}")
+        raise ValueError(f"x must have shape (n_positions, n_features) and must not be empty, found {values.shape}")
     return values
 
 
@@ -217,7 +217,7 @@ def _probabilities(marginals: ArrayLike) -> np.ndarray:
 
 
 def _length(heat: np.ndarray | None, curve: np.ndarray | None, rows: Mapping[str, Any]) -> int:
-    """The number of positions, which x and the marginals know; otherwise triples, or the longest of the strips."""
+    """Return the number of positions, from x or the marginals, otherwise from triples or the longest strip."""
     sizes = {name: len(value) for name, value in (("x", heat), ("marginals", curve)) if value is not None}
     if len(set(sizes.values())) > 1:
         raise ValueError(f"x has {sizes['x']} positions, marginals has {sizes['marginals']}")
@@ -237,12 +237,12 @@ def _triples(name: str, y: Any, n: int) -> list[Segment]:
 
 
 def _wrong(truth: list[Segment], predicted: list[Segment]) -> np.ndarray:
-    """Which positions have another label than the truth."""
+    """Return which positions have a wrong label."""
     return np.array([a != b for a, b in zip(segments_to_frames(truth), segments_to_frames(predicted), strict=True)])
 
 
 def _score(truth: list[Segment], predicted: list[Segment], n: int, plain: bool) -> str:
-    """The share of positions that are right; where there are no labels, F1 of the boundaries."""
+    """Return the accuracy; without labels, the F1 of the boundaries."""
     if not plain:
         return f"{100 * (1 - _wrong(truth, predicted).mean()):.1f} % right"
     if n < 2:
@@ -252,7 +252,7 @@ def _score(truth: list[Segment], predicted: list[Segment], n: int, plain: bool) 
 
 
 class _Palette:
-    """A colour for each label; neighbours of one label, or segments without labels, are told apart by their edges."""
+    """A colour for each label; edges separate neighbouring segments of equal label or without labels."""
 
     def __init__(
         self, outputs: Mapping[str, list[Segment]], labels: Sequence[Any] | None, names: Mapping[Any, str]
@@ -270,7 +270,7 @@ class _Palette:
         self.plain = len(self.labels) == 1 and not names  # boundaries only: the one label says nothing
 
     def box(self, x: float, y: float, w: float, h: float, label: Any, hover: str = "") -> str:
-        """A filled rectangle, hatched where the colours have come round."""
+        """Draw a filled rectangle, hatched if the colours repeat."""
         title = _tag("title", text_of(hover)) if hover else ""
         if label in _OUTSIDE:
             return _tag("rect", title, x=x, y=y, width=w, height=h, fill=_GREY, fill_opacity=0.3)
@@ -284,7 +284,7 @@ class _Palette:
 
 
 def _strokes(x: float, y: float, w: float, h: float, ink: str, gap: float) -> str:
-    """Diagonal strokes inside a rectangle; the box below answers the pointer."""
+    """Draw diagonal strokes inside a rectangle; the box below handles hovering."""
     data = []
     for d in np.arange(gap, w + h, gap):
         ends = (x + max(0.0, d - h), y + min(d, h)), (x + min(d, w), y + max(0.0, d - w))
@@ -297,7 +297,7 @@ def _strokes(x: float, y: float, w: float, h: float, ink: str, gap: float) -> st
 
 
 class _Board:
-    """The drawing: a common axis of positions, and a pen that moves down row by row."""
+    """The drawing: a common axis of positions and a current row."""
 
     def __init__(self, n: int, width: float, names: Sequence[str]) -> None:
         self.n, self.width = n, float(width)
@@ -386,7 +386,7 @@ class _Board:
         self.y = y + 26
 
     def legend(self, palette: _Palette, wrong: bool, boundaries: bool) -> None:
-        """What colours and lines mean, in as many rows as it takes."""
+        """Draw the legend in as many rows as needed."""
         entries: list[tuple[str, Any]] = []
         if not palette.plain:
             entries += [(palette.names[label], label) for label in palette.labels]
@@ -414,7 +414,7 @@ class _Board:
 
 
 class _Mark:
-    """Entries of the legend that are no labels."""
+    """Legend entries other than labels."""
 
     WRONG, BOUNDARY = object(), object()
 
@@ -424,13 +424,13 @@ def _positions(start: int, end: int) -> str:
 
 
 def _runs(mask: np.ndarray) -> list[tuple[int, int]]:
-    """Runs of True as (start, end)."""
+    """Return runs of True as (start, end)."""
     edges = np.flatnonzero(np.diff(np.concatenate([[False], mask, [False]]).astype(np.int8)))
     return [(int(a), int(b)) for a, b in edges.reshape(-1, 2)]
 
 
 def _shades(x: np.ndarray) -> np.ndarray:
-    """Features as a picture of grey and opacity (features, positions, 2), each feature over its own range."""
+    """Return features as an image of grey and opacity (features, positions, 2), each scaled to its own range."""
     if len(x) > _MOST_COLUMNS:
         bounds = np.linspace(0, len(x), _MOST_COLUMNS + 1).astype(int)
         finite = np.isfinite(x)

@@ -1,6 +1,7 @@
-"""What results look like: explanations, results of inference, graphical models, bags. Notebooks ask for it.
+"""HTML views for notebooks: explanations, inference results, graphical models, bags.
 
-`html_of` draws a value whose class derives from ``mercer._display.Displayed``; it is a function of the value's type.
+`html_of` draws a value whose class derives from ``mercer._display.Displayed``; the view depends only on the type of the
+value.
 """
 
 from __future__ import annotations
@@ -43,12 +44,12 @@ _LARGEST_TABLE = 64
 
 
 def html_of(value: Any) -> Html:
-    """Return a result as markup.
+    """Return a result as HTML.
 
     Parameters
     ----------
     value : object
-        An `Explanation`, a result of inference, a graphical model or `Bags`.
+        An `Explanation`, an inference result, a graphical model or `Bags`.
 
     Returns
     -------
@@ -80,7 +81,7 @@ def _explanation(value: Explanation) -> Html:
     if value.constant:
         names.append("(constant)")
         weights.append(value.constant)
-    drawn = bars(names, weights) if names else Html("<p>no feature of this input has a weight</p>")
+    drawn = bars(names, weights) if names else Html("<p>no feature of this input has a non-zero weight</p>")
     return Html(
         f"<p><strong>{text_of(_plain(value.output))}</strong>{text_of(against)}: score {value.score:+.4g}</p>{drawn}"
     )
@@ -141,7 +142,7 @@ def _states(graph: FactorGraph, i: int) -> list[str]:
 
 
 def network_blocks(network: Any) -> list[Block]:
-    """Return what a graphical model is: figures, and its tables where they are small.
+    """Return the properties of a graphical model, and its small tables.
 
     Parameters
     ----------
@@ -158,7 +159,7 @@ def network_blocks(network: Any) -> list[Block]:
     rows = [
         ("variables", f"{len(names):,}"),
         ("arcs" if directed else "edges", f"{len(edges):,}"),
-        ("states", f"{min(sizes, default=0)} to {max(sizes, default=0)} of a variable"),
+        ("states", f"{min(sizes, default=0)} to {max(sizes, default=0)} per variable"),
     ]
     blocks: list[Block] = [Facts(rows)]
     tables = _tables(network)
@@ -169,7 +170,7 @@ def network_blocks(network: Any) -> list[Block]:
             continue
         blocks.append(_table(title, variables, values, states))
     if large:
-        rows.append(("tables", f"{len(tables) - large:,} shown, {large:,} larger or further ones not"))
+        rows.append(("tables", f"{len(tables) - large:,} shown, {large:,} larger or further tables omitted"))
     return blocks
 
 
@@ -214,12 +215,12 @@ def _graph(network: Any) -> Html:
     names, edges, directed = _structure(network)
     if len(names) > _MOST_NODES:
         return paragraph(f"{len(names):,} variables: too many to draw.")
-    caption = "An arrow leads from a parent to its child." if directed else "Variables that share a factor are joined."
+    caption = "An arrow points from a parent to its child." if directed else "Variables that share a factor are joined."
     return figure(draw_graph([str(name) for name in names], edges, directed=directed), caption)
 
 
 def _structure(network: Any) -> tuple[list[Hashable], list[tuple[int, int]], bool]:
-    """Names of the variables, pairs of numbers, and whether they are directed."""
+    """Return the names of the variables, the edges, and whether they are directed."""
     if isinstance(network, BayesianNetwork):
         names = list(network.names)
         place = {name: i for i, name in enumerate(names)}
@@ -264,7 +265,7 @@ def _numbered_tables(graph: FactorGraph) -> list[tuple[str, list[int], np.ndarra
 
 
 def _table(title: str, variables: Sequence[Hashable], values: np.ndarray, states: dict[Hashable, list[str]]) -> Listing:
-    """The states of all variables but the last down, those of the last across."""
+    """Return a table with the states of the last variable as columns and those of all others as rows."""
     *given, last = variables
     header = [*map(str, given), *states[last]]
     rows = []
@@ -274,12 +275,12 @@ def _table(title: str, variables: Sequence[Hashable], values: np.ndarray, states
 
 
 def draw_graph(names: Sequence[str], edges: Sequence[tuple[int, int]], *, directed: bool = False) -> Html:
-    """Draw a graph with the names of its nodes: in layers if it is directed and has no cycle, else on a circle.
+    """Draw a graph with node names, in layers if it is directed and acyclic, otherwise on a circle.
 
     Parameters
     ----------
     names : sequence of str
-        One for each node.
+        One name per node.
     edges : sequence of (int, int)
         Pairs of nodes; with ``directed`` from the first to the second.
     directed : bool, default=False
@@ -317,7 +318,7 @@ def draw_graph(names: Sequence[str], edges: Sequence[tuple[int, int]], *, direct
 
 
 def _layers(n: int, edges: Sequence[tuple[int, int]]) -> list[int] | None:
-    """The longest way from a node without parents to each; None where there is a cycle."""
+    """Return the longest path from a root to each node; None if there is a cycle."""
     level = [0] * n
     for _ in range(n):
         changed = False
@@ -366,7 +367,7 @@ def _circle(boxes: list[float]) -> tuple[list[tuple[float, float]], float, float
 
 
 def _border(x: float, y: float, to_x: float, to_y: float, box: float) -> tuple[float, float]:
-    """Where the line from the middle of a box leaves it."""
+    """Return the point where a line from the centre of a box leaves it."""
     dx, dy = to_x - x, to_y - y
     if not dx and not dy:
         return x, y
@@ -414,7 +415,7 @@ def _bags(value: Bags) -> Html:
 
 
 def _attributes(value: AttributeReport) -> Html:
-    """Figures of a table of attributes, and the table as a heat map with the names of the classes."""
+    """Return properties of a table of attributes, and the table as a heat map with class names."""
     names = range(value.n_classes) if value.classes is None else value.classes.tolist()
     shown = value.table[:_MOST_NODES, :_MOST_NODES]
     columns = [str(j) for j in range(shown.shape[1])]

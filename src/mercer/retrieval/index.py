@@ -176,15 +176,15 @@ class HammingIndex:
                 return None
             start = int(self._ids.max()) + 1 if len(self._ids) else 0
             if start + count > 1 << 63:
-                raise ValueError("there are no ids after the highest one: give ids for the new codes")
+                raise ValueError("automatic ids are exhausted: pass ids for the new codes")
             return np.arange(start, start + count, dtype=np.int64)
         named = _checked_ids("ids", ids)
         if len(named) != count:
-            raise ValueError(f"ids must name each of the {count} codes, got {len(named)}")
+            raise ValueError(f"ids must contain one id for each of the {count} codes, got {len(named)}")
         together = np.concatenate([self.ids, named])
         values, counts = np.unique(together, return_counts=True)
         if (counts > 1).any():
-            raise ValueError(f"ids must be new and different, but {values[counts > 1][0]} is there twice")
+            raise ValueError(f"ids must be new and different, but {values[counts > 1][0]} occurs twice")
         return named
 
     def _positions(self, ids: np.ndarray) -> np.ndarray:
@@ -501,7 +501,7 @@ def _read_header(path: Any) -> tuple[int, int, int, bytes]:
         head = file.read(HEADER_SIZE)
         size = os.fstat(file.fileno()).st_size
     if head[: len(MAGIC)] != MAGIC:
-        raise IndexFileError(f"{shown}: this is no index of binary codes")
+        raise IndexFileError(f"{shown}: not an index of binary codes")
     if len(head) >= 12 and (version := int.from_bytes(head[8:12], "little")) != VERSION:
         raise IndexFileError(f"{shown}: version {version} of the format; this mercer reads version {VERSION}")
     if len(head) < HEADER_SIZE:

@@ -72,7 +72,7 @@ class ShardedIndex:
         self.sizes = np.array([size for _, size, _ in facts], np.int64)
         named = [ids is not None for _, size, ids in facts if size]
         if any(named) and not all(named):
-            raise ValueError("some shards have ids of their own and others not: give ids to all of them")
+            raise ValueError("some shards have explicit ids and others do not: pass ids to all of them")
         self._named = any(named)
         if self._named:
             ids = np.concatenate([np.zeros(0, np.int64) if ids is None else ids for _, _, ids in facts])

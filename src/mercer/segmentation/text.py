@@ -1,7 +1,7 @@
-"""Text in, paragraphs out: documents as sentences and the places where paragraphs start, and back.
+"""Convert between text and documents (sentences with the positions where paragraphs start).
 
 A document of N sentences with L paragraphs is the list of its sentences and starts b_0 = 0 < b_1 < … < b_{L−1} < N:
-paragraph i holds the sentences b_i .. b_{i+1} − 1. The rules of sentence splitting are in :mod:`mercer.data.prose`.
+paragraph i contains the sentences b_i .. b_{i+1} − 1. The rules of sentence splitting are in :mod:`mercer.data.prose`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def read_paragraphs(
     source : str, path, or an iterable of these
         A ``str`` is a text; a ``pathlib.Path`` (or other path object) is a file in UTF-8. Each gives one document.
     sentences : {"split", "lines"}, default="split"
-        How a paragraph is cut: by the rules of :func:`split_sentences`, or one sentence per line.
+        How to split a paragraph: by the rules of :func:`split_sentences`, or one sentence per line.
 
     Returns
     -------
@@ -68,7 +68,7 @@ def join_paragraphs(sentences: Sequence[str], starts: Sequence[int] | np.ndarray
     ----------
     sentences : list of str
     starts : array of int
-        The sentences that start a paragraph, in order, the first of them 0.
+        The sentences that start a paragraph, in ascending order, starting with 0.
     lines : bool, default=False
         Put each sentence on a separate line. ``read_paragraphs(text, sentences="lines")`` then returns the same
         document, for any sentences.
@@ -76,7 +76,7 @@ def join_paragraphs(sentences: Sequence[str], starts: Sequence[int] | np.ndarray
     Returns
     -------
     text : str
-        Ends with a line break unless it is empty.
+        The text; it ends with a line break unless it is empty.
 
     Examples
     --------
@@ -103,7 +103,7 @@ def _text(source: str | os.PathLike[str]) -> str:
     if isinstance(source, str):
         return source
     if not isinstance(source, os.PathLike):
-        raise TypeError(f"source must hold texts or paths, got {type(source).__name__}")
+        raise TypeError(f"source must contain texts or paths, got {type(source).__name__}")
     try:
         return Path(source).read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:

@@ -1,8 +1,8 @@
 """Models over HTTP: a server, an ASGI application and a client.
 
-``mercer serve tagger.mercer`` serves model files to programs and, with a page, to people. `app` makes the same
-application for a server of your own, `Client` asks one from Python. The libraries of the server come with the extra:
-``pip install 'mercer[serve]'``; the client needs none.
+``mercer serve tagger.mercer`` serves model files over HTTP, with a web page. `app` returns the same application for
+your own server. `Client` sends requests from Python. The server needs an extra: ``pip install 'mercer[serve]'``; the
+client has no dependencies.
 """
 
 from mercer.serve.app import App, Security, app

@@ -1,13 +1,13 @@
 """The ASGI application: models over HTTP.
 
-    GET  /                          pages to try the models
+    GET  /                          web pages to try the models
     GET  /v1/models, /v1/models/NAME
     POST /v1/models/NAME:predict    and :VERB for the other methods of a model
     GET  /v2…, POST /v2/models/NAME/infer     Open Inference Protocol v2
     GET  /openapi.json /docs /metrics /health /ready
 
-Starlette routes everything but predictions, which are recognised first: they are nearly all requests. What a request
-costs beyond the model's own time is the price of every prediction, so nothing is built on that way that is not needed.
+Starlette routes everything except predictions. Predictions are nearly all requests, so they are recognised first and
+handled with the least possible overhead.
 """
 
 from __future__ import annotations
@@ -61,11 +61,11 @@ class Security:
     Attributes
     ----------
     token : str or None
-        What callers send as ``Authorization: Bearer TOKEN``; None lets everybody in.
+        Clients must send ``Authorization: Bearer TOKEN``; None disables authentication.
     hosts : tuple of str
-        Values of the Host header, without the port, that are served; empty for all.
+        Accepted values of the Host header, without the port; empty for all.
     origins : tuple of str
-        Origins of other pages that may call (CORS).
+        Other origins that may send requests (CORS).
     """
 
     token: str | None = None
@@ -75,7 +75,7 @@ class Security:
 
 @dataclass
 class Settings:
-    """Of queues and limits."""
+    """Settings of queues and limits."""
 
     limits: Limits = field(default_factory=Limits)
     max_batch: int = 256
@@ -120,7 +120,7 @@ class App:
     # ------------------------------------------------------------------ begin and end
 
     def begin(self) -> None:
-        """Load all models and start their queues; raises for a file that cannot be served."""
+        """Load all models and start their queues; raise an error for a file that cannot be served."""
         if self._begun:
             return
         self.store.load_all()
@@ -139,14 +139,14 @@ class App:
         self.metrics.set(1, "ready")
 
     def end(self) -> None:
-        """End the threads."""
+        """Stop the threads."""
         self.metrics.set(0, "ready")
         self.store.close()
         for batcher in self.batchers.values():
             batcher.close()
 
     def _call(self, key: Any, arguments: list[Any]) -> list[Any]:
-        """One call of a model for requests with equal options: the bodies of their answers."""
+        """Call a model once for requests with equal options, and return the bodies of the responses."""
         loaded, ask = key
         if isinstance(ask, str):
             return [self._special(loaded, ask, body) for body in arguments]
@@ -158,7 +158,7 @@ class App:
     # ------------------------------------------------------------------ ASGI
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one ASGI connection."""
+        """Handle one ASGI connection."""
         if scope["type"] == "http":
             await self._http(scope, receive, send)
         elif scope["type"] == "lifespan":
@@ -214,7 +214,7 @@ class App:
             status = 500
             reference = secrets.token_hex(4)
             self.log("error", "failure", reference=reference, path=path, error=_traceback(error))
-            message = f"the server failed; its log has the details under {reference}"
+            message = f"internal server error; see {reference} in the server log"
             await self._refuse(path, RequestError(500, message), send, cors)
             _forget(error)
         finally:
@@ -246,12 +246,12 @@ class App:
     # ------------------------------------------------------------------ who may ask
 
     def _admit(self, scope: Scope, headers: dict[bytes, bytes], path: str) -> Headers:
-        """Check Host, Origin and token; headers for a page of another origin that may call."""
+        """Check Host, Origin and token; return the headers for a page of another allowed origin."""
         if self._hosts:
             host = headers.get(b"host", b"").decode("latin-1").lower()
             name = host.rpartition(":")[0] if host.rpartition(":")[2].isdecimal() else host
             if name not in self._hosts:
-                raise RequestError(421, "the Host header names another server")
+                raise RequestError(421, "the Host header does not match this server")
         cors: Headers = []
         origin = headers.get(b"origin")
         if origin is not None:
@@ -266,7 +266,7 @@ class App:
         return cors
 
     def _has_token(self, authorization: bytes) -> bool:
-        """Whether this value of the header is the token, where one is needed."""
+        """Return whether this value of the header is the token, if a token is required."""
         if self._token is None:
             return True
         scheme, _, token = authorization.partition(b" ")
@@ -282,7 +282,7 @@ class App:
             ]
         own = f"{scope.get('scheme', 'http')}://{headers.get(b'host', b'').decode('latin-1')}"
         if origin.lower() != own.lower():
-            raise RequestError(403, "pages of another origin may not call this server")
+            raise RequestError(403, "pages of another origin may not send requests to this server")
         return []
 
     # ------------------------------------------------------------------ predictions
@@ -302,20 +302,20 @@ class App:
         message = await receive()
         body = message.get("body", b"")
         if message["type"] == "http.disconnect":
-            raise RequestError(400, "the caller went away")
+            raise RequestError(400, "the client disconnected")
         if not message.get("more_body"):
             if len(body) > most:
-                raise RequestError(413, f"the body is too long: at most {most:,} bytes are allowed")
+                raise RequestError(413, f"the body is too large: at most {most:,} bytes are allowed")
             return body
         parts, size = [body], len(body)
         while message.get("more_body"):
             message = await receive()
             if message["type"] == "http.disconnect":
-                raise RequestError(400, "the caller went away")
+                raise RequestError(400, "the client disconnected")
             parts.append(message.get("body", b""))
             size += len(parts[-1])
             if size > most:
-                raise RequestError(413, f"the body is too long: at most {most:,} bytes are allowed")
+                raise RequestError(413, f"the body is too large: at most {most:,} bytes are allowed")
         return b"".join(parts)
 
     async def _infer(
@@ -332,7 +332,7 @@ class App:
         if protocol2:
             name, _, rest = path[len("/v2/models/") :].partition("/")
             if not (rest == "infer" or (rest.startswith("versions/") and rest.endswith("/infer"))):
-                raise RequestError(404, "there is no such path")
+                raise RequestError(404, "this path does not exist")
             verb = "predict"
         else:
             name, _, verb = path[len("/v1/models/") :].partition(":")
@@ -364,9 +364,9 @@ class App:
         return 200
 
     def overloaded(self, url: bytes, headers: Headers) -> str | None:
-        """The model of a POST to a path, if its queue is full and all that the caller is told is to come again.
+        """Return the model of a POST to a path if its queue is full and the response would only be a retry message.
 
-        Many requests come in one turn of the event loop. So those that go on to the application count from here on.
+        Many requests arrive in one turn of the event loop, so requests passed to the application are counted here.
         """
         if not url.startswith(b"/v1/models/") or self.settings.log_requests:
             return None
@@ -421,14 +421,14 @@ class App:
         if n == 0:
             raise RequestError(400, "the input is empty")
         if n > limits.instances:
-            raise RequestError(413, f"{n:,} instances are too many: at most {limits.instances:,} are allowed")
+            raise RequestError(413, f"too many instances: {n:,}, at most {limits.instances:,} are allowed")
         values = instances.tolist() if isinstance(instances, np.ndarray) else instances
         return ask, answers.form.read(answers.model, values, limits), n, asked
 
     async def _answer(
         self, batcher: Batcher, key: Any, X: Any, n: int, receive: Receive, trace: dict[str, Any]
     ) -> dict[str, Any]:
-        """Wait for the answer, at most so long; a caller that goes away is dropped."""
+        """Wait for the response up to a time limit; drop the job if the client disconnects."""
         try:
             job = batcher.submit(key, X, n)
         except Full:
@@ -446,7 +446,7 @@ class App:
         def expire() -> None:
             job.dropped = True
             if not future.done():
-                future.set_exception(RequestError(504, "the request took too long"))
+                future.set_exception(RequestError(504, "the request timed out"))
 
         def lose_patience() -> None:  # most requests are answered before, and cost one timer
             watch.append(loop.create_task(until_gone()))
@@ -458,7 +458,7 @@ class App:
             return await future
         except asyncio.CancelledError:
             if job.dropped:
-                raise RequestError(400, "the caller went away") from None
+                raise RequestError(400, "the client disconnected") from None
             job.dropped = True
             raise
         except RequestError:
@@ -551,7 +551,7 @@ class App:
             if error.status_code == 405:
                 allowed = (error.headers or {}).get("Allow", "GET")
                 raise RequestError(405, f"this path takes {allowed}", headers=[(b"allow", allowed.encode())]) from None
-            raise RequestError(error.status_code, "there is no such path") from None
+            raise RequestError(error.status_code, "this path does not exist") from None
         return seen
 
     def _json(self, value: Any, status: int = 200) -> Any:
@@ -578,7 +578,7 @@ class App:
         made = describe(name, loaded.answers, loaded.version, self.settings.limits)
         entry = self.store.entries[name]
         if entry.problem:
-            made["problem"] = "the file was replaced by one that cannot be served; the model before it goes on"
+            made["problem"] = "the new file cannot be served; the previous model stays in use"
         return made
 
     def _described(self) -> list[dict[str, Any]]:
@@ -618,7 +618,7 @@ def _full() -> RequestError:
 
 
 def full_answer() -> bytes:
-    """The whole answer to a request that finds the queue full, for a server that gives it before the application."""
+    """Return the complete response for a full queue, which the server sends without calling the application."""
     error = _full()
     body = dumps({"error": {"status": error.status, "message": error.message}})
     headers = [(b"content-length", str(len(body)).encode()), _JSON, *error.headers, *_PROTECTED]
@@ -633,16 +633,16 @@ def _server_metadata() -> dict[str, Any]:
 
 
 def _inflated(body: bytes, coding: bytes, most: int) -> bytes:
-    """A body that was compressed, read no further than to the limit."""
+    """Decompress a body up to the size limit."""
     if coding not in _CODINGS:
-        raise RequestError(415, "the content encoding is not understood; send gzip, deflate or none")
+        raise RequestError(415, "the content encoding is not supported; send gzip, deflate or none")
     reader = zlib.decompressobj(_CODINGS[coding])
     try:
         plain = reader.decompress(body, most + 1)
     except zlib.error:
         raise RequestError(400, "the body is not compressed as its content encoding says") from None
     if len(plain) > most:
-        raise RequestError(413, f"the body is too long: at most {most:,} bytes are allowed")
+        raise RequestError(413, f"the body is too large: at most {most:,} bytes are allowed")
     if not reader.eof:
         raise RequestError(400, "the compressed body is truncated")
     return plain
@@ -655,7 +655,7 @@ async def _respond(send: Send, status: int, body: bytes, headers: Headers) -> No
 
 
 def _with_example(error: RequestError, answers: kinds.Answerer) -> RequestError:
-    """An error about instances, with what this model takes."""
+    """Return an error about instances, with an example of the model's input."""
     if error.status != 422:
         return error
     more = {**error.more, "takes": answers.form.says, "example": {"instances": answers.example()}}
@@ -663,8 +663,8 @@ def _with_example(error: RequestError, answers: kinds.Answerer) -> RequestError:
 
 
 def _of_model(error: Exception, answers: kinds.Answerer) -> RequestError:
-    """What the model says about its input."""
-    message = str(error).splitlines()[0][:500] if str(error) else "the model refuses this input"
+    """Return the model's error message about its input as a response."""
+    message = str(error).splitlines()[0][:500] if str(error) else "the model rejects this input"
     return _with_example(RequestError(422, message), answers)
 
 
@@ -696,31 +696,32 @@ def app(
 ) -> App:
     """Return an ASGI application that serves models.
 
-    Use it below a server of your own: ``uvicorn module:application``. The command ``mercer serve`` adds deadlines for
-    slow callers, limits of headers, TLS and several processes.
+    Run it with your own server: ``uvicorn module:application``. The command ``mercer serve`` adds timeouts for slow
+    clients, limits on headers, TLS and several processes.
 
     Parameters
     ----------
     models : mapping of names to fitted models or paths, or paths
-        Of paths alone, the stem is the name. Files are watched and loaded again when they are replaced.
+        For paths without names, the stem is the name. Files are watched and reloaded when they are replaced.
     token : str, optional
-        Callers must send it as ``Authorization: Bearer TOKEN``.
+        Clients must send it as ``Authorization: Bearer TOKEN``.
     hosts : iterable of str
-        Values of the Host header that are served; by default all.
+        Accepted values of the Host header; by default all.
     origins : iterable of str
-        Origins of pages elsewhere that may call; by default none.
+        Other origins that may send requests (CORS); by default none.
     limits : Limits, optional
-        Most bytes, instances and seconds of a request.
+        Limits on bytes, instances and seconds of a request.
     max_batch : int, default=256
-        Most instances that are predicted together.
+        Maximal number of instances in one batch.
     max_delay : float, default=0
-        Seconds for which a request may wait for others. Requests that wait anyway are predicted together also at 0.
+        Seconds that a request may wait to be batched with others. At 0, requests that already wait in the queue are
+        still batched.
     max_queue : int, default=64
-        Requests to a model that may wait; more are rejected with status 503.
+        Maximal number of waiting requests per model; more are rejected with status 503.
     reload_seconds : float, default=1
-        How often to look whether a file was replaced; 0 for never.
+        Interval between checks for replaced files; 0 disables the checks.
     max_bytes : int, optional
-        As of :func:`mercer.load`.
+        As in :func:`mercer.load`.
 
     Returns
     -------

@@ -1,11 +1,11 @@
-"""Requests that wait together are predicted together, on a thread beside the event loop.
+"""Dynamic batching: requests that wait together are predicted together, on a thread beside the event loop.
 
     event loop:  submit → bounded queue → await
-    thread:      take what waits with equal options, join, call once, split, give back
+    thread:      take waiting requests with equal options, join, call once, split, return
 
-Only requests with equal options and the same loaded model are joined. Every answer is checked against the number of
-instances that were asked for; where a joined call fails, each request is called alone, so that one caller's bad input
-is that caller's error. Callers that went away are dropped before the call.
+Only requests with equal options and the same loaded model are joined. The number of predictions is checked against the
+number of instances. If a joined call fails, each request is called separately, so bad input only fails its own request.
+Jobs of disconnected clients are dropped before the call.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["Batcher", "Full", "Job"]
 
 
 class Full(Exception):
-    """The queue is full: the request is refused at once."""
+    """Raised if the queue is full; the request is rejected at once."""
 
 
 class Job:
@@ -33,9 +33,9 @@ class Job:
     def __init__(self, key: Hashable, argument: Any, size: int, future: asyncio.Future[Any]) -> None:
         self.key, self.argument, self.size, self.future = key, argument, size, future
         self.dropped = False
-        """Set where the caller went away: the thread skips the job."""
+        """Set if the client disconnected; the thread then skips the job."""
         self.batch = 0
-        """How many requests were predicted together with this one."""
+        """Number of requests in the batch of this one."""
         self.begun = 0.0
 
 
@@ -45,13 +45,13 @@ class Batcher:
     Parameters
     ----------
     call : callable
-        (key, list of arguments) to a list with one answer for each argument; runs on the batcher's thread.
+        Function of (key, list of arguments) that returns one answer per argument; runs on the batcher's thread.
     max_batch : int
-        Most instances in one call.
+        Maximal number of instances in one call.
     max_delay : float
-        Seconds that the first request of a batch may wait for others, once the thread is free.
+        Seconds that the first request of a batch waits for others once the thread is free.
     max_queue : int
-        Most requests that wait or run; beyond it `submit` raises `Full`.
+        Maximal number of waiting and running requests; `submit` raises `Full` above it.
     """
 
     def __init__(
@@ -65,14 +65,14 @@ class Batcher:
     ) -> None:
         self.call, self.max_batch, self.max_delay, self.max_queue = call, max_batch, max_delay, max_queue
         self.waiting = 0
-        """Requests that wait or run; changed by the event loop alone."""
+        """Waiting and running requests; only the event loop changes this number."""
         self.coming = 0
-        """Requests that came in this turn of the event loop; in the next turn they wait."""
+        """Requests that arrived in this turn of the event loop; they are queued in the next turn."""
         self.batches = self.batched = 0
         self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()  # None is the last
         self._closed = False
         self._taken: deque[Job] = deque()
-        """Out of the queue and not predicted yet: what did not fit into the last batch. Of the thread alone."""
+        """A job that did not fit into the last batch; only the thread uses it."""
         self._ended = False
         self._thread = threading.Thread(target=self._work, name=f"mercer-{name}", daemon=True)
         self._thread.start()
@@ -80,7 +80,7 @@ class Batcher:
     # ------------------------------------------------------------------ on the event loop
 
     def expect(self) -> None:
-        """Count a request that is submitted in the next turn of the event loop, before anything else is read."""
+        """Count a request that will be submitted in the next turn of the event loop."""
         if not self.coming:
             asyncio.get_running_loop().call_soon(self._come)
         self.coming += 1
@@ -89,7 +89,7 @@ class Batcher:
         self.coming = 0
 
     def submit(self, key: Hashable, argument: Any, size: int) -> Job:
-        """Queue one request; its answer comes in ``job.future``. Raises `Full` where the queue is full."""
+        """Queue one request; ``job.future`` gets the answer. Raises `Full` if the queue is full."""
         if self.waiting >= self.max_queue or self._closed:
             raise Full
         self.waiting += 1
@@ -108,7 +108,7 @@ class Batcher:
                 job.future.set_result(answer)
 
     def close(self) -> None:
-        """End the thread once what is queued is done."""
+        """Stop the thread after the queued jobs are done."""
         self._closed = True
         self._jobs.put(None)
 
@@ -134,7 +134,7 @@ class Batcher:
                 return
 
     def _take(self) -> list[Job] | None:
-        """The first job and those behind it with the same key, up to the size of a batch; None at the end."""
+        """Take the first job and the next jobs with the same key, up to the batch size; None at the end."""
         taken = self._taken
         if not taken and not self._ended:
             self._pull(None)
@@ -163,7 +163,7 @@ class Batcher:
         return batch
 
     def _pull(self, seconds: float | None) -> bool:
-        """Take one job out of the queue, or note the end; False where none came in time."""
+        """Take one job out of the queue or note the end; return False if none arrived in time."""
         try:
             job = self._jobs.get(timeout=seconds)
         except queue.Empty:

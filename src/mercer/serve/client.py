@@ -1,4 +1,4 @@
-"""Ask a server from Python: connections that are kept, retries with back-off, errors with the server's words."""
+"""HTTP client with persistent connections, retries with back-off, and the server's error messages."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class ServerError(Exception):
     status : int or None
         The HTTP status; None if there was no response.
     answer : dict
-        What the server said, such as an example of what the model takes.
+        Body of the response, which may contain an example of the model's input.
 
     Examples
     --------
@@ -45,22 +45,22 @@ class ServerError(Exception):
 class Client:
     """A client of a server that ``mercer serve`` runs. It may be used from several threads.
 
-    Predictions change nothing on the server, so the client retries if the server is busy (503), the connection
-    is lost, or the request times out. The pauses grow, with some chance in them. If a kept connection is lost, as when
-    its worker process is killed, the first retry comes at once: other workers listen on the same port.
+    Predictions change nothing on the server, so the client retries if the server is busy (503), the connection is lost,
+    or the request times out. The pauses grow exponentially, with random jitter. If a persistent connection is lost, for
+    example because its worker process was killed, the first retry is immediate: other workers listen on the same port.
 
     Parameters
     ----------
     url : str
-        Such as ``"http://localhost:8000"``.
+        Address of the server, such as ``"http://localhost:8000"``.
     token : str, optional
         The server's token.
     timeout : float, default=30
         Seconds to wait for a response.
     retries : int, default=4
-        How often to try again.
+        Maximal number of retries.
     backoff : float, default=0.1
-        Seconds before the first repetition; doubled each time, up to 5.
+        Seconds before the first retry; doubled each time, up to 5.
     context : ssl.SSLContext, optional
         For https, such as one that trusts the certificate of your server.
 
@@ -84,7 +84,7 @@ class Client:
     ) -> None:
         parts = urllib.parse.urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ValueError(f"url must begin with http:// or https:// and name a host, got {url!r}")
+            raise ValueError(f"url must begin with http:// or https:// and contain a host, got {url!r}")
         if type(retries) is not int or retries < 0:
             raise ValueError(f"retries must be a whole number of at least 0, got {retries!r}")
         for name, value in (("timeout", timeout), ("backoff", backoff)):
@@ -102,11 +102,11 @@ class Client:
         return self._json("GET", "/v1/models")["models"]
 
     def model(self, name: str) -> dict[str, Any]:
-        """Return what a model takes and answers, with an example."""
+        """Return the input and output format of a model, with an example."""
         return self._json("GET", f"/v1/models/{_quoted(name)}")
 
     def ready(self) -> bool:
-        """Return whether the server answers and every model is loaded."""
+        """Return whether the server responds and every model is loaded."""
         try:
             return self._once("GET", "/ready", None, {})[0] == 200
         except _LOST:
@@ -120,7 +120,7 @@ class Client:
         model : str
             The name of the model.
         instances : list, or array of shape (n, d)
-            In the form that the model's ``predict`` takes. Arrays of numbers are sent as they are in memory.
+            Instances in the form that the model's ``predict`` takes. Arrays of numbers are sent as binary data.
 
         Returns
         -------
@@ -130,7 +130,7 @@ class Client:
         return self.ask(model, instances)["predictions"]
 
     def ask(self, model: str, instances: Any, *, verb: str = "predict", **options: Any) -> dict[str, Any]:
-        """Return the whole answer to a request with options.
+        """Return the complete response to a request with options.
 
         Parameters
         ----------
@@ -145,7 +145,7 @@ class Client:
         Returns
         -------
         dict
-            ``predictions``, and what the options ask for.
+            ``predictions``, and the results of the options.
         """
         path = f"/v1/models/{_quoted(model)}:{_quoted(verb)}"
         if isinstance(instances, np.ndarray) and instances.dtype.kind in "fiub" and instances.ndim >= 2:
@@ -157,7 +157,7 @@ class Client:
         return self._json("POST", path, body)
 
     def call(self, model: str, verb: str, **fields: Any) -> dict[str, Any]:
-        """Return the answer of a verb with fields of its own: ``register``, ``nearest`` or ``shares``.
+        """Return the response of a verb with special fields: ``register``, ``nearest`` or ``shares``.
 
         Parameters
         ----------

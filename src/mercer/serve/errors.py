@@ -1,4 +1,4 @@
-"""What goes wrong with a request: a status, and a message that says what the caller can put right."""
+"""Errors of requests: a status, and a message that tells the client how to correct the request."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ __all__ = ["MissingExtraError", "RequestError", "require"]
 
 
 class RequestError(Exception):
-    """A request that is refused.
+    """Raised for a rejected request.
 
     Parameters
     ----------
     status : int
         The HTTP status.
     message : str
-        What is wrong with the request. It says nothing about the machine.
+        Description of the error. It reveals nothing about the server.
     more : dict
-        Further fields of the answer, such as an example of what the model takes.
+        Further fields of the response, such as an example of the model's input.
     headers : list of (bytes, bytes)
-        Further headers of the answer, such as ``Retry-After``.
+        Further headers of the response, such as ``Retry-After``.
     """
 
     def __init__(
@@ -34,11 +34,11 @@ class RequestError(Exception):
 
 
 class MissingExtraError(ImportError):
-    """A library of the ``serve`` extra is not installed."""
+    """Raised if a library of the ``serve`` extra is not installed."""
 
 
 def require(*modules: str) -> None:
-    """Raise an error that names the extra, unless all modules can be imported."""
+    """Raise an error that names the extra if a module cannot be imported."""
     import importlib.util
 
     missing = [name for name in modules if importlib.util.find_spec(name) is None]

@@ -1,8 +1,9 @@
-"""What models take, as JSON: for every kind of input a form that checks instances and makes the argument of the verbs.
+"""JSON input of models: a form per kind of input checks instances and converts them to arguments.
 
-A form turns the list of instances of a request into what ``predict`` takes, and says what is wrong with an instance
-by its place (``instances[3]``). What only the model can know (the width of a row, symbols of a kernel) the model says.
-Arguments of several requests are joined for one call, so they are lists, arrays of rows, or `Views` of these.
+A form converts the list of instances of a request into the argument of ``predict``. Its errors name the position of the
+instance (``instances[3]``). The model itself checks properties that only it knows, such as the width of a row or the
+symbols of a kernel. Arguments of several requests are joined for one call, so they are lists, arrays of rows, or
+`Views` of these.
 """
 
 from __future__ import annotations
@@ -29,24 +30,24 @@ class Limits:
     body: int = 16 << 20
     instances: int = 4096
     length: int = 100_000
-    """Positions, characters, nodes, pixels: parts of one instance."""
+    """Maximal size of one instance: positions, characters, nodes or pixels."""
     seconds: float = 30.0
 
 
 @dataclass(frozen=True)
 class Views:
-    """Several views of the same instances: an argument of canonical correlation analysis."""
+    """Several views of the same instances, the argument of canonical correlation analysis."""
 
     parts: tuple[Any, ...]
 
 
 def size_of(X: Any) -> int:
-    """How many instances an argument has."""
+    """Return the number of instances of an argument."""
     return size_of(X.parts[0]) if isinstance(X, Views) else int(X.shape[0]) if hasattr(X, "shape") else len(X)
 
 
 def join(arguments: Sequence[Any]) -> Any:
-    """One argument with the instances of all; raises ValueError where their shapes do not fit."""
+    """Join arguments into one; raise a ValueError if their shapes do not match."""
     first = arguments[0]
     if len(arguments) == 1:
         return first
@@ -67,13 +68,13 @@ class Form:
     ----------
     name : str
     says : str
-        One instance in words.
+        Description of one instance.
     schema : dict
         JSON schema of an instance.
     read : callable
-        (model, instances, limits) to the argument of the verbs.
+        Function of (model, instances, limits) that returns the argument of the verbs.
     example : callable
-        model to a list of instances that it takes.
+        Function of a model that returns a list of valid instances.
     """
 
     name: str
@@ -84,7 +85,7 @@ class Form:
 
 
 def wrong(i: int, message: str) -> RequestError:
-    """An instance that is not what the form takes."""
+    """Return the error for an invalid instance."""
     return RequestError(422, f"instances[{i}] {message}")
 
 
@@ -112,7 +113,7 @@ def _names(model: Any) -> list[str] | None:
 
 
 def numbers(instances: list[Any], limits: Limits, width: int | None = None) -> np.ndarray:
-    """Rows of finite numbers, all of one width."""
+    """Convert rows of finite numbers of equal width."""
     for i, row in enumerate(instances):
         if not isinstance(row, list):
             raise wrong(i, f"must be an array of numbers, found {_found(row)}")
@@ -127,7 +128,7 @@ def numbers(instances: list[Any], limits: Limits, width: int | None = None) -> n
         raise _bad_row(instances)
     X = X.astype(np.float64, copy=False)
     if not np.isfinite(X).all():
-        raise wrong(int(np.flatnonzero(~np.isfinite(X).all(axis=1))[0]), "holds a number that is not finite")
+        raise wrong(int(np.flatnonzero(~np.isfinite(X).all(axis=1))[0]), "contains a number that is not finite")
     return X
 
 
@@ -142,7 +143,7 @@ def _bad_row(instances: list[Any]) -> RequestError:
 
 
 def _named_rows(model: Any, instances: list[Any]) -> list[Any]:
-    """Objects with the names of the features as arrays, in the model's order."""
+    """Convert objects with feature names to arrays in the model's order."""
     names = _names(model)
     if names is None or not any(isinstance(row, dict) for row in instances):
         return instances
@@ -184,13 +185,13 @@ def _read_bits(model: Any, instances: list[Any], limits: Limits) -> Any:
     X = numbers(instances, limits, _width(model))
     whole = X.astype(np.int64)
     if (whole != X).any():
-        raise wrong(int(np.flatnonzero((whole != X).any(axis=1))[0]), "must hold whole numbers")
+        raise wrong(int(np.flatnonzero((whole != X).any(axis=1))[0]), "must contain integers")
     return whole
 
 
 INTEGERS = Form(
     "integers",
-    "an array of whole numbers, one for each variable",
+    "an array of integers, one for each variable",
     {"type": "array", "items": {"type": "integer"}},
     _read_bits,
     lambda model: [[0] * (_width(model) or len(getattr(model, "n_states_", ())) or 3)],
@@ -205,7 +206,7 @@ def _takes_table(model: Any) -> bool:
 
 
 def _columns(model: Any) -> list[tuple[str, str, list[Any]]]:
-    """(name, kind, categories) of the columns that a table encoder takes."""
+    """Return (name, kind, categories) of the columns of a table encoder."""
     encoder = getattr(model, "map_", model)
     columns = getattr(encoder, "columns_", ())
     return [(str(c["name"]), str(c["kind"]), list(c.get("categories") or ())) for c in columns]
@@ -313,9 +314,9 @@ def _column_tokens(i: int, sequence: list[Any], columns: int | None) -> list[Any
         if isinstance(token, str):
             token = [token]
         if not isinstance(token, list) or not all(isinstance(part, str) for part in token):
-            raise wrong(i, f"must hold tokens, strings or arrays of strings, but [{t}] is {_found(token)}")
+            raise wrong(i, f"must contain tokens, strings or arrays of strings, but [{t}] is {_found(token)}")
         if columns is not None and len(token) != columns:
-            raise wrong(i, f"must hold tokens of {columns} column{'s' * (columns != 1)}, but [{t}] has {len(token)}")
+            raise wrong(i, f"must contain tokens of {columns} column{'s' * (columns != 1)}, but [{t}] has {len(token)}")
         made.append(tuple(token))
     return made
 
@@ -326,7 +327,7 @@ def _symbols(i: int, sequence: list[Any]) -> list[Any]:
         return sequence
     if kinds <= {int, float}:
         if any(value != value for value in sequence):
-            raise wrong(i, "holds a number that is not finite")
+            raise wrong(i, "contains a number that is not finite")
         return sequence
     if kinds == {dict}:
         return sequence
@@ -334,9 +335,9 @@ def _symbols(i: int, sequence: list[Any]) -> list[Any]:
         bad = next((t for t, v in enumerate(sequence) if not all(isinstance(part, str) for part in v)), None)
         if bad is None:
             return sequence
-        raise wrong(i, f"must hold arrays of strings, but [{bad}] holds something else")
+        raise wrong(i, f"must hold arrays of strings, but [{bad}] contains something else")
     t = next((t for t, v in enumerate(sequence) if type(v) is not type(sequence[0])), 0)
-    raise wrong(i, f"must hold positions of one kind, but [{t}] is {_found(sequence[t])}")
+    raise wrong(i, f"must contain positions of one kind, but [{t}] is {_found(sequence[t])}")
 
 
 def _matrix(i: int, rows: list[Any], limits: Limits) -> np.ndarray:
@@ -349,7 +350,7 @@ def _matrix(i: int, rows: list[Any], limits: Limits) -> np.ndarray:
     _check_length(i, X.size, limits, "numbers")
     X = X.astype(np.float64, copy=False)
     if not np.isfinite(X).all():
-        raise wrong(i, "holds a number that is not finite")
+        raise wrong(i, "contains a number that is not finite")
     return X
 
 
@@ -374,7 +375,7 @@ def _example_sequences(model: Any) -> list[Any]:
 
 
 def _vocabulary(index: Any) -> list[str]:
-    """Some names of an index of features; none of a hashed one."""
+    """Return some names of a feature index; none for hashed features."""
     try:
         return [str(index.name(column)) for column in range(min(len(index), 50))]
     except (AttributeError, TypeError, ValueError, KeyError, IndexError):
@@ -403,7 +404,7 @@ SEQUENCES = Form(
 
 
 def _example_documents(model: Any) -> list[Any]:
-    """Sentences for features of texts, otherwise as of sequences."""
+    """Return example sentences for text features, otherwise the examples of sequences."""
     if getattr(model, "features_", None) is None:
         return _example_sequences(model)
     width = getattr(model.features_, "n_features_in_", None)
@@ -502,7 +503,7 @@ ARRAYS = Form(
 
 
 def _example_points(model: Any) -> list[list[float]]:
-    """Points where the model has seen some."""
+    """Return points of the training data if the model stores them."""
     inner = model.models_[0] if getattr(model, "models_", None) else model
     low = getattr(inner, "grid_low_", None)
     if low is None:
@@ -524,7 +525,7 @@ def _read_images(model: Any, instances: list[Any], limits: Limits) -> list[np.nd
                 data = base64.b64decode(image["png"], validate=True)
                 pixels = decode_png(data, max_pixels=limits.length)
             except (binascii.Error, ValueError) as error:
-                raise wrong(i, f"is no image: {error}") from None
+                raise wrong(i, f"is not an image: {error}") from None
             made.append(_as_trained(model, pixels, image.get("range"), i))
             continue
         try:
@@ -535,13 +536,13 @@ def _read_images(model: Any, instances: list[Any], limits: Limits) -> list[np.nd
             raise wrong(i, 'must be rows of pixels (numbers, or arrays of channels), or {"png": base64 of a PNG file}')
         _check_length(i, pixels.shape[0] * pixels.shape[1], limits, "pixels")
         if not np.isfinite(pixels).all():
-            raise wrong(i, "holds a number that is not finite")
+            raise wrong(i, "contains a number that is not finite")
         made.append(pixels)
     return made
 
 
 def channels_of(model: Any) -> int | None:
-    """How many channels the images had in training; None where the features do not tell."""
+    """Return the number of channels of the training images; None if the features do not determine it."""
     from mercer.labeling.features import block_features
 
     width = _width(model)
@@ -553,10 +554,10 @@ def channels_of(model: Any) -> int | None:
 
 
 def _as_trained(model: Any, pixels: np.ndarray, span: Any, i: int) -> np.ndarray:
-    """Pixels from 0 to 255 as grey levels or colours, scaled to a range that the request may name."""
+    """Convert pixels from 0 to 255 to grey levels or colours, scaled to the optional range of the request."""
     if span is not None:
         if not isinstance(span, list) or len(span) != 2 or not all(type(v) in (int, float) for v in span):
-            raise wrong(i, "has a range that is not two numbers, such as [0, 1]")
+            raise wrong(i, "has a range that is not a pair of numbers, such as [0, 1]")
         pixels = span[0] + pixels / 255.0 * (span[1] - span[0])
     wanted = channels_of(model)
     if wanted == 1 and pixels.ndim == 3:
@@ -610,7 +611,7 @@ def _read_node_graphs(model: Any, instances: list[Any], limits: Limits) -> list[
     made: list[Any] = []
     for i, graph in enumerate(instances):
         if not isinstance(graph, dict) or not isinstance(graph.get("features"), list) or not graph["features"]:
-            raise wrong(i, 'must be an object with "features" (rows of numbers, one a node) and "edges"')
+            raise wrong(i, 'must be an object with "features" (rows of numbers, one per node) and "edges"')
         rows = _matrix(i, graph["features"], limits)
         edges = np.array(_edges(i, graph, len(rows), limits), np.int64).reshape(-1, 2)
         if "edge_features" in graph:
@@ -625,7 +626,7 @@ def _read_node_graphs(model: Any, instances: list[Any], limits: Limits) -> list[
 
 NODE_GRAPHS = Form(
     "node graphs",
-    'a graph whose nodes get labels: {"features": rows of numbers, one a node, "edges": pairs of node numbers}',
+    'a graph whose nodes get labels: {"features": rows of numbers, one per node, "edges": pairs of node numbers}',
     {
         "type": "object",
         "required": ["features", "edges"],
@@ -672,7 +673,7 @@ def _read_graphs(model: Any, instances: list[Any], limits: Limits) -> list[Any]:
         try:
             made.append(Graphs.from_edges([edges], None if n_nodes is None else [n_nodes], **others)[0])
         except (ValueError, TypeError) as error:
-            raise wrong(i, f"is no graph: {error}") from None
+            raise wrong(i, f"is not a graph: {error}") from None
     return made
 
 
@@ -711,18 +712,18 @@ def _read_trees(model: Any, instances: list[Any], limits: Limits) -> list[Any]:
     made = []
     for i, text in enumerate(instances):
         if not isinstance(text, str):
-            raise wrong(i, f"must be a tree in brackets, such as '(S (N dogs) (V bark))', found {_found(text)}")
+            raise wrong(i, f"must be a tree in bracket notation, such as '(S (N dogs) (V bark))', found {_found(text)}")
         _check_length(i, len(text), limits, "characters")
         try:
             made.append(Tree.parse(text))
         except (ValueError, RecursionError) as error:
-            raise wrong(i, f"is no tree in brackets: {error}") from None
+            raise wrong(i, f"is not a tree in bracket notation: {error}") from None
     return made
 
 
 TREES = Form(
     "trees",
-    "a tree in brackets: '(S (N dogs) (V bark))'",
+    "a tree in bracket notation: '(S (N dogs) (V bark))'",
     {"type": "string"},
     _read_trees,
     lambda model: ["(S (N dogs) (V bark))"],
@@ -732,15 +733,15 @@ TREES = Form(
 def _read_names(model: Any, instances: list[Any], limits: Limits) -> Any:
     for i, name in enumerate(instances):
         if not isinstance(name, (str, int)) or isinstance(name, bool):
-            raise wrong(i, f"must be a name: a string or a whole number, found {_found(name)}")
+            raise wrong(i, f"must be a name: a string or an integer, found {_found(name)}")
     if len({type(name) for name in instances}) > 1:
-        raise RequestError(422, "instances must be all strings or all whole numbers")
+        raise RequestError(422, "instances must be all strings or all integers")
     return np.array(instances) if instances and isinstance(instances[0], int) else instances
 
 
 NAMES = Form(
     "names",
-    "a name: a string or a whole number, as in training",
+    "a name: a string or an integer, as in training",
     {"oneOf": [{"type": "string"}, {"type": "integer"}]},
     _read_names,
     lambda model: [_known_name(model)],
@@ -757,7 +758,7 @@ def _known_name(model: Any) -> Any:
 
 
 def form_of_objects(objects: Any) -> Form:
-    """The form of new objects beside those that a kernel machine keeps."""
+    """Return the form of new objects, given the objects that a kernel machine stores."""
     kind = type(objects).__name__
     if kind == "Graphs":
         return GRAPHS
@@ -779,7 +780,7 @@ def form_of_objects(objects: Any) -> Form:
 
 
 def objects_of(model: Any) -> Any:
-    """The objects that a fitted kernel method, map or model keeps."""
+    """Return the objects that a fitted kernel method, map or model stores."""
     for name in ("support_objects_", "landmarks_", "inputs_", "objects_", "coordinates_", "points", "centres_"):
         value = getattr(model, name, None)
         if value is not None:
@@ -801,7 +802,7 @@ OBJECTS = Form(
 
 
 def view_forms(model: Any) -> list[Form]:
-    """The forms of the views of a canonical correlation analysis."""
+    """Return the forms of the views of a canonical correlation analysis."""
     views = getattr(model, "coordinates_", None) or getattr(model, "views_", None)
     if isinstance(views, (list, tuple)):
         return [form_of_objects(objects_of(view)) for view in views]
@@ -809,7 +810,7 @@ def view_forms(model: Any) -> list[Form]:
 
 
 def view_widths(model: Any) -> list[int | None]:
-    """Numbers of columns of the views, where they are arrays."""
+    """Return the numbers of columns of the views that are arrays."""
     means = getattr(model, "means_", None)
     if isinstance(means, (list, tuple)):
         return [len(np.atleast_1d(part)) for part in means]

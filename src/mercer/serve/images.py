@@ -1,7 +1,7 @@
-"""Decode PNG images without a library: the pages send them, and programs may.
+"""A dependency-free PNG decoder for images sent by the web pages and other clients.
 
-8 bits a channel (grey, grey with alpha, RGB, RGBA, palette) and 1, 2, 4 and 16 bits of grey; not interlaced. Sizes are
-checked before anything is decompressed, and decompression stops at the size that the header promises.
+It supports 8 bits per channel (grey, grey with alpha, RGB, RGBA, palette) and 1, 2, 4 and 16 bits of grey, not
+interlaced. Sizes are checked before decompression, and decompression stops at the size in the header.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ _DEPTHS = {0: (1, 2, 4, 8, 16), 2: (8, 16), 3: (1, 2, 4, 8), 4: (8, 16), 6: (8, 
 def decode_png(data: bytes, *, max_pixels: int = 1 << 24) -> np.ndarray:
     """Return the pixels of a PNG file as numbers from 0 to 255, of shape (H, W) or (H, W, 3).
 
-    Transparency is dropped: pixels are laid over white.
+    Transparent pixels are composited on white.
 
     Parameters
     ----------
     data : bytes
         The file.
     max_pixels : int, default=2**24
-        Larger images are refused.
+        Larger images are rejected.
 
     Examples
     --------
@@ -59,7 +59,7 @@ def decode_png(data: bytes, *, max_pixels: int = 1 << 24) -> np.ndarray:
         raise ValueError("the PNG image has no header or no pixels")
     width, height, depth, colour, method, filtering, interlaced = struct.unpack(">IIBBBBB", header)
     if colour not in _CHANNELS or depth not in _DEPTHS[colour] or method or filtering:
-        raise ValueError("the PNG image is of a kind that the standard does not know")
+        raise ValueError("the PNG image has a colour type that the standard does not define")
     if interlaced:
         raise ValueError("interlaced PNG images are not supported: save the image without interlacing")
     if not width or not height or width * height > max_pixels:
@@ -80,7 +80,7 @@ def decode_png(data: bytes, *, max_pixels: int = 1 << 24) -> np.ndarray:
 
 
 def _unfiltered(lines: np.ndarray, step: int) -> np.ndarray:
-    """Undo the filters of the lines: differences to the pixel on the left, above, and both."""
+    """Undo the line filters: differences to the pixels on the left, above, or both."""
     kinds, rows = lines[:, 0], lines[:, 1:].copy()
     if kinds.max() > 4:
         raise ValueError("the pixels of the PNG image are damaged")
@@ -98,7 +98,7 @@ def _unfiltered(lines: np.ndarray, step: int) -> np.ndarray:
 
 
 def _recurse(kind: int, row: np.ndarray, above: np.ndarray, step: int) -> None:
-    """The filters whose pixels depend on decoded ones on the left: one after the other, on plain integers."""
+    """Undo the filters that depend on decoded pixels on the left, pixel by pixel, on plain integers."""
     out, up = row.tolist(), above.tolist()
     for i, value in enumerate(out):
         left = out[i - step] if i >= step else 0
@@ -126,7 +126,7 @@ def _colours(samples: np.ndarray, colour: int, depth: int, palette: bytes) -> np
     if colour == 3:
         table = np.frombuffer(palette[: len(palette) // 3 * 3], np.uint8).reshape(-1, 3)
         if not len(table) or samples.max() >= len(table):
-            raise ValueError("the PNG image names colours that its palette does not have")
+            raise ValueError("the PNG image has colour indices outside its palette")
         return table[samples[:, :, 0]].astype(float)
     values = samples.astype(float)
     if depth < 8:

@@ -1,4 +1,4 @@
-"""Every kind of model: the form of its input and the verbs it answers over HTTP, or why it is not served.
+"""The input form and verbs of every kind of model, or the reason why it is not served.
 
 The tables are complete: a test walks the registry of model kinds.
 """
@@ -66,11 +66,11 @@ INPUTS: dict[str, str] = {
 """Kind of model → name of the form of its input."""
 
 REFUSED: dict[str, str] = {
-    "MaximumEntropyDiscrimination": "it wraps the model that answers: save and serve its model_",
-    "KernelizedModel": "it wraps a model, whose form of input depends on it: serve a kernel machine or a tagger",
-    "StructuredPredictor": "its structure is Python code, which a model file does not hold",
-    "Codebook": "an item is a set of descriptors, which has no form of request",
-    "HashAccumulator": "it sums what it was given and answers no question about new objects",
+    "MaximumEntropyDiscrimination": "it wraps another model: save and serve its model_",
+    "KernelizedModel": "its input form depends on the wrapped model: serve a kernel machine or a tagger",
+    "StructuredPredictor": "its structure is Python code, which a model file does not contain",
+    "Codebook": "an item is a set of descriptors, which has no request format",
+    "HashAccumulator": "it aggregates its input and has no predictions for new objects",
 }
 """Kind of model → why it is not served."""
 
@@ -82,7 +82,7 @@ PAGES: dict[str, str] = {
     "node graphs": "graph",
     "images": "image",
 }
-"""Form of the input → page that shows the model; other forms: by what the model answers (`Answerer.page`)."""
+"""Form of the input → web page of the model; for other forms the output decides (`Answerer.page`)."""
 
 _VERBS = (
     "predict", "transform", "query", "decode", "score_samples", "log_prob", "decision_function", "predict_proba",
@@ -96,7 +96,7 @@ _ONLY = {
     "scores": {"GaussianModel", "GaussianMixtureModel", "HiddenMarkovModel", "MultinomialModel"},
     "log_prob": {"GaussianModel", "GaussianMixtureModel", "MultinomialModel"},
 }
-"""Verbs whose name other kinds use for something that takes more than new inputs."""
+"""Verbs whose name other kinds use for methods with additional arguments."""
 _REGISTRATIONS = {
     "ICP", "KernelRegistration", "FeatureMatching", "SoftAssign", "MixtureRegistration", "CoherentPointDrift",
 }  # fmt: skip
@@ -112,7 +112,7 @@ _SHARES = {
 
 @dataclass(frozen=True)
 class Answerer:
-    """A loaded model with what it can be asked.
+    """A loaded model with its available verbs.
 
     Attributes
     ----------
@@ -120,13 +120,13 @@ class Answerer:
     kind : str
     form : Form
     verbs : tuple of str
-        Methods that take new inputs alone; the first is what ``:predict`` answers with.
+        Methods that take only new inputs; ``:predict`` calls the first one.
     k_best, explain : bool
-        Whether it lists the best outputs, and says what decided.
+        Whether the model lists the best outputs, and explains its predictions.
     classes : list or None
         Labels, in the order of probabilities.
     page : str
-        How its page shows it.
+        The type of its web page.
     """
 
     model: Any
@@ -140,20 +140,20 @@ class Answerer:
 
     @property
     def probabilities(self) -> str | None:
-        """The verb that gives probabilities."""
+        """Return the verb that gives probabilities."""
         return next((verb for verb in ("predict_proba", "predict_marginals") if verb in self.verbs), None)
 
     @property
     def specials(self) -> tuple[str, ...]:
-        """Verbs with requests of their own."""
+        """Return the verbs with special requests."""
         return tuple(name for name, kinds in SPECIALS.items() if self.kind in kinds)
 
     def example(self) -> list[Any]:
-        """Instances that the model takes."""
+        """Return valid instances."""
         return self.form.example(self.model)
 
     def ask(self, verb: str, X: Any) -> Any:
-        """What a verb answers, as a collection with an item for each instance."""
+        """Return the results of a verb, one per instance."""
         method = getattr(self.model, verb)
         if not isinstance(X, Views):
             return method(X)
@@ -163,11 +163,11 @@ class Answerer:
         return result
 
     def best(self, X: Any, k: int) -> list[Any]:
-        """The k best outputs of each instance, with their scores."""
+        """Return the k best outputs of each instance, with their scores."""
         return self.model.k_best(X, k)
 
     def explained(self, X: Any, n: int) -> list[Any]:
-        """What decided about each instance."""
+        """Return the explanation of each prediction."""
         made: list[dict[str, Any]] = []
         for i in range(size_of(X)):
             try:
@@ -191,7 +191,7 @@ class Answerer:
 
 
 def answerer(model: Any) -> Answerer:
-    """What a model can be asked over HTTP; raises ValueError with the reason for a kind that is not served."""
+    """Return the HTTP interface of a model; raise a ValueError with the reason if it is not served."""
     kind = kind_of(model)
     if kind in REFUSED:
         raise ValueError(f"a {kind} is not served: {REFUSED[kind]}")
@@ -199,7 +199,7 @@ def answerer(model: Any) -> Answerer:
     if form.name == "objects":
         given = (getattr(model, name, None) for name in ("kernel", "input_kernel", "output_kernel"))
         if any(isinstance(kernel, str) and kernel == "precomputed" for kernel in given):
-            raise ValueError(f"this {kind} is not served: its kernel is precomputed, and new objects have no values")
+            raise ValueError(f"this {kind} is not served: its kernel is precomputed and undefined for new objects")
         form = form_of_objects(objects_of(model))
     verbs = tuple(verb for verb in _VERBS if kind in _ONLY.get(verb, {kind}) and hasattr(model, verb))
     classes = getattr(model, "classes_", None)
@@ -236,20 +236,20 @@ def _page(kind: str, form: Form, verbs: Sequence[str]) -> str:
 
 
 def _register(model: Any, body: dict[str, Any]) -> dict[str, Any]:
-    """The motion of one cloud onto another, with the settings of a registration."""
+    """Return the transform from one cloud to another, with the settings of a registration."""
     from sklearn.base import clone
 
     clouds = []
     for name in ("source", "target"):
         rows = body.get(name)
         if not isinstance(rows, list) or not rows:
-            raise RequestError(422, f'"{name}" must be an array of points, arrays of numbers')
+            raise RequestError(422, f'"{name}" must be an array of points (arrays of numbers)')
         try:
             points = np.array(rows, dtype=np.float64)
         except (ValueError, TypeError, OverflowError):
             points = np.zeros(0)
         if points.ndim != 2 or not np.isfinite(points).all():
-            raise RequestError(422, f'"{name}" must be an array of points, arrays of finite numbers of one length')
+            raise RequestError(422, f'"{name}" must be an array of points (arrays of finite numbers of equal length)')
         clouds.append(points)
     pose = clone(model).fit(*clouds).result_
     return {
@@ -265,13 +265,13 @@ def _register(model: Any, body: dict[str, Any]) -> dict[str, Any]:
 
 
 def _nearest(model: Any, body: dict[str, Any]) -> dict[str, Any]:
-    """Rows whose codes differ least from those of the queries."""
+    """Return the rows whose codes are nearest to those of the queries."""
     from mercer.retrieval import angle_estimate, hamming_distances
     from mercer.serve.forms import Limits, numbers
 
     k = body.get("k", 5)
     if type(k) is not int or not 1 <= k <= 1000:
-        raise RequestError(422, '"k" must be a whole number from 1 to 1000')
+        raise RequestError(422, '"k" must be an integer from 1 to 1000')
     limits, width = Limits(), int(model.n_features_in_)
     for name in ("instances", "among"):
         if not isinstance(body.get(name), list) or not body[name]:
@@ -288,14 +288,14 @@ def _nearest(model: Any, body: dict[str, Any]) -> dict[str, Any]:
 
 
 def _shares(model: Any, body: dict[str, Any]) -> dict[str, Any]:
-    """Shares of the predicted classes, of all rows and of each group."""
+    """Return the shares of the predicted classes, of all rows and of each group."""
     from mercer.serve.forms import FORMS, Limits
 
     instances, groups = body.get("instances"), body.get("groups")
     if not isinstance(instances, list) or not instances:
         raise RequestError(422, '"instances" must be an array of rows')
     if groups is not None and (not isinstance(groups, list) or len(groups) != len(instances)):
-        raise RequestError(422, '"groups" must name a group for each instance')
+        raise RequestError(422, '"groups" must contain one group per instance')
     predicted = listed(model.predict(FORMS["rows"].read(model, instances, Limits())))
     classes = listed(model.classes_)
 
@@ -322,7 +322,7 @@ _WRITTEN = frozenset({str, int, bool, type(None)})  # lists of these are JSON as
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON types and arrays of numbers, which orjson writes; numbers that are not finite are null."""
+    """Convert a value to JSON types and arrays of numbers for orjson; non-finite numbers become null."""
     if value is None or isinstance(value, (str, bool, int)):
         return value
     if isinstance(value, float):
@@ -348,7 +348,7 @@ def plain(value: Any) -> Any:
 
 
 def listed(value: Any) -> list[Any]:
-    """A collection as a list of JSON values."""
+    """Convert a collection to a list of JSON values."""
     made = plain(value)
     return made.tolist() if isinstance(made, np.ndarray) else made
 

@@ -1,7 +1,7 @@
-"""Counters that the processes of a server share, and their text for Prometheus.
+"""Counters shared by the processes of a server, and their Prometheus text format.
 
-Every process has a row of one table of numbers in shared memory: it writes its own row and reads all. A process that
-takes the place of another goes on with its row, so counters never fall. The layout is fixed when the server starts.
+Every process has a row of a table in shared memory: it writes its own row and reads all rows. A process that replaces
+another continues its row, so counters never fall. The layout is fixed when the server starts.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ _OWN = ("ready", "started", "memory", "connections")
 
 
 class Metrics:
-    """What a server counts.
+    """The counters of a server.
 
     Parameters
     ----------
     models : sequence of str
         Names of the models.
     workers : int
-        Rows of the table.
+        Number of rows of the table.
     worker : int
         The row of this process.
     handle : int, optional
-        An open file that holds the table, for several processes; by default memory of this process.
+        An open file that contains the table, for several processes; by default memory of this process.
 
     Examples
     --------
@@ -78,29 +78,29 @@ class Metrics:
 
     @staticmethod
     def bytes_of(models: Sequence[str], workers: int) -> int:
-        """How many bytes the table of so many processes takes."""
+        """Return the size in bytes of the table for a number of processes."""
         return Metrics(models, workers).table.nbytes
 
     def _add(self, *key: str) -> None:
         self._places[key] = len(self._places)
 
     def _places_of(self, model: str) -> dict[int | str, int]:
-        """Where the numbers of a request to a model are; those of a histogram from its first bound on."""
+        """Return the positions of the counters of a request; for a histogram, the position of its first bound."""
         of: dict[int | str, int] = {status: self._places["requests", model, str(status)] for status in STATUSES}
         of |= {name: self._places[name, model] for name in ("instances", "seconds_sum", "batch_sum")}
         of |= {"seconds": self._places["seconds", model, str(SECONDS[0])]}
         return of | {"batch": self._places["batch", model, str(BATCHES[0])]}
 
     def set(self, value: float, *key: str) -> None:
-        """Set a number of this process."""
+        """Set a value of this process."""
         self.row[self._places[key]] = value
 
     def add(self, value: float, *key: str) -> None:
-        """Add to a number of this process."""
+        """Add to a value of this process."""
         self.row[self._places[key]] += value
 
     def total(self, *key: str) -> float:
-        """A number, summed over the processes."""
+        """Return a value summed over the processes."""
         return float(self.table[:, self._places[key]].sum())
 
     def request(self, model: str | None, status: int, seconds: float, instances: int, batch: int = 0) -> None:
@@ -121,7 +121,7 @@ class Metrics:
             numbers[of["batch"] + bisect_left(BATCHES, batch)] += 1
 
     def text(self) -> str:
-        """All of it as Prometheus reads it."""
+        """Return all metrics in the Prometheus text format."""
         self.set(memory_bytes(), "memory")
         sums = self.table.sum(axis=0)
         lines: list[str] = []
@@ -142,23 +142,23 @@ class Metrics:
                 value = of("requests", model, str(status))
                 if value or status == 200:
                     line("mercer_requests_total", value, model=model, status=str(status))
-        family("mercer_other_requests_total", "counter", "Requests that named no model, by status.")
+        family("mercer_other_requests_total", "counter", "Requests without a model, by status.")
         for status in STATUSES:
             if of("other", str(status)):
                 line("mercer_other_requests_total", of("other", str(status)), status=str(status))
         simple: list[tuple[str, str, str, str]] = [
-            ("mercer_instances_total", "counter", "instances", "Instances that were predicted."),
-            ("mercer_queue_requests", "gauge", "queue", "Requests that wait or run."),
-            ("mercer_model_loads_total", "counter", "loads", "Model files that were loaded."),
-            ("mercer_model_failed_loads_total", "counter", "failed loads", "Model files that were refused."),
+            ("mercer_instances_total", "counter", "instances", "Predicted instances."),
+            ("mercer_queue_requests", "gauge", "queue", "Waiting and running requests."),
+            ("mercer_model_loads_total", "counter", "loads", "Loaded model files."),
+            ("mercer_model_failed_loads_total", "counter", "failed loads", "Rejected model files."),
         ]
         for name, kind, key, what in simple:
             family(name, kind, what)
             for model in self.models:
                 line(name, of(key, model), model=model)
         for name, key, bounds, what in (
-            ("mercer_request_seconds", "seconds", SECONDS, "Seconds of answered requests."),
-            ("mercer_batch_requests", "batch", BATCHES, "Requests that were predicted together."),
+            ("mercer_request_seconds", "seconds", SECONDS, "Duration of answered requests in seconds."),
+            ("mercer_batch_requests", "batch", BATCHES, "Requests per batch."),
         ):
             family(name, "histogram", what)
             for model in self.models:
@@ -168,10 +168,10 @@ class Metrics:
                     line(f"{name}_bucket", so_far, model=model, le=str(bound))
                 line(f"{name}_sum", of(f"{key}_sum", model), model=model)
                 line(f"{name}_count", so_far, model=model)
-        family("mercer_worker_memory_bytes", "gauge", "Resident memory of a process when it was last asked.")
+        family("mercer_worker_memory_bytes", "gauge", "Resident memory of a process at its last scrape.")
         for worker, row in enumerate(self.table):
             line("mercer_worker_memory_bytes", row[self._places[("memory",)]], worker=str(worker))
-        family("mercer_worker_ready", "gauge", "Whether a process has loaded all models.")
+        family("mercer_worker_ready", "gauge", "1 if a process has loaded all models.")
         for worker, row in enumerate(self.table):
             line("mercer_worker_ready", row[self._places[("ready",)]], worker=str(worker))
         family("mercer_connections", "gauge", "Open connections.")
@@ -184,7 +184,7 @@ def _escaped(text: str) -> str:
 
 
 def memory_bytes() -> int:
-    """Resident memory of this process."""
+    """Return the resident memory of this process."""
     try:
         with open("/proc/self/statm") as file:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")

@@ -1,9 +1,10 @@
-"""The page at ``/``: a form for each kind of model, and answers drawn by the code that draws reports.
+"""The web page at ``/``: a form for each kind of model, and results drawn by the report code.
 
-The page itself is static (``static/page.js``, ``static/page.css``): it asks ``GET /v1/models`` and
-``GET /v1/models/NAME`` and builds a form by the field ``page`` of the answer. It sends what it shows as curl and
-Python to ``POST /v1/models/NAME:show``, which takes the body of ``:predict`` (with ``"verb"`` for another one) and
-answers ``{"answer": what that verb answers, "html": a drawing}``. `draw` makes the drawings, one function a page.
+The page itself is static (``static/page.js``, ``static/page.css``): it requests ``GET /v1/models`` and ``GET
+/v1/models/NAME`` and builds a form by the field ``page`` of the response. It shows its request as curl and Python code
+and sends it to ``POST /v1/models/NAME:show``. This path takes the body of ``:predict`` (with ``"verb"`` for another
+verb) and returns ``{"answer": result of the verb, "html": drawing}``. `draw` makes the drawings, with one function per
+page type.
 """
 
 from __future__ import annotations
@@ -38,18 +39,18 @@ _TYPES = {
 }
 _COLOURS = 7
 _UNSURE = 0.8
-"""Tokens whose label is less probable than this are underlined."""
+"""Tokens with a label probability below this value are underlined."""
 _SHOWN = 200  # rows of a table
 _NARROW: dict[str, Any] = {"length": 90.0, "characters": 22}  # charts that a phone shows whole
 
 
 def index() -> Any:
-    """The page."""
+    """Return the page."""
     return _page("page.html")
 
 
 def docs() -> Any:
-    """The page that shows the OpenAPI document."""
+    """Return the page that shows the OpenAPI document."""
     return _page("docs.html")
 
 
@@ -61,17 +62,17 @@ def _page(name: str) -> Any:
 
 
 def static(name: str) -> Any:
-    """A part of the page; there are only those in the table."""
+    """Return a static file of the page; only files in the table exist."""
     from starlette.responses import Response
 
     if name not in _TYPES:
-        raise RequestError(404, "there is no such path")
+        raise RequestError(404, "this path does not exist")
     content = STYLE if name == "report.css" else (Path(__file__).parent / "static" / name).read_text()
     return Response(content, media_type=_TYPES[name])
 
 
 def draw(answers: Answerer, body: dict[str, Any], answer: dict[str, Any]) -> Html:
-    """An answer as markup, by the page of the model."""
+    """Return a result as markup, by the page type of the model."""
     fields = json.loads(json.dumps(answer, default=_listed))
     instances = body.get("instances") or []
     parts = _DRAWINGS.get(answers.page, _numbers)(answers, instances, fields, body)
@@ -87,7 +88,7 @@ def _listed(value: Any) -> Any:
 
 
 def _words(instance: Any) -> list[str]:
-    """What stands for each position."""
+    """Return the text of each position."""
 
     def word(token: Any) -> str:
         if isinstance(token, dict):
@@ -100,7 +101,7 @@ def _words(instance: Any) -> list[str]:
 
 
 def _kind_of_label(label: Any) -> str:
-    """The label of a span without its place in it: B-PER and I-PER are one."""
+    """Return the label of a span without its prefix: B-PER and I-PER become PER."""
     text = str(label)
     return text[2:] if len(text) > 2 and text[1] == "-" and text[0] in "BIESLU" else text
 
@@ -130,7 +131,7 @@ def _tagged(answers: Answerer, instances: list[Any], fields: dict[str, Any], bod
         marginals = fields["probabilities"][i] if "probabilities" in fields else None
         made.append(_tokens(answers, _words(instances[i]), labels, marginals))
     if "probabilities" in fields:
-        made.append(paragraph(f"Underlined: less probable than {_UNSURE:.0%}. Point at a token for its probability."))
+        made.append(paragraph(f"Underlined: probability below {_UNSURE:.0%}. Hover over a token for its probability."))
     return made
 
 
@@ -175,7 +176,7 @@ def _classified(answers: Answerer, instances: list[Any], fields: dict[str, Any],
 
 
 def _said(answers: Answerer, label: Any) -> str:
-    """A prediction in words: a label, or of label sets those that are in."""
+    """Return a prediction as text: a label, or the labels of a set."""
     if isinstance(label, list) and answers.classes is not None and len(label) == len(answers.classes):
         inside = [str(c) for c, has in zip(answers.classes, label, strict=True) if has == 1]
         return ", ".join(inside) or "no label"
@@ -206,7 +207,7 @@ def _shared(answers: Answerer, instances: list[Any], fields: dict[str, Any], bod
         rows = [[i + 1, str(label), _short(instances[i])] for i, label in enumerate(labels[:_SHOWN])]
         made += [Html("<h3>Rows</h3>"), table(rows, ["row", "class", "input"])]
         if len(labels) > _SHOWN:
-            made.append(paragraph(f"{len(labels) - _SHOWN:,} more rows are in the answer."))
+            made.append(paragraph(f"{len(labels) - _SHOWN:,} more rows are in the response."))
     return made
 
 
@@ -286,7 +287,7 @@ def _best(fields: dict[str, Any]) -> list[Html]:
 
 
 def _output(value: Any) -> str:
-    """An output in a line: labels, segments as "label 0–4", an alignment as its two rows."""
+    """Return an output as text: labels, segments as "label 0–4", an alignment as two rows."""
     if isinstance(value, dict) and "rows" in value:
         return " / ".join(value["rows"])
     if isinstance(value, list) and value and all(isinstance(item, list) and len(item) == 3 for item in value):
@@ -302,7 +303,7 @@ def _explained(fields: dict[str, Any]) -> list[Html]:
             made.append(paragraph(f"Nothing to explain: {one['problem']}."))
             continue
         against = "" if one["against"] is None else f" rather than {_output(one['against'])}"
-        heading = f"What decided for {_output(one['output'])}{against}"
+        heading = f"Explanation of {_output(one['output'])}{against}"
         made.append(Html(f"<h3>{text_of(heading)}</h3>"))
         if one["terms"]:
             names = [term["name"] for term in one["terms"]]

@@ -1,6 +1,6 @@
-"""Requests and answers: what the fields mean, how they are checked, and the OpenAPI document that says so.
+"""Fields of requests and responses: their meaning, their validation, and the OpenAPI document.
 
-One table of options serves the parser, the document and the page.
+The parser, the document and the page share one table of options.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ __all__ = ["OPTIONS", "Ask", "answer", "describe", "dumps", "instances_of", "loa
 
 @dataclass(frozen=True)
 class Ask:
-    """What a request asks of a model, beside its instances. Equal ones can be predicted together."""
+    """The options of a request. Requests with equal options can be predicted together."""
 
     verbs: tuple[str, ...]
-    """(field of the answer, verb) in turn, as ``field:verb``."""
+    """Pairs of response field and verb, as ``field:verb``."""
     k_best: int = 0
     explain: int = 0
 
@@ -41,14 +41,12 @@ class Option:
 
 
 OPTIONS: dict[str, Option] = {
-    "probabilities": Option({"type": "boolean"}, "also answer with probabilities (predict_proba, predict_marginals)"),
-    "scores": Option({"type": "boolean"}, "also answer with the values of the decision function"),
-    "k_best": Option({"type": "integer", "minimum": 1, "maximum": 100}, "also answer with the k best outputs"),
-    "explain": Option(
-        {"type": "integer", "minimum": 1, "maximum": 100}, "also answer with so many features that decided"
-    ),
+    "probabilities": Option({"type": "boolean"}, "also return probabilities (predict_proba, predict_marginals)"),
+    "scores": Option({"type": "boolean"}, "also return the values of the decision function"),
+    "k_best": Option({"type": "integer", "minimum": 1, "maximum": 100}, "also return the k best outputs"),
+    "explain": Option({"type": "integer", "minimum": 1, "maximum": 100}, "also return this many features that decided"),
     "outputs": Option(
-        {"type": "array", "items": {"type": "string"}}, "also answer with these methods of the model, by name"
+        {"type": "array", "items": {"type": "string"}}, "also return the results of these methods of the model, by name"
     ),
 }
 
@@ -72,7 +70,7 @@ def _count(options: dict[str, Any], name: str) -> int:
         value = int(value)
     most = OPTIONS[name].schema["maximum"]
     if type(value) is not int or not 1 <= value <= most:
-        raise RequestError(422, f'"{name}" must be a whole number from 1 to {most}')
+        raise RequestError(422, f'"{name}" must be an integer from 1 to {most}')
     return value
 
 
@@ -81,7 +79,7 @@ def parse(answers: Answerer, verb: str, options: dict[str, Any]) -> Ask:
     primary = answers.verbs[0]
     if verb not in ("predict", *answers.verbs):
         known = ", ".join(dict.fromkeys(("predict", *answers.verbs, *answers.specials)))
-        raise RequestError(404, f"this model does not answer {verb[:50]!r}; it answers {known}")
+        raise RequestError(404, f"this model does not support {verb[:50]!r}; it supports {known}")
     for name in options:
         if name not in OPTIONS and name != "instances":
             raise RequestError(422, f"unknown field {name[:50]!r}; known are instances, {', '.join(OPTIONS)}")
@@ -102,7 +100,7 @@ def parse(answers: Answerer, verb: str, options: dict[str, Any]) -> Ask:
         raise RequestError(422, '"outputs" must be an array of names of methods')
     for name in outputs:
         if name not in answers.verbs:
-            raise RequestError(422, f'"outputs": this model answers {", ".join(answers.verbs)}')
+            raise RequestError(422, f'"outputs": this model supports {", ".join(answers.verbs)}')
         verbs[name] = name
     k_best, explain = _count(options, "k_best"), _count(options, "explain")
     if k_best and not answers.k_best:
@@ -116,7 +114,7 @@ def parse(answers: Answerer, verb: str, options: dict[str, Any]) -> Ask:
 
 
 def loads(body: bytes | bytearray) -> Any:
-    """JSON of a body; raises RequestError that says what is wrong with it."""
+    """Parse the JSON of a body; raise a RequestError that describes the error."""
     import orjson
 
     try:
@@ -128,7 +126,7 @@ def loads(body: bytes | bytearray) -> Any:
 
 
 def dumps(value: Any) -> bytes:
-    """A value as JSON, arrays included."""
+    """Return a value as JSON, including arrays."""
     import orjson
 
     return orjson.dumps(value, default=plain, option=orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_NON_STR_KEYS)
@@ -137,12 +135,13 @@ def dumps(value: Any) -> bytes:
 def instances_of(
     answers: Answerer, verb: str, kind: str, body: bytes, query: dict[str, str], limits: Limits
 ) -> tuple[Ask, Any, int]:
-    """The options, the argument and the number of instances of a request, whatever its content type.
+    """Return the options, the argument and the number of instances of a request of any content type.
 
     Parameters
     ----------
     kind : str
-        The content type, without parameters. JSON is also taken for no type and for that of forms, which curl sends.
+        The content type, without parameters. JSON is also assumed for a missing type and for the form type that curl
+        sends.
     """
     if kind in ("application/json", "", "application/x-www-form-urlencoded", "text/plain"):
         request = loads(body)
@@ -164,7 +163,7 @@ def instances_of(
         else:
             raise RequestError(
                 415,
-                f"a body of type {kind[:60]!r} is not understood; send application/json, text/csv, application/x-npy or"
+                f"content type {kind[:60]!r} is not supported; send application/json, text/csv, application/x-npy or"
                 " application/vnd.apache.arrow.stream",
             )
     ask = parse(answers, verb, options)
@@ -172,7 +171,7 @@ def instances_of(
     if n == 0:
         raise RequestError(422, '"instances" is empty')
     if n > limits.instances:
-        raise RequestError(413, f"{n:,} instances are too many: at most {limits.instances:,} are allowed in a request")
+        raise RequestError(413, f"too many instances: {n:,}, at most {limits.instances:,} are allowed in a request")
     if isinstance(instances, np.ndarray):
         if answers.form.name not in ("rows", "integers", "examples", "arrays", "images"):
             raise RequestError(415, f"this model takes {answers.form.name}, not arrays: send JSON")
@@ -192,12 +191,12 @@ def _checked(answers: Answerer, X: np.ndarray) -> np.ndarray:
     if isinstance(width, int) and X.shape[1] != width:
         raise RequestError(422, f"rows have {X.shape[1]} numbers, this model takes {width}")
     if X.dtype.kind == "f" and not np.isfinite(X).all():
-        raise RequestError(422, "rows hold a number that is not finite")
+        raise RequestError(422, "rows contain a number that is not finite")
     return X.astype(np.int64) if answers.form.name == "integers" else X.astype(np.float64)
 
 
 def _csv(body: bytes) -> list[Any]:
-    """Rows of a table with a header, as objects; cells that are numbers are numbers."""
+    """Return rows of a table with a header as objects; numeric cells become numbers."""
     import csv
 
     try:
@@ -211,10 +210,10 @@ def _csv(body: bytes) -> list[Any]:
     try:
         rows = list(csv.reader(io.StringIO(text), dialect))
     except csv.Error as error:
-        raise RequestError(400, f"the body is no csv: {error}") from None
+        raise RequestError(400, f"the body is not CSV: {error}") from None
     rows = [row for row in rows if row]
     if len(rows) < 2:
-        raise RequestError(422, "the table needs a line with the names of the columns, and a row")
+        raise RequestError(422, "the table needs a header line with column names, and at least one row")
     names = rows[0]
     for i, row in enumerate(rows[1:]):
         if len(row) != len(names):
@@ -234,7 +233,7 @@ def _npy(body: bytes) -> np.ndarray:
     try:
         X = np.load(io.BytesIO(body), allow_pickle=False)
     except (ValueError, EOFError, OSError, SyntaxError):
-        raise RequestError(400, "the body is no array: send what numpy.save writes") from None
+        raise RequestError(400, "the body is not an array: send the output of numpy.save") from None
     if not isinstance(X, np.ndarray) or X.ndim < 1 or X.dtype.kind not in "fiub":
         raise RequestError(422, "the body must be an array of numbers with a row for each instance")
     return X
@@ -250,7 +249,7 @@ def _arrow(body: bytes) -> Any:
         opened = pa.ipc.open_file(body) if body[:6] == b"ARROW1" else pa.ipc.open_stream(body)
         table = opened.read_all()
     except (pa.ArrowInvalid, OSError, ValueError):
-        raise RequestError(400, "the body is no Arrow stream") from None
+        raise RequestError(400, "the body is not an Arrow stream") from None
     if table.num_columns == 1:
         return table.column(0).to_pylist()
     return table.to_pylist()
@@ -260,17 +259,17 @@ def _arrow(body: bytes) -> Any:
 
 
 def npy(fields: dict[str, Any]) -> bytes:
-    """The first field of an answer as ``numpy.save`` writes it."""
+    """Return the first field of a response in the format of ``numpy.save``."""
     values = next(iter(fields.values()))
     if not isinstance(values, np.ndarray):
-        raise RequestError(406, "this answer is no array: accept application/json")
+        raise RequestError(406, "this response is not an array: accept application/json")
     buffer = io.BytesIO()
     np.save(buffer, values, allow_pickle=False)
     return buffer.getvalue()
 
 
 def arrow(fields: dict[str, Any], n: int) -> bytes:
-    """The fields of an answer that have a value for each instance, as the columns of an Arrow stream."""
+    """Return the fields with one value per instance as columns of an Arrow stream."""
     try:
         require("pyarrow")
         import pyarrow as pa
@@ -282,7 +281,7 @@ def arrow(fields: dict[str, Any], n: int) -> bytes:
             {field: values for field, values in columns.items() if field != "classes" and len(values) == n}
         )
     except pa.ArrowInvalid:
-        raise RequestError(406, "this answer has values of several types: accept application/json") from None
+        raise RequestError(406, "this response has values of several types: accept application/json") from None
     sink = io.BytesIO()
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
@@ -290,7 +289,7 @@ def arrow(fields: dict[str, Any], n: int) -> bytes:
 
 
 def answer(answers: Answerer, ask: Ask, arguments: list[Any]) -> list[dict[str, Any]]:
-    """What a model answers to several requests with equal options, in one call of each verb."""
+    """Return the responses of a model to several requests with equal options, with one call per verb."""
     sizes = [size_of(X) for X in arguments]
     X = join(arguments)
     fields: dict[str, Any] = {}
@@ -320,12 +319,12 @@ def answer(answers: Answerer, ask: Ask, arguments: list[Any]) -> list[dict[str, 
 
 
 def _scored(item: Any) -> tuple[Any, Any]:
-    """An output and its score: a pair, or an alignment that knows its own."""
+    """Return an output and its score: a pair, or an alignment that contains its score."""
     return item if isinstance(item, tuple) else (item, getattr(item, "score", None))
 
 
 def describe(name: str, answers: Answerer, version: str, limits: Limits) -> dict[str, Any]:
-    """What a caller must know of a model: its input, an example, what it answers."""
+    """Return the description of a model: its input, an example and its outputs."""
     return {
         "name": name,
         "kind": answers.kind,
@@ -352,7 +351,7 @@ def describe(name: str, answers: Answerer, version: str, limits: Limits) -> dict
 
 
 def columns_of(answers: Answerer) -> list[str] | None:
-    """Names of the columns that a model of tables or of named features takes."""
+    """Return the column names of a model of tables or named features."""
     encoder = getattr(answers.model, "map_", answers.model)
     columns = getattr(encoder, "columns_", None)
     if columns is not None and all(isinstance(column, dict) for column in columns):
@@ -374,18 +373,18 @@ _ERROR = {
 }
 _PROBLEMS = {
     "400": "the body is not JSON, or not UTF-8",
-    "401": "a token is needed, or the one given is wrong",
-    "404": "there is no such model",
+    "401": "the token is missing or wrong",
+    "404": "the model does not exist",
     "413": "the body, an instance or the number of instances is too large",
-    "415": "a content type that is not understood",
-    "422": "the request is understood, but an instance or an option is not what this model takes",
+    "415": "the content type is not supported",
+    "422": "an instance or an option is invalid for this model",
     "503": "the queue is full; try again after Retry-After seconds",
-    "504": "the request took too long",
+    "504": "the request timed out",
 }
 
 
 def openapi(models: dict[str, Answerer], version: str, limits: Limits) -> dict[str, Any]:
-    """The OpenAPI document of a server with these models."""
+    """Return the OpenAPI document of a server with these models."""
     paths: dict[str, Any] = {}
     for name, answers in models.items():
         properties = {
@@ -417,17 +416,17 @@ def openapi(models: dict[str, Answerer], version: str, limits: Limits) -> dict[s
             required = [field for field in properties if field not in ("k", "groups")]
             request = {"type": "object", "required": required, "properties": properties}
             paths[f"/v1/models/{name}:{verb}"] = _post(says, request, {}, {"type": "object"})
-        paths[f"/v1/models/{name}"] = _get(f"What {name} takes and answers.")
+        paths[f"/v1/models/{name}"] = _get(f"Input and output of {name}.")
         paths[f"/v2/models/{name}/infer"] = _post(
-            f"Open Inference Protocol v2: infer with {name}. GET /v2/models/{name} names its inputs and outputs.",
+            f"Open Inference Protocol v2: infer with {name}. GET /v2/models/{name} lists its inputs and outputs.",
             {"type": "object", "required": ["inputs"], "properties": _INFERENCE},
             {},
             {"type": "object"},
         )
     paths["/v1/models"] = _get("All models.")
     for path, says in (
-        ("/health", "Whether the process lives."),
-        ("/ready", "Whether every model is loaded and the server takes requests."),
+        ("/health", "Whether the process is alive."),
+        ("/ready", "Whether every model is loaded and the server accepts requests."),
         ("/metrics", "Counters in the text format of Prometheus."),
         ("/v2", "Open Inference Protocol v2: the server."),
     ):
@@ -446,17 +445,17 @@ def openapi(models: dict[str, Answerer], version: str, limits: Limits) -> dict[s
 _ROWS: Any = {"type": "array", "items": {"type": "array", "items": {"type": "number"}}}
 _SPECIAL: dict[str, tuple[str, dict[str, Any]]] = {
     "register": (
-        "The motion of the points in source onto those in target.",
+        "The transform that aligns the points in source with those in target.",
         {
             "source": {**_ROWS, "description": "points that move"},
             "target": {**_ROWS, "description": "points that stay"},
         },
     ),
     "nearest": (
-        "The rows in among whose codes are nearest to those of the instances.",
+        "The rows in 'among' whose codes are nearest to those of the instances.",
         {
-            "instances": {**_ROWS, "description": "rows to look for"},
-            "among": {**_ROWS, "description": "rows to look among"},
+            "instances": {**_ROWS, "description": "query rows"},
+            "among": {**_ROWS, "description": "rows to search"},
             "k": {"type": "integer", "minimum": 1, "description": "how many"},
         },
     ),
@@ -470,9 +469,9 @@ _SPECIAL: dict[str, tuple[str, dict[str, Any]]] = {
 }
 _INFERENCE: dict[str, Any] = {
     "inputs": {"type": "array", "items": {"type": "object"}, "description": "tensors: name, shape, datatype, data"},
-    "outputs": {"type": "array", "items": {"type": "object"}, "description": "the outputs wanted, by name"},
-    "parameters": {"type": "object", "description": "options, as of predict"},
-    "id": {"type": "string", "description": "comes back with the answer"},
+    "outputs": {"type": "array", "items": {"type": "object"}, "description": "the requested outputs, by name"},
+    "parameters": {"type": "object", "description": "options, as in predict"},
+    "id": {"type": "string", "description": "returned with the response"},
 }
 assert set(_SPECIAL) == set(SPECIALS)
 

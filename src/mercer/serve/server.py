@@ -1,11 +1,11 @@
-"""Run the application: sockets, deadlines of connections, TLS, several processes, and an orderly end.
+"""Run the application: sockets, connection timeouts, TLS, several processes, and graceful shutdown.
 
-uvicorn limits neither how long a caller may take to send a request nor how long its headers may be. `Guarded` adds
-both where the bytes come in: a half request is answered with 408 and closed, too many headers with 431, and a caller
-that does not read its answer is cut off. It also refuses requests to a full queue, and `_Whole` writes answers.
+uvicorn limits neither the time to send a request nor the length of the headers. `Guarded` adds both limits: an
+incomplete request gets status 408, too many headers get 431, and a client that does not read its response is
+disconnected. `Guarded` also rejects requests to a full queue. `_Whole` writes responses.
 
-With several processes, a parent binds the port and starts each worker as a Python of its own that inherits the
-socket. The parent restarts workers that die. Workers end by themselves when the parent does.
+With several processes, a parent binds the port and starts each worker as a separate Python process that inherits the
+socket. The parent restarts workers that die. Workers exit when the parent exits.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _NAMES = ("localhost", "127.0.0.1", "::1", "[::1]")
 
 @dataclass
 class Options:
-    """All settings of a server, as the command line gives them."""
+    """All settings of a server, from the command line."""
 
     models: dict[str, str]
     host: str = "127.0.0.1"
@@ -73,7 +73,7 @@ class Options:
     max_bytes: int | None = None
 
     def application(self, metrics: Metrics, snapshots: Snapshots | None, worker: int) -> App:
-        """The application with these settings."""
+        """Return the application with these settings."""
         limits = Limits(self.max_body, self.max_instances, self.max_length, self.seconds)
         settings = Settings(
             limits, self.max_batch, self.max_delay, self.max_queue, self.reload_seconds, self.log_requests
@@ -91,12 +91,12 @@ class Options:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether an address is reached from this machine alone."""
+    """Return whether an address is reachable only from this computer."""
     return host in _NAMES or host.startswith("127.")
 
 
 def logger(worker: int) -> Callable[..., None]:
-    """A function that writes one JSON object a line to standard error."""
+    """Return a function that writes one JSON object per line to standard error."""
     lock = threading.Lock()
 
     def log(level: str, event: str, **facts: Any) -> None:
@@ -116,10 +116,11 @@ _LINGER = 2.0  # seconds for which what a refused caller still sends is read and
 
 
 class _Lingering:
-    """A transport whose end does not cut off the answer.
+    """A transport that closes without truncating the response.
 
-    Closing a socket with unread bytes resets the connection, and the caller may never see why it was refused. So the
-    end is said first, what still comes is dropped, and the socket is closed when the caller is done or after a while.
+    Closing a socket with unread bytes resets the connection, and the client may never see the error. So the transport
+    first shuts down its writing side, drops further input, and closes the socket when the client is done or after a
+    timeout.
     """
 
     def __init__(self, transport: Any, unread: Callable[[], bool], loop: asyncio.AbstractEventLoop) -> None:
@@ -130,7 +131,7 @@ class _Lingering:
         return getattr(self._transport, name)
 
     def forget(self) -> None:
-        """Let go of the protocol once the connection is lost, so that neither waits for the collector of cycles."""
+        """Release the protocol when the connection is lost, so that neither waits for garbage collection."""
         self._unread = bool
 
     def is_closing(self) -> bool:
@@ -156,10 +157,10 @@ class _Lingering:
 def guarded(
     options: Options, metrics: Metrics, full: Callable[[bytes, Any], str | None] = lambda url, headers: None
 ) -> Any:
-    """The protocol class of connections, with limits of time and size.
+    """Return the protocol class of connections, with limits on time and size.
 
-    ``full`` takes path and headers and names the model if its queue is full: such a request is answered here, for a
-    fraction of what it would cost the application. Under overload these are most requests.
+    ``full`` takes path and headers and returns the model if its queue is full. Such a request is answered here, at a
+    fraction of the cost in the application. Under overload these are most requests.
     """
     import httptools
     from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
@@ -167,7 +168,7 @@ def guarded(
     refusal, keep_alive = full_answer(), max(1.0, options.keep_alive)
 
     class Guarded(HttpToolsProtocol):
-        """Connections whose callers cannot keep them for ever."""
+        """Connections with timeouts."""
 
         open: int = 0
         sweeper: asyncio.TimerHandle | None = None
@@ -195,7 +196,7 @@ def guarded(
 
         @staticmethod
         def sweep(connections: Any, loop: asyncio.AbstractEventLoop) -> None:
-            """Close what has waited too long; runs twice a second while there are connections."""
+            """Close connections that have waited too long; runs twice a second while there are connections."""
             now = loop.time()
             for one in list(connections):
                 if isinstance(one, Guarded):
@@ -204,7 +205,7 @@ def guarded(
             Guarded.sweeper = again
 
         def look(self, now: float) -> None:
-            """Close this connection if its caller is too slow."""
+            """Close this connection if its client is too slow."""
             if self.transport.is_closing():
                 if now - self.since > options.head_seconds + options.body_seconds + _LINGER:
                     self.transport.abort()
@@ -220,12 +221,12 @@ def guarded(
             elif self.cycle is not None and not self.cycle.response_complete and not self.in_body:
                 return  # the caller waits for us
             elif self.in_head and now - self.since > options.head_seconds:
-                self.refuse(408, "the request did not come in time")
+                self.refuse(408, "the request did not arrive in time")
             elif self.in_body and now - self.since > options.body_seconds:
-                self.refuse(408, "the body of the request did not come in time")
+                self.refuse(408, "the body of the request did not arrive in time")
 
         def refuse(self, status: int, message: str, more: tuple[bytes, ...] = ()) -> None:
-            """Answer and close, from below the application."""
+            """Respond and close without calling the application."""
             self.refused, self.head_bytes = status, self.head_bytes or 1
             started = self.cycle is not None and self.cycle.response_started and not self.cycle.response_complete
             if not self.transport.is_closing():
@@ -243,7 +244,7 @@ def guarded(
 
         def send_400_response(self, msg: str) -> None:
             if not self.refused:
-                self.refuse(400, "this is no valid HTTP request")
+                self.refuse(400, "this is not a valid HTTP request")
 
         def data_received(self, data: bytes) -> None:
             if self.refused or self.lingering.ended:
@@ -310,7 +311,7 @@ def guarded(
             self.since, self.head_bytes = self.loop.time(), 0
 
         def on_response_complete(self) -> None:
-            """As uvicorn's, without a timer for every answer: the sweep closes connections that are idle."""
+            """Do the same as uvicorn, without a timer for every response: the sweep closes idle connections."""
             if self.pipeline or self.transport.is_closing():
                 super().on_response_complete()
                 return
@@ -334,11 +335,11 @@ _HEADS = 64  # of sets of headers; those of predictions are always the same
 
 
 class _Whole:
-    """`send` of ASGI for answers that come in one piece: one write, and headers that are checked and joined once.
+    """ASGI `send` for responses in one piece: one write, with headers that are checked and joined once.
 
-    uvicorn writes the head and the body of an answer apart: two calls of the system, two packets, two wake-ups of the
-    caller. Whatever is not a plain answer goes its way: parts, HEAD, headers of the connection, a caller who is gone or
-    does not read.
+    uvicorn writes the head and the body of a response separately: two system calls, two packets, two wake-ups of the
+    client. uvicorn still handles all other cases: chunked responses, HEAD, connection headers, and clients that
+    disconnected or do not read.
     """
 
     heads: ClassVar[dict[tuple[tuple[bytes, bytes], ...], bytes | None]] = {}
@@ -373,7 +374,7 @@ class _Whole:
         cycle.on_response()
 
     def head(self, start: Any, size: int) -> bytes | None:
-        """Status and headers as they are sent; None if uvicorn is to send this answer."""
+        """Return status and headers as bytes; None if uvicorn must send this response."""
         cycle, headers = self.cycle, start["headers"]
         if cycle.disconnected or cycle.flow.write_paused or cycle.scope["method"] == "HEAD" or not headers:
             return None
@@ -396,7 +397,7 @@ class _Whole:
 
 
 def _joined(headers: tuple[tuple[bytes, bytes], ...]) -> bytes | None:
-    """Headers as they are sent; None where they say something of the connection or are no headers."""
+    """Return the headers as bytes; None if they concern the connection or are invalid."""
     for name, value in headers:
         if name.lower() in (b"connection", b"transfer-encoding", b"content-length"):
             return None
@@ -410,7 +411,7 @@ _VALUE = re.compile(rb"[^\x00-\x08\x0a-\x1f\x7f]*")
 
 
 def whole(application: App) -> Callable[..., Any]:
-    """The application below uvicorn, with answers that are written in one piece."""
+    """Return the application for uvicorn, with responses written in one piece."""
     from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
     async def answer(scope: Any, receive: Any, send: Any) -> None:
@@ -424,7 +425,7 @@ def whole(application: App) -> Callable[..., Any]:
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """A socket that listens; raises OSError that names address and port."""
+    """Return a listening socket; raise an OSError that names address and port."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # Named as TCP: asyncio sends small answers at once (TCP_NODELAY) only then, and accepted sockets inherit it.
     sock = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
@@ -440,7 +441,7 @@ def bind(host: str, port: int) -> socket.socket:
 
 
 def address(options: Options, sock: socket.socket) -> str:
-    """Where the page is."""
+    """Return the URL of the page."""
     host = f"[{options.host}]" if ":" in options.host else options.host
     return f"http{'s' if options.certificate else ''}://{host}:{sock.getsockname()[1]}/"
 
@@ -450,10 +451,10 @@ _YOUNG = 20_000  # containers made before the collector looks; by default 700, a
 
 @contextlib.contextmanager
 def collecting_little() -> Iterator[None]:
-    """Spare the collector of cycles what was loaded before, libraries above all: 130,000 objects, 50 ms for each look.
+    """Exclude objects loaded so far (mostly libraries) from garbage collection: 130,000 objects, 50 ms per collection.
 
-    Requests leave no cycles behind. With the default thresholds every burst of requests starts a collection, and
-    collections took 18 % of the processor time under overload. Models that are loaded later are collected as usual.
+    Requests create no reference cycles. With the default thresholds every burst of requests starts a collection, and
+    collections took 18 % of the CPU time under overload. Models that are loaded later are collected as usual.
     """
     before, frozen = gc.get_threshold(), gc.get_freeze_count()
     gc.collect()
@@ -470,7 +471,7 @@ def collecting_little() -> Iterator[None]:
 def run(
     options: Options, sock: socket.socket, application: App, metrics: Metrics, on_start: Callable[[], None]
 ) -> None:
-    """Serve until SIGTERM or Ctrl-C, then answer what has begun and end."""
+    """Serve until SIGTERM or Ctrl-C, then finish running requests and exit."""
     require("uvicorn", "httptools")
     import uvicorn
 
@@ -491,7 +492,7 @@ def run(
     )
 
     class Draining(uvicorn.Server):
-        """Says that it is not ready before it stops to listen."""
+        """Report not ready before it stops listening."""
 
         def handle_exit(self, sig: int, frame: FrameType | None) -> None:
             if application.draining:
@@ -529,13 +530,13 @@ def run(
 
 
 def serve(options: Options, on_start: Callable[[str], None] = lambda url: None) -> int:
-    """Run a server until it is told to end.
+    """Run a server until it is stopped.
 
     Parameters
     ----------
     options : Options
     on_start : callable
-        Called with the address once requests are answered.
+        Called with the address when the server accepts requests.
 
     Returns
     -------
@@ -546,7 +547,7 @@ def serve(options: Options, on_start: Callable[[str], None] = lambda url: None) 
     for path in options.models.values():
         os.stat(path)  # a missing file is named before anything starts
     if not is_loopback(options.host) and options.token is None:
-        logger(0)("warning", "everybody who reaches this address may use the models", host=options.host)
+        logger(0)("warning", "every client that reaches this address can use the models", host=options.host)
     sock = bind(options.host, options.port)
     try:
         if options.workers > 1:
@@ -564,7 +565,7 @@ def serve(options: Options, on_start: Callable[[str], None] = lambda url: None) 
 
 
 class _Parent:
-    """Starts workers, restarts those that die, and ends them."""
+    """Start workers, restart workers that die, and stop them."""
 
     def __init__(self, options: Options, sock: socket.socket, on_start: Callable[[str], None]) -> None:
         self.options, self.sock, self.on_start = options, sock, on_start
@@ -660,7 +661,7 @@ class _Parent:
 
 
 def _worker() -> int:
-    """One of several processes: what to do comes as a line of JSON on standard input."""
+    """Run one of several processes; its settings arrive as a line of JSON on standard input."""
     said = json.loads(sys.stdin.buffer.readline())
     options = Options(**said["options"])
     sock = socket.socket(fileno=said["socket"])

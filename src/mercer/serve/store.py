@@ -1,8 +1,8 @@
-"""Models by name: loaded, checked and warm; replaced as a whole when their files are.
+"""Models by name: loaded, checked and warmed up; replaced atomically when their files are replaced.
 
-A model file is loaded beside the running model. Only a file that is whole, of a kind that is served, and whose model
-answers an example takes its place; requests that are running keep the model they began with. Anything else is
-reported, and the old model stays.
+A new model file is loaded while the old model keeps running. It replaces the old model only if the file is complete,
+its kind is served, and the model predicts an example. Running requests keep the model they started with. Otherwise the
+error is reported, and the old model stays.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ Report = Callable[..., None]
 
 @dataclass(frozen=True, eq=False)
 class Loaded:
-    """One model as it was loaded from one version of a file."""
+    """One model, loaded from one version of a file."""
 
     name: str
     answers: Answerer
     version: str
-    """The beginning of the file's checksum: equal models have equal versions."""
+    """Prefix of the file's checksum: equal models have equal versions."""
     stamp: str
-    """Which state of the file it was."""
+    """The state of the file when it was loaded."""
     sample: Any = None
-    """What the model answers to the example of its input; None where it takes no example."""
+    """The model's output for the example input; None if it has no example."""
 
 
 def model_names(given: list[str]) -> dict[str, str]:
-    """Names and paths of models: ``NAME=PATH``, or the path alone, whose stem is the name."""
+    """Return names and paths of models: ``NAME=PATH``, or a path, whose stem is the name."""
     made: dict[str, str] = {}
     for word in given:
         name, equals, path = word.partition("=")
@@ -53,7 +53,7 @@ def model_names(given: list[str]) -> dict[str, str]:
             name, path = Path(word).name.partition(".")[0], word
         check_name(name)
         if name in made:
-            raise ValueError(f"two models are called {name!r}: name one of them, as in {name}2={path}")
+            raise ValueError(f"two models are called {name!r}: rename one of them, as in {name}2={path}")
         made[name] = path
     if not made:
         raise ValueError("no model: give at least one model file")
@@ -61,19 +61,19 @@ def model_names(given: list[str]) -> dict[str, str]:
 
 
 def check_name(name: str) -> None:
-    """Raise ValueError for a name that cannot stand in a path."""
+    """Raise a ValueError for a name that is not allowed in a path."""
     if not name or len(name) > 100 or not all(c.isalnum() or c in "-_." for c in name) or name.startswith("."):
-        raise ValueError(f"{name!r} cannot be the name of a model: letters, digits, '-', '_' and '.' can, up to 100")
+        raise ValueError(f"{name!r} is not a valid model name: use up to 100 letters, digits, '-', '_' and '.'")
 
 
 _ATTEMPTS = 20  # to load a file that others replace again and again
 
 
 class Snapshots:
-    """Copies of model files that nobody changes, for processes that map them.
+    """Immutable copies of model files, for processes that map them into memory.
 
-    A copy has the name of the state of the file, so every process finds the same one; who comes first makes it. It
-    lies in memory (``/dev/shm``) where there is room.
+    A copy is named after the state of the file, so every process finds the same copy; the first process creates it. The
+    copy is in memory (``/dev/shm``) if there is room.
     """
 
     def __init__(self, folder: str) -> None:
@@ -81,14 +81,14 @@ class Snapshots:
 
     @classmethod
     def create(cls, paths: list[str]) -> Snapshots:
-        """A new folder, in memory if all files fit there twice."""
+        """Create a new folder, in memory if all files fit there twice."""
         needed = 2 * sum(os.path.getsize(path) for path in paths if os.path.exists(path))
         shared = Path("/dev/shm")
         in_memory = shared.is_dir() and os.access(shared, os.W_OK) and shutil.disk_usage(shared).free > needed
         return cls(tempfile.mkdtemp(prefix="mercer-serve-", dir=shared if in_memory else None))
 
     def of(self, name: str, path: str, stamp: str) -> Path:
-        """The copy of this state of a file."""
+        """Return the copy of this state of a file."""
         copy = self.folder / f"{name}@{stamp}"
         if not copy.exists():
             handle, made = tempfile.mkstemp(dir=self.folder)
@@ -103,7 +103,7 @@ class Snapshots:
         return copy
 
     def forget_others(self, name: str, stamp: str) -> None:
-        """Remove copies of other states; processes that have them mapped keep them."""
+        """Remove copies of other states; processes keep the copies that they have mapped."""
         for old in self.folder.glob(f"{name}@*"):
             if old.name != f"{name}@{stamp}":
                 with contextlib.suppress(OSError):
@@ -115,21 +115,21 @@ class Snapshots:
 
 
 def stamp_of(path: str) -> str:
-    """What changes whenever a file is replaced or written: its number, time and size."""
+    """Return values that change whenever a file is replaced or written: inode, time and size."""
     status = os.stat(path)
     return f"{status.st_ino:x}-{status.st_mtime_ns:x}-{status.st_size:x}"
 
 
 class Entry:
-    """A name: the model that serves now, and the file it comes from."""
+    """A model name with the current model and its file."""
 
     def __init__(self, name: str, path: str | None) -> None:
         self.name, self.path = name, path
         self.current: Loaded | None = None
         self.failed = ""
-        """The state of the file that was refused."""
+        """The state of the rejected file."""
         self.problem = ""
-        """Why it was refused."""
+        """The reason for the rejection."""
 
 
 class Store:
@@ -139,11 +139,11 @@ class Store:
     ----------
     models : mapping of names to paths or to fitted models
     report : callable
-        Called with a word and facts (``report("loaded", model=…)``) when a model is loaded or refused.
+        Called with an event and details (``report("loaded", model=…)``) when a model is loaded or rejected.
     max_bytes : int, optional
-        As of :func:`mercer.load`.
+        As in :func:`mercer.load`.
     snapshots : Snapshots, optional
-        Map copies of the files, which processes share.
+        Memory-map copies of the files, which processes share.
     """
 
     def __init__(
@@ -171,7 +171,7 @@ class Store:
                 entry.current = Loaded(name, answers, "in-memory", "", sample)
 
     def load_all(self) -> None:
-        """Load every file; raises for the first that cannot be served."""
+        """Load every file; raise an error for the first file that cannot be served."""
         for entry in self.entries.values():
             if entry.path is not None:
                 new = entry.current = self._loaded_as_it_is(entry)
@@ -179,11 +179,11 @@ class Store:
 
     @property
     def ready(self) -> bool:
-        """Whether every model is loaded."""
+        """Return whether every model is loaded."""
         return all(entry.current is not None for entry in self.entries.values())
 
     def get(self, name: str) -> Loaded:
-        """The model that serves a name; raises RequestError for one that there is not."""
+        """Return the model with a name; raise a RequestError if it does not exist."""
         entry = self.entries.get(name)
         if entry is None:
             raise RequestError(404, f"there is no model {name[:100]!r}; the models are {', '.join(self.entries)}")
@@ -192,7 +192,7 @@ class Store:
         return entry.current
 
     def _loaded_as_it_is(self, entry: Entry) -> Loaded:
-        """The model of a file that may be replaced meanwhile: a worker that starts must not end for that."""
+        """Load a model file that may be replaced during loading; a starting worker must not fail for this reason."""
         assert entry.path is not None
         for _ in range(_ATTEMPTS):
             stamp = stamp_of(entry.path)
@@ -201,7 +201,7 @@ class Store:
             except (OSError, ModelFileError):
                 if stamp_of(entry.path) == stamp:
                     raise
-        raise ModelFileError(f"{entry.path} changed each of {_ATTEMPTS} times while it was read")
+        raise ModelFileError(f"{entry.path} changed during each of {_ATTEMPTS} attempts to read it")
 
     def _loaded(self, entry: Entry, stamp: str) -> Loaded:
         assert entry.path is not None
@@ -228,7 +228,7 @@ class Store:
     # ------------------------------------------------------------------ replaced files
 
     def check(self, entry: Entry) -> bool:
-        """Load the file of an entry if it changed; whether it took the place of the old model."""
+        """Load the file of an entry if it changed; return whether it replaced the old model."""
         if entry.path is None:
             return False
         try:
@@ -236,7 +236,7 @@ class Store:
         except OSError:
             if entry.problem != "missing":
                 entry.problem = "missing"
-                self.report("refused", model=entry.name, reason="the file is missing; the loaded model goes on")
+                self.report("refused", model=entry.name, reason="the file is missing; the loaded model stays in use")
             return False
         if entry.current is not None and stamp == entry.current.stamp:
             entry.problem = ""
@@ -254,12 +254,12 @@ class Store:
         return True
 
     def check_all(self) -> None:
-        """Look at every file once."""
+        """Check every file once."""
         for entry in self.entries.values():
             self.check(entry)
 
     def watch(self, seconds: float) -> None:
-        """Look at the files every so many seconds, on a thread of its own."""
+        """Check the files at a fixed interval, on a separate thread."""
 
         def work() -> None:
             while not self._stop.is_set():
@@ -272,19 +272,19 @@ class Store:
         self._watcher.start()
 
     def look_now(self) -> None:
-        """Let the watcher look at once."""
+        """Make the watcher check immediately."""
         self._now.set()
 
     def close(self) -> None:
-        """End the watcher."""
+        """Stop the watcher."""
         self._stop.set()
         self._now.set()
 
 
 def _warm(answers: Answerer, path: str) -> Any:
-    """Ask an example, so that the first caller does not pay for imports and caches; a model that fails is refused.
+    """Predict an example, so that the first request does not pay for imports and caches; reject a model that fails.
 
-    Returns what the model answers, or None where the example is no input of this model.
+    Returns the output, or None if the example is not a valid input of this model.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -294,4 +294,4 @@ def _warm(answers: Answerer, path: str) -> Any:
         except (RequestError, ValueError, TypeError):
             return None  # the example is a guess, and the model says that it is none of its inputs
         except Exception as error:
-            raise ModelFileError(f"{path} holds a model that fails on an example: {error}") from error
+            raise ModelFileError(f"the model in {path} fails on an example: {error}") from error

@@ -1,10 +1,9 @@
-"""Open Inference Protocol v2 over HTTP, with binary tensors: what KServe, Triton and MLServer speak.
+"""Open Inference Protocol v2 over HTTP with binary tensors, as in KServe, Triton and MLServer.
 
 Rows of numbers are one tensor of shape [n, d]. Strings are a BYTES tensor of shape [n]. Any other instance is a JSON
-text in a BYTES tensor of shape [n]; sentences can also be a flat BYTES tensor of tokens and an integer tensor
-``lengths``, or, where all have m tokens, a BYTES tensor of shape [n, m]. An answer with one value for each instance is
-a tensor. An answer with an array for each is one where the input was a regular tensor, too; otherwise these are JSON
-texts in BYTES.
+text in a BYTES tensor of shape [n]. Sentences can also be a flat BYTES tensor of tokens with an integer tensor
+``lengths``, or a BYTES tensor of shape [n, m] if all have m tokens. An output with one value per instance is a tensor.
+An output with an array per instance is a tensor if the input was a regular tensor, and otherwise JSON texts in BYTES.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ _TOKENS = ("sequences", "segments", "tokens")  # forms whose instances can be ro
 
 
 class Inference:
-    """A request: instances, options, which outputs are wanted and how; whether the input was a regular tensor."""
+    """A request: instances, options, requested outputs and their format, and whether the input was a regular tensor."""
 
     def __init__(self, instances: Any, options: dict[str, Any], request: dict[str, Any], regular: bool) -> None:
         self.instances, self.options, self.regular, self.id = instances, options, regular, request.get("id")
@@ -62,7 +61,7 @@ def _parameters(node: dict[str, Any]) -> dict[str, Any]:
 
 
 def read(answers: Answerer, body: bytes, header_length: str | None) -> Inference:
-    """Read a request: JSON, and after it the binary tensors where a header says how long the JSON is."""
+    """Parse a request: JSON, followed by binary tensors if a header gives the length of the JSON."""
     data = b""
     if header_length is not None:
         if not header_length.isdecimal() or int(header_length) > len(body):
@@ -137,7 +136,7 @@ def _text(raw: bytes, name: str) -> str:
 
 
 def _shaped(texts: list[Any], shape: list[int], name: str) -> list[Any] | np.ndarray:
-    """Texts as a list, or as an array where the shape has rows of several."""
+    """Return texts as a list, or as an array if the shape has several columns."""
     count = int(np.prod(shape, dtype=object))
     if len(texts) != count:
         raise RequestError(400, f"input {name!r}: {len(texts)} values do not fill the shape {shape}")
@@ -177,11 +176,11 @@ def _from_json(node: dict[str, Any]) -> Any:
     try:
         return np.array(flat, dtype).reshape(shape)
     except (OverflowError, ValueError, TypeError):
-        raise RequestError(400, f"input {name!r}: a value is no {node['datatype']}") from None
+        raise RequestError(400, f"input {name!r}: a value is not {node['datatype']}") from None
 
 
 def _instances(answers: Answerer, tensors: dict[str, Any]) -> Any:
-    """Instances in the form of the model."""
+    """Return the instances in the form of the model."""
     if "lengths" in tensors and len(tensors) == 2:
         tokens = next(value for name, value in tensors.items() if name != "lengths")
         lengths = [int(n) for n in np.asarray(tensors["lengths"]).ravel()]
@@ -219,14 +218,14 @@ def _instances(answers: Answerer, tensors: dict[str, Any]) -> Any:
 
 
 def write(name: str, version: str, answer: dict[str, Any], asked: Inference) -> tuple[bytes, int | None]:
-    """The body of an answer, and how long its JSON is where tensors follow it."""
+    """Return the body of a response, and the length of its JSON if tensors follow."""
     import orjson
 
     outputs, parts = [], []
     known = [field for field in answer if field != "classes"]
     strange = [field for field in asked.wanted if field not in answer]
     if strange:
-        raise RequestError(400, f"there is no output {strange[0][:50]!r}; the outputs are {', '.join(known)}")
+        raise RequestError(400, f"unknown output {strange[0][:50]!r}; the outputs are {', '.join(known)}")
     for field in asked.wanted or known:
         datatype, shape, values = _tensor(answer[field], asked.regular)
         node: dict[str, Any] = {"name": field, "datatype": datatype, "shape": shape}
@@ -265,7 +264,7 @@ def _tensor(values: Any, regular: bool) -> tuple[str, list[int], Any]:
 
 
 def _stacked(values: Any) -> Any:
-    """One array of what has one shape and type: maps of images, labels of sentences of one length."""
+    """Stack results of equal shape and type, such as label maps and labels of sentences of equal length."""
     if isinstance(values, np.ndarray) or not all(isinstance(value, (list, np.ndarray)) for value in values):
         return values
     try:
@@ -284,7 +283,7 @@ def _raw(datatype: str, values: Any) -> bytes:
 
 
 def metadata(name: str, version: str, answers: Answerer, outputs: list[dict[str, Any]]) -> dict[str, Any]:
-    """What the protocol says of a model."""
+    """Return the metadata of a model."""
     numeric = answers.form.name in ("rows", "integers")
     width = getattr(answers.model, "n_features_in_", None)
     shape = [-1, int(width) if isinstance(width, int) else -1] if numeric else [-1]
@@ -293,7 +292,7 @@ def metadata(name: str, version: str, answers: Answerer, outputs: list[dict[str,
 
 
 def outputs_of(answers: Answerer, predictions: Any) -> list[dict[str, Any]]:
-    """What the protocol says of the answers of a model, by what it answered to an example (None where it did not)."""
+    """Return the metadata of the outputs of a model, from its output for an example (None without one)."""
     datatype, shape = "BYTES", [-1]
     if predictions is not None:
         datatype, sizes, _ = _tensor(plain(predictions), False)

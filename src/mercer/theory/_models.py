@@ -1,7 +1,7 @@
-"""Fitted models as bounds see them: a weight vector w, leads ⟨w, Φ(x, y) − Φ(x, z)⟩, and the number of outputs.
+"""Fitted models as the bounds use them: a weight vector w, margins ⟨w, Φ(x, y) − Φ(x, z)⟩, and the number of outputs.
 
-Linear structured models bring w and a structure. Kernel machines have w in the space of their kernel: one function with
-two classes, one for each class with more; an offset is one more coordinate, with the constant feature 1.
+Linear structured models have w and a structure. Kernel machines have w in the feature space of their kernel: one
+function for two classes, one per class for more. An intercept is an additional coordinate with the constant feature 1.
 """
 
 from __future__ import annotations
@@ -35,38 +35,38 @@ __all__ = ["LinearModel", "linear_view", "radius_of"]
 
 
 class LinearModel:
-    """What bounds ask of a model."""
+    """The interface that the bounds need from a model."""
 
     norm: float
     """‖w‖"""
 
     def read(self, X: Any, y: Any) -> Any:
-        """Return data as the other methods take them; raise ValueError where outputs are not fully known."""
+        """Return data in the form that the other methods take; raise ValueError if outputs are not fully known."""
         raise NotImplementedError
 
     def leads(self, data: Any) -> np.ndarray:
-        """By how much the true output of each example beats the best other one; inf where there is no other."""
+        """Return the margin of the true output of each example over the best other one; inf if there is no other."""
         raise NotImplementedError
 
     def log_cardinality(self, data: Any) -> np.ndarray:
-        """The logarithm of the number of outputs of each example."""
+        """Return the logarithm of the number of outputs of each example."""
         raise NotImplementedError
 
     def radius(self, data: Any) -> float:
-        """A bound on ‖Φ(x, y) − Φ(x, z)‖ over these inputs and all outputs."""
+        """Return a bound on ‖Φ(x, y) − Φ(x, z)‖ over these inputs and all outputs."""
         raise NotImplementedError
 
     def noisy_errors(self, data: Any, scale: float, n_draws: int, random_state: Any) -> Sequence[np.ndarray]:
-        """Whether examples are wrong with weights w' ~ N(scale · w/‖w‖, I), for groups with a draw each."""
+        """Return whether examples are wrong with weights w' ~ N(scale · w/‖w‖, I); each group has its own draw."""
         raise NotImplementedError
 
     def noisy_predictions(self, X: Any, scale: float, random_state: Any) -> list[Any]:
-        """Outputs of inputs, each with weights of its own draw."""
+        """Return the outputs of the inputs; each input has its own draw of weights."""
         raise NotImplementedError
 
 
 def linear_view(model: Any) -> LinearModel:
-    """Return the model as a linear one; raise TypeError, which names the model, where it is none."""
+    """Return a linear view of the model; raise a TypeError that names the model if it is not linear."""
     if isinstance(model, StructuredEstimator):
         model._check_is_fitted()
         return _Trees(model) if isinstance(model, Parser) else _Structured(model)
@@ -77,7 +77,7 @@ def linear_view(model: Any) -> LinearModel:
         check_is_fitted(model)
         return _Kernel(model)
     raise TypeError(
-        f"{type(model).__name__} is no linear model with a norm ‖w‖ that these bounds speak of: they take structured "
+        f"{type(model).__name__} is not a linear model with a norm ‖w‖. These bounds take structured "
         "models (Tagger, Segmenter, LinearClassifier, GraphLabeler, GridLabeler, Parser, Aligner, StructuredPredictor, "
         "SupervisedClusterer) and kernel machines with one function, or one for each class"
     )
@@ -90,15 +90,15 @@ class _Structured(LinearModel):
         self.norm = float(np.linalg.norm(self.w))
         if not math.isfinite(self.norm):
             raise TypeError(
-                f"this {type(model).__name__} has weights of −inf (outputs that it rules out), and so no norm ‖w‖"
+                f"this {type(model).__name__} has weights of −inf (excluded outputs), so its norm ‖w‖ is infinite"
             )
 
     def read(self, X: Any, y: Any) -> Any:
         inputs, truth = self.model._read(X, y)
         if not len(inputs):
-            raise ValueError("X holds no examples")
+            raise ValueError("X contains no examples")
         if self.structure.is_partial(truth):
-            raise ValueError("y must be fully known: bounds compare with whole outputs")
+            raise ValueError("y must be fully known: the bounds compare complete outputs")
         if isinstance(self.structure, GraphLabels):
             plan = self.structure.plan(inputs)
             if not plan.exact_sums:
@@ -150,7 +150,7 @@ class _Structured(LinearModel):
         return out
 
     def _noisy_labels(self, inputs: Any, y: np.ndarray, scale: float, rng: np.random.Generator) -> Sequence[np.ndarray]:
-        """Scores of one example are independent and normal with the variance ‖x‖²: a draw for each example."""
+        """Draw labels; the scores of one example are independent and normal with variance ‖x‖²."""
         rows = inputs.rows.matrix(int(inputs.offsets[0]), int(inputs.offsets[-1]))
         squares = np.asarray((rows * rows if isinstance(rows, np.ndarray) else rows.multiply(rows)).sum(axis=1)).ravel()
         scores = self.structure.scores(self.w * (scale / self.norm if self.norm else 0.0), inputs)
@@ -170,12 +170,12 @@ class _Structured(LinearModel):
 
 
 class _Trees(_Structured):
-    """Trees over a grammar. One that the grammar does not derive is an output that the model cannot give: an error."""
+    """Trees over a grammar. A tree that the grammar does not derive counts as an error."""
 
     def read(self, X: Any, y: Any) -> Any:
         sentences, trees = self.model._read(X, y)
         if not trees:
-            raise ValueError("X holds no examples")
+            raise ValueError("X contains no examples")
         grammar = self.model.structure_.grammar
         inputs, truth = [], []
         for number, (sentence, tree) in enumerate(zip(sentences, trees, strict=True)):
@@ -185,7 +185,7 @@ class _Trees(_Structured):
             except ValueError:
                 del inputs[len(truth) :]
         if not truth:
-            raise ValueError("y holds no tree of the grammar of this model")
+            raise ValueError("y contains no tree of the grammar of this model")
         return Examples(inputs), Examples(truth), len(trees) - len(truth)
 
     def leads(self, data: Any) -> np.ndarray:
@@ -198,7 +198,7 @@ class _Trees(_Structured):
 
 
 class _Clusters(_Structured):
-    """Partitions of sets: the second best one by searches with a pair forced together or apart."""
+    """Partitions of sets. The second best partition is found by searches that force a pair together or apart."""
 
     def __init__(self, model: SupervisedClusterer) -> None:
         if model.decode != "exact":
@@ -224,8 +224,8 @@ class _Kernel(LinearModel):
         pairs = hasattr(model, "_score_rows") and model._score_rows().pairs  # machines for pairs of classes vote
         if classes is None or pairs or len(functions) != (1 if len(classes) == 2 else len(classes)):
             raise TypeError(
-                f"this {type(model).__name__} is no machine with one function for each class (or one for two classes): "
-                "its answer has no single norm ‖w‖"
+                f"this {type(model).__name__} does not have one function per class (or one for two classes): "
+                "its prediction has no single norm ‖w‖"
             )
         self.model, self.functions, self.classes = model, functions, np.asarray(classes)
         self.intercept = np.atleast_1d(np.asarray(getattr(model, "intercept_", np.zeros(len(functions))), float))
@@ -235,10 +235,10 @@ class _Kernel(LinearModel):
     def read(self, X: Any, y: Any) -> Any:
         y = np.asarray(y)
         if not len(y):
-            raise ValueError("X holds no examples")
+            raise ValueError("X contains no examples")
         unknown = np.setdiff1d(y, self.classes)
         if len(unknown):
-            raise ValueError(f"y holds the label {unknown[0]!r}, which the model does not know")
+            raise ValueError(f"y contains the label {unknown[0]!r}, which the model does not know")
         scores = np.column_stack([function(X) for function in self.functions]) + self.intercept
         if len(scores) != len(y):
             raise ValueError(f"X has {len(scores)} objects and y {len(y)} labels")
@@ -261,7 +261,7 @@ class _Kernel(LinearModel):
         return largest if len(self.functions) == 1 else math.sqrt(2.0) * largest
 
     def noisy_errors(self, data: Any, scale: float, n_draws: int, random_state: Any) -> Sequence[np.ndarray]:
-        """Scores of one example are normal with the variance k(x, x): a draw for each of them."""
+        """Return errors for random weights; the scores of one example are normal with variance k(x, x)."""
         scores, y, size = data
         rng = np.random.default_rng(check_random_seed(random_state))
         mean = scores * (scale / self.norm if self.norm else 0.0)
@@ -290,7 +290,9 @@ def radius_of(structure: Structure, X: Any) -> float:
     for kind, function in _RADII.items():
         if isinstance(structure, kind):
             return function(structure, X)
-    raise ValueError(f"B='data' is not known for a {type(structure).__name__}: give B, a bound on ‖Φ(x, y) − Φ(x, z)‖")
+    raise ValueError(
+        f"B='data' is not supported for {type(structure).__name__}: pass B, a bound on ‖Φ(x, y) − Φ(x, z)‖"
+    )
 
 
 def _of_labels(structure: Labels, X: Any) -> float:
@@ -312,7 +314,7 @@ def _of_chain(structure: Chain, X: Any) -> float:
 
 
 def _of_segments(structure: Segments, X: Any) -> float:
-    """The parts one after the other: what positions, segments and their neighbours can change by at most."""
+    """Bound the parts in turn: the largest change by positions, segments and transitions."""
     C, lengths = structure.n_labels, np.diff(X.offsets).astype(float)
     shortest, parts = float(structure.shortest.min()), structure.slices
     # Two labels are two columns: √2 times what one of them can change by.
@@ -349,7 +351,7 @@ def _scatters(x: np.ndarray, offsets: np.ndarray) -> np.ndarray:
 
 
 def _spans(spans: np.ndarray, offsets: np.ndarray, columns: float) -> np.ndarray:
-    """Of features of whole segments: at each position one of them may start, in one output and in the other."""
+    """Bound the features of whole segments: a segment may start at each position in either output."""
     low, high = np.minimum(spans.min(axis=1), 0.0), np.maximum(spans.max(axis=1), 0.0)
     change = np.maximum(math.sqrt(columns) * np.maximum(-low, high), high - low)
     cuts = offsets - offsets[0]
@@ -357,7 +359,7 @@ def _spans(spans: np.ndarray, offsets: np.ndarray, columns: float) -> np.ndarray
 
 
 def _of_row_sets(structure: RowSets, X: Any) -> float:
-    """Σ_{i in y} z_i for every attribute of a query: a row may be in either set and not in the other."""
+    """Bound Σ_{i in y} z_i for every attribute of a query: a row may be in one set and not in the other."""
     change = np.abs(structure.Z).sum(axis=0)
     squares = (X.members**2).sum(axis=1) * (X.masked(np.tile(change, (len(X), 1))) ** 2).sum(axis=1)
     return math.sqrt(float(squares.max(initial=0.0)))
@@ -369,8 +371,8 @@ def _of_own(structure: Joint, X: Examples) -> float:
         return max(math.sqrt(float((np.abs(x).sum(axis=0) ** 2).sum()) + len(x) ** 2) for x in X)
     if structure.n_weights > _MOST_SEARCHES:
         raise ValueError(
-            f"B='data' would ask {type(structure.structure).__name__}.argmax {2 * structure.n_weights:,} times for "
-            "each input: give B, a bound on ‖Φ(x, y) − Φ(x, z)‖"
+            f"B='data' would call {type(structure.structure).__name__}.argmax {2 * structure.n_weights:,} times for "
+            "each input: pass B, a bound on ‖Φ(x, y) − Φ(x, z)‖"
         )
     squares = np.zeros(len(X))
     for j in range(structure.n_weights):

@@ -1,4 +1,4 @@
-"""The simplex of distributions: grids over it, and its picture for three labels."""
+"""Grids over the simplex of distributions, and its plot for three labels."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def grid(n_labels: int, resolution: int) -> np.ndarray:
     if max(n_labels, resolution) > MOST_POINTS or fewer >= 12 or math.comb(places, n_labels - 1) > MOST_POINTS:
         raise ValueError(
             f"a grid of multiples of 1/{resolution} over {n_labels} labels has more than {MOST_POINTS:,} points: "
-            "take a coarser one or fewer labels"
+            "use a coarser grid or fewer labels"
         )
     bars = np.array(list(combinations(range(places), n_labels - 1)), dtype=np.int64)
     edges = np.hstack([np.full((len(bars), 1), -1), bars, np.full((len(bars), 1), places)])
@@ -27,5 +27,5 @@ def grid(n_labels: int, resolution: int) -> np.ndarray:
 
 
 def triangle(p: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the places of distributions over three labels in an equilateral triangle."""
+    """Return the coordinates of distributions over three labels in an equilateral triangle."""
     return p[:, 1] + 0.5 * p[:, 2], np.sqrt(0.75) * p[:, 2]

@@ -1,15 +1,15 @@
 """Fisher consistency: whether minimising a loss finds the most probable label.
 
-Where y has the distribution D, the best that learning can reach at one input is the minimiser of the conditional risk
+If y has the distribution D at an input, the optimal scores minimise the conditional risk
 
     R(f) = Σ_y D_y ℓ(f, y)   over scores f.
 
 A loss is *aligned* with D (conditionally Fisher consistent) if the labels of highest score are labels of highest
-probability, and consistent if it is aligned with every D. The log loss is; the multiclass hinge loss is not: without a
-label of probability above 1/2 it is least where all scores are equal. The hybrid loss α · log + (1 − α) · hinge is
+probability, and consistent if it is aligned with every D. The log loss is consistent. The multiclass hinge loss is not:
+if no label has a probability above 1/2, its minimiser has equal scores. The hybrid loss α · log + (1 − α) · hinge is
 aligned for every α above a threshold that depends on D.
 
-Every minimum comes with a lower bound on R, the value of a dual problem, and so with a certified gap::
+Every minimum has a lower bound on R, the value of a dual problem, and therefore a certified gap::
 
     log                  H(D)                                                           at f = log D
     hinge                min(1, 2 (1 − D_1)); its square 4 p (1 − p), p = max(D_1, 1/2)
@@ -17,8 +17,8 @@ Every minimum comes with a lower bound on R, the value of a dual problem, and so
     circle               the geometric median of the corners of the simplex, by the Frank-Wolfe gap
     any convex loss      a bundle of planes: R(f') ≥ R(f) + ⟨g, f' − f⟩ − e within a radius
 
-The printed condition for the hybrid loss, D_1 − D_2 > (1 − α)(1 − 2 D_1), is necessary and not sufficient: for
-D = (0.4, 0.15, 0.15, 0.15, 0.15) it accepts every α, and the loss needs α > 1/2. Do not certify with it.
+The printed condition for the hybrid loss, D_1 − D_2 > (1 − α)(1 − 2 D_1), is necessary but not sufficient: for
+D = (0.4, 0.15, 0.15, 0.15, 0.15) it accepts every α, although the loss needs α > 1/2. Do not use it as a certificate.
 """
 
 from __future__ import annotations
@@ -73,17 +73,17 @@ class ConditionalMinimum:
     Attributes
     ----------
     scores : array of shape (n_labels,)
-        Scores, with maximum 0 unless the loss is a function; −inf where the minimum lies at infinity.
+        Scores, with maximum 0 unless the loss is a function; −inf if the minimum is at infinity.
     probabilities : array of shape (n_labels,)
         Their softmax.
     value : float
         The conditional risk at the scores.
     bound : float
-        No scores have a lower risk than this; NaN where nothing is known.
+        A lower bound on the risk of any scores; NaN if none is known.
     gap : float
-        value − bound: a bound on the distance of the scores from the minimum.
+        value − bound: an upper bound on the excess risk of the scores.
     method : str
-        What found them: "closed form", "dual", "median" or "bundle".
+        The method: "closed form", "dual", "median" or "bundle".
     """
 
     scores: np.ndarray
@@ -95,7 +95,7 @@ class ConditionalMinimum:
 
 
 def conditional_risk(loss: str | Loss | ScoreLoss, scores: Any, D: Any) -> float:
-    """Return Σ_y D_y ℓ(f, y), the expected loss of scores f where labels have the distribution D.
+    """Return Σ_y D_y ℓ(f, y), the expected loss of scores f under the label distribution D.
 
     Parameters
     ----------
@@ -123,8 +123,8 @@ def minimize_risk(
 ) -> ConditionalMinimum:
     """Minimise the conditional risk of a loss under label probabilities D, with a certificate.
 
-    With the 0/1 cost, all registered losses but the softmax margin have a closed form or an exact dual. The softmax
-    margin, other costs and functions are minimised by a bundle method.
+    With the 0/1 cost, all registered losses except the softmax margin have a closed form or an exact dual. A bundle
+    method minimises the softmax margin, other costs and functions.
 
     Parameters
     ----------
@@ -136,9 +136,9 @@ def minimize_risk(
     tol : float, default=1e-8
         The bundle method stops at this gap.
     radius : float, default=20.0
-        Of the bundle method: its bound holds for scores between −radius and radius.
+        The bound of the bundle method holds for scores between −radius and radius.
     max_iter : int, default=500
-        Most steps of the bundle method.
+        Maximal number of steps of the bundle method.
 
     Returns
     -------
@@ -146,7 +146,7 @@ def minimize_risk(
 
     Notes
     -----
-    The circle loss is not convex in scores. It is convex in probabilities, and its bound is over those.
+    The circle loss is not convex in scores. It is convex in probabilities, and its bound holds over probabilities.
 
     Examples
     --------
@@ -197,8 +197,8 @@ def is_aligned(scores: Any, D: Any, tie: float = _TIE) -> bool:
 def is_consistent(loss: str | Loss | ScoreLoss, D: Any, **options: Any) -> bool:
     """Return whether minimising a loss under label probabilities D finds a most probable label.
 
-    Where the minimiser is not unique, some of them being tied at the top (the hinge loss with a label of probability
-    exactly 1/2), the result is False.
+    If the minimiser is not unique and some minimisers tie at the top, the result is False. An example is the hinge loss
+    with a label of probability exactly 1/2.
 
     Parameters
     ----------
@@ -223,7 +223,7 @@ def is_consistent(loss: str | Loss | ScoreLoss, D: Any, **options: Any) -> bool:
 def hybrid_threshold(D: Any, rule: str = "exact") -> float:
     """Return the share α of the log loss above which the hybrid loss is aligned with D.
 
-    0 where a label dominates: every α, the hinge loss included, is aligned there.
+    The threshold is 0 if a label dominates: every α, including the hinge loss, is then aligned.
 
     Parameters
     ----------
@@ -231,15 +231,13 @@ def hybrid_threshold(D: Any, rule: str = "exact") -> float:
         Probabilities of the labels.
     rule : {"exact", "numeric", "printed"}, default="exact"
         "exact": the smallest α with a(α) < 2 D_1 − 1 + α (1 − D_1), Σ_y min(a, D_y) = α. "numeric": bisection on α with
-        minimisers from the bundle method, which is independent of that formula; good to about 0.01. "printed":
+        minimisers from the bundle method, independent of the exact formula and accurate to about 0.01. "printed":
         1 − (D_1 − D_2) / (1 − 2 D_1), the formula of [Shi2015]_. **It is unsafe**: with three or more labels it accepts
         values at which scores tie.
 
-    Notes
-    -----
-    The exact rule is our own derivation: the dual of the conditional risk is a problem of entropy under two linear
-    constraints, and its solution ties at the top exactly where the inequality fails. The proof of the printed formula
-    compares two tied labels; where more are tied, raising the first gains less.
+    Notes ----- The exact rule is our own derivation. The dual of the conditional risk maximises an entropy under two
+    linear constraints, and its solution ties at the top exactly if the inequality fails. The proof of the printed
+    formula compares two tied labels; if more labels tie, raising the first gains less.
 
     References
     ----------
@@ -275,7 +273,7 @@ def hybrid_threshold(D: Any, rule: str = "exact") -> float:
 
 @dataclass(frozen=True)
 class SimplexMap:
-    """Where a loss is aligned, over a grid of distributions.
+    """Distributions of a grid at which a loss is aligned.
 
     Attributes
     ----------
@@ -310,7 +308,7 @@ class SimplexMap:
         ax : matplotlib axes
         """
         if self.points.shape[1] != 3:
-            raise ValueError(f"a triangle shows three labels, this map has {self.points.shape[1]}")
+            raise ValueError(f"a triangle plot needs three labels, but this map has {self.points.shape[1]}")
         if ax is None:
             import matplotlib.pyplot as plt
 
@@ -330,7 +328,7 @@ class SimplexMap:
 
 
 def map(loss: str | Loss | ScoreLoss, n_labels: int = 3, resolution: int = 60, **options: Any) -> SimplexMap:
-    """Find where a loss is aligned, over the distributions with multiples of 1/resolution.
+    """Find the distributions with multiples of 1/resolution at which a loss is aligned.
 
     Distributions with ties for the most probable label are omitted: all of their predictions are correct.
 
@@ -401,10 +399,10 @@ def _answer(loss: ScoreLoss, f: np.ndarray, y: int) -> tuple[float, np.ndarray]:
         value, gradient = loss(f, y)
         value, slope = float(value), np.asarray(gradient, float)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"loss must give (value, subgradient) for (scores, label): {error}") from error
+        raise ValueError(f"loss must return (value, subgradient) for (scores, label): {error}") from error
     if slope.shape != f.shape or not np.isfinite(slope).all() or not math.isfinite(value):
         raise ValueError(
-            f"loss must give a finite value and a subgradient of length {len(f)}, got {value!r} and shape {slope.shape}"
+            f"loss must return a finite value and a subgradient of length {len(f)}, got {value!r}, shape {slope.shape}"
         )
     return value, slope
 
@@ -539,7 +537,7 @@ def _bundle(risk: _Conditional, k: int, tol: float, radius: float, max_iter: int
         G = np.array(slopes)
         errors = value - (np.array(offsets) + G @ centre)
         if errors.min() < -1e-7 * max(1.0, abs(value)):
-            raise ValueError("the loss is not convex in the scores: no bound can be given")
+            raise ValueError("the loss is not convex in the scores, so it has no bound")
         errors = np.maximum(errors, 0.0)
         weights = simplex_qp(step * (G @ G.T), -errors, start=weights)
         mixed, error = weights @ G, float(weights @ errors)
@@ -564,5 +562,5 @@ def _bundle(risk: _Conditional, k: int, tol: float, radius: float, max_iter: int
             step = max(0.8 * step, 1e-3)
     for probe in np.random.default_rng(0).normal(scale=radius / 4.0, size=(4 * k, k)):
         if np.abs(probe).max() <= radius and risk(probe)[0] < bound - 1e-7 * max(1.0, abs(bound)):
-            raise ValueError("the loss is not convex in the scores: no bound can be given")
+            raise ValueError("the loss is not convex in the scores, so it has no bound")
     return _found(risk, centre, bound, "bundle")

@@ -1,13 +1,13 @@
-"""Numbers of cutting planes that suffice: bounds that do not depend on the number of outputs.
+"""Bounds on the number of cutting planes, independent of the number of outputs.
 
 With R the largest ‖Φ(x, y) − Φ(x, z)‖, Δ the largest cost, C the weight of the *mean* loss and ε the tolerance::
 
     one slack           ⌈log₂(Δ / 4 R² C)⌉ + ⌈16 R² C / ε⌉
     relative margin     max(2 C R² / ε_B², 2 n / ε, 8 C R² / ε²)
 
-The first does not depend on the number of examples n either: a round with all of them may add one plane, so that
-training is linear in n. The second is for one slack an example, with costs of at most 1 and bounds B that hold up to
-ε_B. Both are far above what is seen: solvers stop after tens of planes where the bounds allow millions.
+The first bound is also independent of the number n of examples: a pass over all examples adds at most one plane, so
+training time is linear in n. The second is for one slack per example, with costs of at most 1 and bounds B that hold up
+to ε_B. Both are loose: solvers stop after tens of planes when the bounds allow millions.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["cutting_planes_bound", "relative_margin_planes_bound"]
 
 
 def cutting_planes_bound(C: float, radius: float, tol: float, max_cost: float = 1.0) -> int:
-    """Return how many planes the cutting-plane solver with one slack adds at most.
+    """Return the maximal number of planes that the one-slack cutting-plane solver adds.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ def cutting_planes_bound(C: float, radius: float, tol: float, max_cost: float = 
     radius : float
         R, the largest ‖Φ(x, y) − Φ(x, z)‖.
     tol : float
-        ε, by which a plane must be violated to be added: an absolute violation of the slack, in units of the mean loss.
+        ε, the violation that a plane needs to be added: absolute, on the slack, in units of the mean loss.
     max_cost : float, default=1.0
         Δ, the largest cost.
 
@@ -55,7 +55,7 @@ def cutting_planes_bound(C: float, radius: float, tol: float, max_cost: float = 
 
 
 def relative_margin_planes_bound(C: float, radius: float, n: int, tol: float, tol_B: float) -> int:
-    """Return how many planes the structured relative margin machine adds at most, with one slack an example.
+    """Return the maximal number of planes of the structured relative margin machine with one slack per example.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ def relative_margin_planes_bound(C: float, radius: float, n: int, tol: float, to
     n : int
         Examples.
     tol, tol_B : float
-        ε and ε_B: violations of margins and of the bound B that are allowed.
+        ε and ε_B: allowed violations of the margins and of the bound B.
 
     Returns
     -------

@@ -1,11 +1,11 @@
-"""Bounds on the cost of hashing: lost features, deviating kernels, sampled means.
+"""Bounds on the errors of hashing: lost features, kernel deviations, sampled means.
 
 Theorem 2    P[a feature is lost] ≤ l (1 − (1 − c/n)^c + (l c / n)^c)
 Theorem 3    max abs(k̄ − E k̄) ≤ √((2 ln(m+1) + 2 ln(M+1) − ln δ + ln c − 2 ln 2) / (n c′))
 Theorem 7    ‖E Φ − (1/l) Σ_i Φ(x_{in})‖ ≤ l β(n) + (2 + √ln(2/δ)) / √l
 hash kernel  E k̄ = (1 − 1/n) k + s s′ / n
 
-The theorems have the numbers of [Shi2011].
+Theorem numbers refer to [Shi2011].
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ def _loss_bound(n_features: int, n_buckets: int, copies: int) -> float:
 def information_loss_bound(n_features: int, n_buckets: int, copies: int = 1) -> float:
     """Bound the probability that hashing loses a feature, if each feature has ``copies`` copies.
 
-    l (1 − (1 − c/n)^c + (l c / n)^c), at most 1, for l features with c copies each in n buckets: a feature is lost
-    only if all its copies share their buckets.
+    l (1 − (1 − c/n)^c + (l c / n)^c), at most 1, for l features with c copies each in n buckets: a feature is lost only
+    if all its copies collide with other features.
 
     References
     ----------
@@ -76,7 +76,7 @@ def information_loss_bound(n_features: int, n_buckets: int, copies: int = 1) -> 
 
 
 def optimal_copies(n_features: int, n_buckets: int) -> int:
-    """Return the number of copies with the smallest bound: more are not always better.
+    """Return the number of copies with the smallest bound; more copies do not always lower the bound.
 
     Examples
     --------
@@ -99,7 +99,7 @@ def expected_kernel(k: Any, s: Any, s_prime: Any, n_buckets: int, *, signed: boo
     """Return the mean of a hashed inner product over all hash functions.
 
     (1 − 1/n) k + s s′ / n without signs, where k = ⟨Φ(x), Φ(x′)⟩ and s, s′ are the sums of the entries of Φ(x) and
-    Φ(x′); k itself with signs. Takes numbers or arrays.
+    Φ(x′); k itself with signs. The arguments are numbers or arrays.
 
     Examples
     --------
@@ -187,8 +187,8 @@ def required_bits(eps: float, m: int, M: int, delta: float, c: float, c_prime: f
 def mcmc_mean_bound(l: int, n: int, beta: float | Callable[[int], float], delta: float) -> float:
     """Bound the error of the mean feature vector of samples from a Markov chain.
 
-    l β(n) + (2 + √ln(2/δ)) / √l for l samples, each n steps after the one before, with probability 1 − δ, for
-    features with inner products in [0, 1] and a chain that is stationary.
+    l β(n) + (2 + √ln(2/δ)) / √l for l samples, taken every n steps, with probability 1 − δ. Features must have inner
+    products in [0, 1], and the chain must be stationary.
 
     Parameters
     ----------
@@ -236,14 +236,14 @@ def inner_product_lift(dx: float, dy: float, norm_x: float, norm_y: float) -> fl
 def exact_mixing_coefficient(transition_matrix: Any, n: int) -> float:
     """Return the β-mixing coefficient of a stationary Markov chain over a gap of n steps.
 
-    ``β(n) = Σ_x π(x) ½ Σ_y |Tⁿ(x, y) − π(y)|``: what the state at time 0 still tells about the state at time n, π being
-    the stationary distribution (Definition 5; for a Markov chain the supremum over all events of past
-    and future is this sum).
+    ``β(n) = Σ_x π(x) ½ Σ_y |Tⁿ(x, y) − π(y)|``: the dependence between the states at times 0 and n, where π is the
+    stationary distribution (Definition 5; for a Markov chain the supremum over all events of past and future is this
+    sum).
 
     Parameters
     ----------
     transition_matrix : array of shape (states, states)
-        Rows are distributions; there must be one stationary distribution only.
+        Rows are distributions; the stationary distribution must be unique.
     n : int
         Steps.
 
@@ -271,5 +271,5 @@ def _stationary(T: np.ndarray) -> np.ndarray:
     right = np.append(np.zeros(states), 1.0)
     solution, _, rank, _ = np.linalg.lstsq(system, right, rcond=1e-12)
     if rank < states:
-        raise ValueError("transition_matrix has more than one stationary distribution: the chain falls into parts")
+        raise ValueError("transition_matrix has more than one stationary distribution: the chain is reducible")
     return np.maximum(solution, 0.0) / np.maximum(solution, 0.0).sum()

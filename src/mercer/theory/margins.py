@@ -1,20 +1,21 @@
-"""Margins: of weights, and of probabilities.
+"""Geometric margins of weights and probabilistic margins of distributions.
 
-The *geometric margin* of an example is the lead of its true output over the best other one, per unit of weight::
+The *geometric margin* of an example is the score difference between its true output and the best other one, divided by
+‖w‖::
 
     M_w(x, y) / ‖w‖,   M_w(x, y) = min_{z≠y} ⟨w, Φ(x, y) − Φ(x, z)⟩
 
-A *probabilistic margin* measures how far a distribution p is on the side of a label y by a function μ(p, y). The sets
+A *probabilistic margin* measures by a function μ(p, y) how strongly a distribution p favours a label y. The sets
 {p : μ(p, y) > γ} are convex and shrink towards the corner p(y) = 1 as γ grows::
 
     svm      μ = ln p(y) − max_{z≠y} ln p(z)       γ any number       wedges between bisectors
     lcrf     μ = ln p(y)                           γ up to 0          triangles parallel to the opposite side
     circle   μ = 1 − ‖p − e_y‖                     γ up to 1          disks around the corner
 
-Every one of them is a loss, [γ_0 − μ]_+: the hinge loss (svm, γ_0 = 1), the log loss (lcrf, γ_0 = 0) and the circle
-loss (circle, γ_0 = 1). In the published table of these the row of the log loss has both signs flipped, and that of the
-squared hinge has no truncation: its μ = m − m²/2 falls again beyond m = 1, so that its sets exclude the corner and are
-not convex. It is no probabilistic margin; :func:`check_margin` says so. With [1 − m]_+²/2 it would be one.
+Each of them defines a loss, [γ_0 − μ]_+: the hinge loss (svm, γ_0 = 1), the log loss (lcrf, γ_0 = 0) and the circle
+loss (circle, γ_0 = 1). In the published table of these losses, the row of the log loss has both signs flipped. The row
+of the squared hinge has no truncation: its μ = m − m²/2 falls again beyond m = 1, so its sets exclude the corner and
+are not convex. It is not a probabilistic margin, as :func:`check_margin` reports. With [1 − m]_+²/2 it would be one.
 """
 
 from __future__ import annotations
@@ -42,10 +43,10 @@ _TOP = {"svm": math.inf, "lcrf": 0.0, "circle": 1.0}
 
 
 def geometric(model: Any, X: Any, y: Any) -> np.ndarray:
-    """Return the geometric margin of each example: the lead of the true output, divided by ‖w‖.
+    """Return the geometric margin of each example: the margin of the true output, divided by ‖w‖.
 
-    Negative where the model errs. The smallest is the margin of the model on the data; for the hard-margin machine it
-    is 1/‖w‖.
+    The margin is negative for misclassified examples. The smallest margin is the margin of the model on the data; for
+    the hard-margin machine it is 1/‖w‖.
 
     Parameters
     ----------
@@ -56,7 +57,7 @@ def geometric(model: Any, X: Any, y: Any) -> np.ndarray:
     Returns
     -------
     margins : array of shape (n_examples,)
-        inf where an input has one output only.
+        inf for an input with a single output.
 
     Examples
     --------
@@ -71,7 +72,7 @@ def geometric(model: Any, X: Any, y: Any) -> np.ndarray:
     view = linear_view(model)
     leads = view.leads(view.read(X, y))
     if view.norm == 0.0:
-        raise ValueError("all weights of the model are 0: there is no direction to measure margins in")
+        raise ValueError("all weights of the model are 0, so geometric margins are undefined")
     return leads / view.norm
 
 
@@ -100,7 +101,7 @@ class ProbabilisticMargin:
         return float(self._mu(p[None], y)[0])
 
     def _mu(self, p: np.ndarray, y: int) -> np.ndarray:
-        """The same for many distributions."""
+        """Return μ of many distributions."""
         if self.name == "circle":
             return 1.0 - np.linalg.norm(p - np.eye(p.shape[1])[y], axis=1)
         with np.errstate(divide="ignore"):
@@ -125,7 +126,7 @@ class ProbabilisticMargin:
         y : int
             The label.
         gamma : float
-            At most ``largest``: beyond, no distribution is in the set.
+            At most ``largest``: above it the set is empty.
         """
         p, y = self._checked(p, y)
         gamma = _number("gamma", gamma)
@@ -232,7 +233,7 @@ def as_margin(loss: str) -> tuple[ProbabilisticMargin, float]:
     (probabilistic('svm'), 1.0)
     """
     if loss == "squared-hinge":
-        raise ValueError("the squared hinge is no probabilistic margin: without truncation its sets are not convex")
+        raise ValueError("the squared hinge is not a probabilistic margin: without truncation its sets are not convex")
     name, gamma = _AS_MARGIN[check_choice("loss", loss, tuple(_AS_MARGIN))]
     return ProbabilisticMargin(name), gamma
 
@@ -243,23 +244,23 @@ def check_margin(
     n_points: int = 10_000,
     random_state: Any = 0,
 ) -> list[str]:
-    """Look for violations of what a probabilistic margin must be, at random distributions.
+    """Check at random distributions whether a function is a probabilistic margin.
 
-    The sets must be convex: the middle of two points has a μ of at least the smaller of theirs. They must shrink to the
-    corner p(y) = 1: no distribution has a larger μ, and none on the way there a smaller one than where it began.
+    The sets must be convex: the midpoint of two points has a μ of at least the smaller of the two values. The sets must
+    shrink to the corner p(y) = 1: no distribution has a larger μ than the corner, and μ does not fall on the way there.
 
     Parameters
     ----------
     mu : callable (p, y) → float, or ProbabilisticMargin
     n_labels : int, default=3
     n_points : int, default=10_000
-        Pairs of distributions.
+        Number of pairs of distributions.
     random_state : int, Generator or None, default=0
 
     Returns
     -------
     problems : list of str
-        Empty where nothing was found.
+        Empty if no violation was found.
 
     Examples
     --------
@@ -286,9 +287,9 @@ def check_margin(
     top = float(values(corner[None])[0])
     problems = []
     for count, what in (
-        (np.sum(middle < np.minimum(at_a, at_b) - 1e-9), "middles of two points of a set outside it: not convex"),
+        (np.sum(middle < np.minimum(at_a, at_b) - 1e-9), "midpoints of two points lie outside their set: not convex"),
         (np.sum(at_a > top + 1e-9), "points with a larger margin than the corner"),
-        (np.sum(nearer < np.minimum(at_a, top) - 1e-9), "points that leave a set on the way to the corner"),
+        (np.sum(nearer < np.minimum(at_a, top) - 1e-9), "points leave a set on the way to the corner"),
     ):
         if count:
             problems.append(f"{int(count)} of {n_points}: {what}")
@@ -305,7 +306,7 @@ def _number(name: str, value: Any) -> float:
 
 
 def _simplex(v: np.ndarray, total: float) -> np.ndarray:
-    """The nearest point with numbers of at least 0 that sum to ``total``."""
+    """Return the nearest point with entries of at least 0 that sum to ``total``."""
     if total <= 0.0:
         return np.zeros_like(v)
     u = np.sort(v)[::-1]
@@ -314,7 +315,7 @@ def _simplex(v: np.ndarray, total: float) -> np.ndarray:
 
 
 def _wedge(p: np.ndarray, y: int, kappa: float) -> np.ndarray:
-    """The nearest distribution with q_z ≤ κ q_y for all z.
+    """Return the nearest distribution with q_z ≤ κ q_y for all z.
 
     Its conditions are q_z = min(max(p_z − ν, 0), κ q_y) and q_y = p_y − ν + κ Σ_z [p_z − ν − κ q_y]_+, which j labels
     above κ q_y make linear; ν is the root of Σ q = 1.

@@ -1,4 +1,4 @@
-"""PAC-Bayes bounds on the error of fitted models, and the classifiers that they apply to.
+"""PAC-Bayes bounds on the error of fitted models, and the Gibbs classifiers that they apply to.
 
 With a prior P = N(0, I) over weights and a posterior Q = N(μ, I), KL(Q‖P) = ‖μ‖²/2. For a loss in [0, 1], m independent
 examples and all Q at once, with probability 1 − δ::
@@ -6,18 +6,18 @@ examples and all Q at once, with probability 1 − δ::
     McAllester    R(Q) ≤ R_S(Q) + √((KL + ln((m + 1)/δ)) / 2m)
     Seeger        kl(R_S(Q) ‖ R(Q)) ≤ (KL + ln((m + 1)/δ)) / m,  solved for R(Q)
 
-R(Q) is the error of the *Gibbs classifier*, which draws weights for each prediction. The model itself, the mean of Q,
-errs at most twice as often: where it errs, a draw errs with probability 1/2 at least. From the same inequality, for one
-classifier w whose outputs lead by M_w(x, y) = min_{z≠y} ⟨w, Φ(x, y) − Φ(x, z)⟩, with ‖Φ(x, y) − Φ(x, z)‖ ≤ B::
+R(Q) is the error of the *Gibbs classifier*, which draws weights for each prediction. The model itself is the mean of Q
+and errs at most twice as often: where it errs, a draw errs with probability at least 1/2. The same inequality gives a
+bound for one classifier w with margins M_w(x, y) = min_{z≠y} ⟨w, Φ(x, y) − Φ(x, z)⟩, with ‖Φ(x, y) − Φ(x, z)‖ ≤ B::
 
     margin        e ≤ P_S(M_w ≤ γ) + 2/m + √((4 B² ‖w‖² ln(2 m |Y|)/γ² + ln((m + 1)/δ)) / 2m)
 
 The margin bound holds for all γ at once: its proof compares draws with the threshold B √(2 ln(2 m ``|Y|``)), which
-depends neither on γ nor on w, so that γ may be chosen on the data without paying for a grid.
+depends neither on γ nor on w. So γ may be chosen on the data without a union bound over a grid.
 
-An error is a wrong *output*: of a tagger, a sentence with at least one wrong tag. All bounds hold for the sample that
-the model was fitted to, and assume that examples are drawn independently from one distribution. On real taggers they
-are usually above 1, which says nothing; they become useful with many examples, large margins and few features.
+An error is a wrong *output*; for a tagger, a sentence with at least one wrong tag. All bounds hold for the training
+sample, and assume that examples are drawn independently from one distribution. For real taggers the bounds are usually
+above 1, that is vacuous. They become useful with many examples, large margins and few features.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def gibbs_bound(empirical_risk: float, kl: float, m: int, delta: float = 0.05) -
     m : int
         Examples.
     delta : float, default=0.05
-        Probability with which the bound may fail.
+        Allowed probability that the bound fails.
 
     References
     ----------
@@ -79,7 +79,7 @@ def gibbs_bound(empirical_risk: float, kl: float, m: int, delta: float = 0.05) -
 
 
 def seeger_bound(empirical_risk: float, kl: float, m: int, delta: float = 0.05) -> float:
-    """Return Seeger's bound on the risk of a Gibbs classifier: never above McAllester's.
+    """Return Seeger's bound on the risk of a Gibbs classifier; it is never above McAllester's bound.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ def seeger_bound(empirical_risk: float, kl: float, m: int, delta: float = 0.05) 
 
 
 def kl_inverse(q: float, c: float) -> float:
-    """Return the largest p with kl(q‖p) ≤ c, kl the divergence of coins with these probabilities.
+    """Return the largest p with kl(q‖p) ≤ c, where kl is the divergence between Bernoulli distributions.
 
     Examples
     --------
@@ -118,10 +118,10 @@ def kl_inverse(q: float, c: float) -> float:
 
 
 def held_out_bound(error: float, m: int, delta: float = 0.05) -> float:
-    """Return a bound on the error of any model from examples that it has not seen.
+    """Return a bound on the error of any model from held-out examples.
 
-    Chernoff's bound, kl(error ‖ bound) = ln(1/δ)/m. It needs no norm and no margin, and is far below the others; the
-    price is data that nothing was fitted to or chosen by.
+    Chernoff's bound, kl(error ‖ bound) = ln(1/δ)/m. It needs no norm and no margin, and is far tighter than the others.
+    It requires data that was not used for fitting or model selection.
 
     Parameters
     ----------
@@ -130,7 +130,7 @@ def held_out_bound(error: float, m: int, delta: float = 0.05) -> float:
     m : int
         Examples.
     delta : float, default=0.05
-        Probability with which the bound may fail.
+        Allowed probability that the bound fails.
 
     Examples
     --------
@@ -151,19 +151,19 @@ def margin_bound(
     Parameters
     ----------
     error : float
-        Share of the examples whose true output leads by at most γ.
+        Share of the examples with a margin of at most γ.
     w_norm : float
         ‖w‖.
     log_cardinality : float
         ln ``|Y|``, the logarithm of the number of outputs of an input.
     B : float
-        Largest ‖Φ(x, y) − Φ(x, z)‖ of any input.
+        Largest ‖Φ(x, y) − Φ(x, z)‖ over all inputs.
     m : int
         Examples.
     delta : float, default=0.05
-        Probability with which the bound may fail.
+        Allowed probability that the bound fails.
     gamma : float, default=1.0
-        The margin γ. The bound holds for all of them at once.
+        The margin γ. The bound holds for all γ at once.
 
     References
     ----------
@@ -197,9 +197,9 @@ class GibbsRisk:
     error : float
         Its standard error, over the draws of weights.
     upper : float
-        The risk is below this with the given probability.
+        Upper confidence limit of the risk.
     n_draws : int
-        Draws of weights.
+        Number of draws of weights.
     """
 
     value: float
@@ -216,11 +216,11 @@ class GibbsClassifier:
 
     @property
     def kl(self) -> float:
-        """KL(Q‖P) = scale²/2, for the prior N(0, I)."""
+        """Return KL(Q‖P) = scale²/2 for the prior N(0, I)."""
         return 0.5 * self.scale**2
 
     def predict(self, X: Any) -> list[Any]:
-        """Return an output for each input, every one with weights of its own draw."""
+        """Return an output for each input; each uses its own draw of weights."""
         return self._view.noisy_predictions(X, self.scale, self.random_state)
 
     def risk(self, X: Any, y: Any, n_draws: int = 200, delta: float = 0.05) -> GibbsRisk:
@@ -230,9 +230,9 @@ class GibbsClassifier:
         ----------
         X, y : data in the form that the model takes
         n_draws : int, default=200
-            Draws of weights; each is used for an equal part of the examples.
+            Number of draws of weights; each is used for an equal part of the examples.
         delta : float, default=0.05
-            Probability with which ``upper`` may fail.
+            Allowed probability that ``upper`` fails.
         """
         check_count("n_draws", n_draws, 2)
         return self._risk(self._view.read(X, y), n_draws, _check_probability("delta", delta))
@@ -253,13 +253,14 @@ class GibbsClassifier:
 
 
 def gibbs_classifier(model: Any, scale: float | None = None, random_state: Any = None) -> GibbsClassifier:
-    """Make the Gibbs classifier of a fitted model.
+    """Return the Gibbs classifier of a fitted model.
 
     Parameters
     ----------
     model : fitted linear structured model or kernel machine
     scale : float, optional
-        Norm of the mean of Q; None: ‖w‖, so that Q = N(w, I). Larger ones err less and cost scale²/2 in the bounds.
+        Norm of the mean of Q; None: ‖w‖, so that Q = N(w, I). Larger scales lower the error and add scale²/2 to the KL
+        term of the bounds.
     random_state : int, Generator or None, default=None
 
     Returns
@@ -284,7 +285,7 @@ def gibbs_classifier(model: Any, scale: float | None = None, random_state: Any =
 
 @dataclass(frozen=True)
 class Bounds:
-    """Bounds on the share of wrong outputs of a model; each holds with probability 1 − delta by itself.
+    """Bounds on the share of wrong outputs of a model; each holds separately with probability 1 − delta.
 
     Attributes
     ----------
@@ -296,15 +297,15 @@ class Bounds:
     w_norm, B, log_cardinality : float
         ‖w‖; the largest ‖Φ(x, y) − Φ(x, z)‖; the largest ln ``|Y(x)|`` of the examples.
     margin : float
-        The margin bound for the model, 1 where it says nothing.
+        The margin bound for the model; 1 if it is vacuous.
     gamma, margin_error : float
-        Its margin, and the share of examples whose output leads by at most that.
+        The margin γ of this bound, and the share of examples with a margin of at most γ.
     scale, gibbs_risk : float
-        Norm of the mean of the posterior, and the upper limit of its risk on the examples.
+        Norm of the mean of the posterior, and the upper confidence limit of its risk on the examples.
     mcallester, seeger : float
         Bounds for the Gibbs classifier.
     average : float
-        Twice Seeger's: for the model itself.
+        Twice Seeger's bound: a bound for the model itself.
     """
 
     m: int
@@ -324,7 +325,7 @@ class Bounds:
 
     @property
     def vacuous(self) -> bool:
-        """Whether no bound on the model itself is below 1."""
+        """Return whether no bound on the model itself is below 1."""
         return min(self.margin, self.average) >= 1.0
 
     def rows(self) -> list[tuple[str, str]]:
@@ -344,7 +345,9 @@ class Bounds:
     def __str__(self) -> str:
         width = max(len(name) for name, _ in self.rows())
         lines = [f"{name:{width}s}  {value}" for name, value in self.rows()]
-        return "\n".join(lines + (["no bound is below 1: they say nothing about this model"] if self.vacuous else []))
+        return "\n".join(
+            lines + (["no bound is below 1: all bounds are vacuous for this model"] if self.vacuous else [])
+        )
 
 
 def bound(
@@ -357,33 +360,32 @@ def bound(
     n_draws: int = 200,
     random_state: Any = 0,
 ) -> Bounds:
-    """Bound the error of a fitted model from the examples it was fitted to, or others of the same kind.
+    """Bound the error of a fitted model from its training examples or other examples of the same distribution.
 
     Parameters
     ----------
     model : fitted linear structured model or kernel machine
         Tagger, Segmenter, LinearClassifier, GraphLabeler (with exact inference), Parser, Aligner, StructuredPredictor;
-        or a kernel machine with one function (two classes) or one for each class, by the norm of its functions.
+        or a kernel machine with one function (two classes) or one per class, by the norm of its functions.
     X, y : data in the form that the model takes
-        Independent examples, those of the training set included.
+        Independent examples; the training set is allowed.
     delta : float, default=0.05
-        Probability with which each bound may fail.
+        Allowed probability that a bound fails.
     B : float or "data"
-        Largest ‖Φ(x, y) − Φ(x, z)‖ that any input can have. "data": the largest of these inputs, which assumes that
-        others have no larger one.
+        Largest ‖Φ(x, y) − Φ(x, z)‖ that any input can have. "data": the largest over these inputs; this assumes that no
+        other input has a larger one.
     n_draws : int, default=200
         Draws of weights for the risk of the Gibbs classifier on the examples.
     random_state : int, Generator or None, default=0
-        Of the draws.
+        Seed of the draws.
 
     Returns
     -------
     bounds : Bounds
 
-    Notes
-    -----
-    The scale of the posterior is chosen from √m/2^j, j = 0 … 7, and δ is divided among them and between the bound and
-    the estimate of the risk on the examples. The number of outputs is that of the largest of the examples.
+    Notes ----- The scale of the posterior is chosen from √m/2^j, j = 0 … 7. δ is divided among these scales, and
+    between the bound and the estimate of the risk on the examples. The number of outputs is the largest over the
+    examples.
 
     Examples
     --------
@@ -422,7 +424,7 @@ def bound(
 def _best_gamma(
     leads: np.ndarray, norm: float, log_cardinality: float, B: float, m: int, delta: float
 ) -> tuple[float, float]:
-    """The margin with the least bound: just below one of the leads, or beyond all of them."""
+    """Return the margin with the smallest bound: just below one of the margins, or beyond all of them."""
     finite = np.sort(leads[(leads > 0) & np.isfinite(leads)])
     if not len(finite) or norm == 0.0:
         return 0.0, 1.0
@@ -439,7 +441,7 @@ _SCALES = 8
 def _best_scale(
     view: LinearModel, data: Any, m: int, delta: float, n_draws: int, random_state: Any
 ) -> tuple[float, float, float, float]:
-    """The posterior with the least bound of Seeger; δ is divided among scales, and between bound and estimate."""
+    """Return the posterior with the smallest Seeger bound; δ is divided among scales, bound and estimate."""
     share = delta / (2 * _SCALES)
     bounds_at = []
     for j in range(_SCALES):
@@ -451,7 +453,7 @@ def _best_scale(
 
 
 def effective_labels(model: Any, X: Any = None, *, mass: float | None = None) -> Any:
-    """Count the outputs that carry the probability: a heuristic, which no bound here proves anything about.
+    """Return the effective number of outputs, a heuristic without a proven bound.
 
     Parameters
     ----------
@@ -459,17 +461,15 @@ def effective_labels(model: Any, X: Any = None, *, mass: float | None = None) ->
         A model with a partition function, or distributions.
     X : inputs of the model
     mass : float, optional
-        None: exp(entropy). Else the smallest number of outputs that have this probability together; of arrays only.
+        None: exp(entropy). Otherwise the smallest number of outputs with this total probability; for arrays only.
 
     Returns
     -------
     counts : float or array
         Between 1 (certain) and the number of outputs (uniform).
 
-    Notes
-    -----
-    The margin bound grows with ln ``|Y|``. Most of these outputs have a negligible probability, so one may want
-    to use the effective number instead of ``|Y|``. There is no proof that this may be done.
+    Notes ----- The margin bound grows with ln ``|Y|``. Most of these outputs have a negligible probability, which
+    suggests the effective number in place of ``|Y|``. No proof justifies this replacement.
 
     Examples
     --------
@@ -481,13 +481,13 @@ def effective_labels(model: Any, X: Any = None, *, mass: float | None = None) ->
     """
     if hasattr(model, "predict"):
         if not hasattr(model, "entropy"):
-            raise TypeError(f"{type(model).__name__} has no distribution over its outputs to take the entropy of")
+            raise TypeError(f"{type(model).__name__} has no distribution over outputs, so its entropy is undefined")
         if mass is not None:
-            raise ValueError("mass is for arrays of probabilities: outputs of a model are too many to sort")
+            raise ValueError("mass needs arrays of probabilities: a model has too many outputs to sort")
         return np.exp(model.entropy(X))
     p = np.asarray(model, float)
     if p.ndim not in (1, 2) or not p.size or not np.isfinite(p).all() or (p < 0).any():
-        raise ValueError("probabilities must be a row or a table of finite numbers of at least 0")
+        raise ValueError("probabilities must be a row or a table of finite, non-negative numbers")
     if np.abs(p.sum(axis=-1) - 1.0).max() > 1e-6:
         raise ValueError("probabilities must sum to 1")
     if mass is None:

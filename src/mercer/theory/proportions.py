@@ -1,6 +1,6 @@
-"""Bounds on the errors of single instances from the class proportions of bags.
+"""Bounds on instance errors from the class proportions of bags.
 
-With h̄ and ȳ the predicted and the true share of a bag of r instances, er the mean of their distance, β = P(h ≠ y)::
+h̄ and ȳ are the predicted and true share of a bag of r instances, er the mean of their distance, β = P(h ≠ y)::
 
     uniform        er ≤ training er + ε with probability 1 − δ, from M ≥ (64/ε²)(2 d ln(12 r/ε) + ln(4/δ)) bags
                    ε(M) = √((32/M)(d ln(2 e M r/d) + ln(4/δ)))         d the VC dimension of the classifiers
@@ -10,7 +10,7 @@ With h̄ and ȳ the predicted and the true share of a bag of r instances, er the
     pure bags      at least r (1 − 2η − ε) right in a bag with a share of at most η or at least 1 − η
     populations    |ȳ(B) − p| ≤ ε   with probability 1 − δ from  r ≥ ln(2/δ)/(2ε²)
 
-The first bound is above 1 at practical sizes.
+The first bound is above 1 for practical sizes.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _GRID = 4001
 
 
 def bags_needed(vc: int, r: float, eps: float, delta: float) -> int:
-    """Return the bags needed for an error at most ``eps`` above that in training, with probability 1 − ``delta``.
+    """Return the number of bags for an error at most ``eps`` above the training error, with probability 1 − ``delta``.
 
     (64/ε²)(2 d ln(12 r/ε) + ln(4/δ)), for all classifiers of a class at once.
 
@@ -53,7 +53,7 @@ def bags_needed(vc: int, r: float, eps: float, delta: float) -> int:
     vc : int
         VC dimension d of the classifiers.
     r : float
-        Instances in a bag; their average where bags differ.
+        Instances in a bag; the mean if bags differ in size.
     eps, delta : float in (0, 1)
 
     Examples
@@ -68,7 +68,7 @@ def bags_needed(vc: int, r: float, eps: float, delta: float) -> int:
 
 
 def proportion_gap(vc: int, n_bags: int, r: float, delta: float) -> float:
-    """Bound the excess of the error on bags over that in training, with probability 1 − ``delta``.
+    """Bound the excess of the error on bags over the training error, with probability 1 − ``delta``.
 
     √((32/M)(d ln(2 e M r/d) + ln(4/δ))) for M bags of r instances. With fewer than d instances in 2 M
     bags, the logarithm of the number of labellings is 2 M r ln 2.
@@ -79,7 +79,7 @@ def proportion_gap(vc: int, n_bags: int, r: float, delta: float) -> float:
         VC dimension d of the classifiers.
     n_bags : int
     r : float
-        Instances in a bag; their average where bags differ.
+        Instances in a bag; the mean if bags differ in size.
     delta : float in (0, 1)
 
     References
@@ -101,7 +101,7 @@ def proportion_gap(vc: int, n_bags: int, r: float, delta: float) -> float:
 
 
 def markov_tolerance(error: float, delta: float) -> float:
-    """Bound the distance from the true share, with probability 1 − ``delta``, by a mean distance of ``error``.
+    """Bound the distance from the true share with probability 1 − ``delta``, given a mean distance of ``error``.
 
     error/δ, by Markov's inequality.
 
@@ -118,9 +118,9 @@ def markov_tolerance(error: float, delta: float) -> float:
 
 
 def bag_accuracy(beta: Any, r: int, eps: float) -> Any:
-    """Return the probability that the share of a bag is met up to ``eps`` by a classifier with instance error ``beta``.
+    """Return the probability that a classifier with instance error ``beta`` predicts a bag's share up to ``eps``.
 
-    For bags of ``r`` independent instances and a classifier that calls as many positive as there are:
+    For bags of ``r`` independent instances and a classifier whose share of positives equals the true share:
     Σ_i C(r, i) (β/2)^i (1 − β/2)^{r−i} [Q(i + e) − Q(i − e − 1)] with e = ⌊ε r⌋ and Q the distribution function of
     Binomial(r − i, β/(2 − β)). The prior does not matter.
 
@@ -158,8 +158,8 @@ def bag_accuracy(beta: Any, r: int, eps: float) -> Any:
 def monotone_from(r: int, eps: float) -> float:
     """Return the bag accuracy u(r, ε) above which the instance error is determined.
 
-    `bag_accuracy` falls as the error grows, but may rise again near an error of 1 (an even number of instances that are
-    all wrong are balanced rather often). u is its largest value from where it stops falling.
+    `bag_accuracy` falls as the error grows, but may rise again near an error of 1: an even number of wrong instances is
+    often balanced. u is the largest value of `bag_accuracy` after it stops falling.
 
     Examples
     --------
@@ -174,7 +174,8 @@ def monotone_from(r: int, eps: float) -> float:
 def instance_error(p: Any, r: int, eps: float) -> Any:
     """Return the instance error at which shares of ``r`` rows are correct up to ``eps`` with probability ``p``.
 
-    The inverse of `bag_accuracy`, for ``p`` of at least `monotone_from`; below, several errors have the same accuracy.
+    The inverse of `bag_accuracy` for ``p`` of at least `monotone_from`. For smaller ``p``, several errors have the same
+    accuracy.
 
     Parameters
     ----------
@@ -198,13 +199,15 @@ def instance_error(p: Any, r: int, eps: float) -> Any:
 
     size = check_count("r", r)
     if _tolerated(size, eps) >= size:
-        raise ValueError("eps must be below 1: every classifier meets every share up to 1")
+        raise ValueError("eps must be below 1: every classifier predicts every share up to 1")
     values = np.asarray(p, np.float64)
     beta, accuracy = _curve(size, eps)
     end = _lowest(accuracy)
     least = float(accuracy[end:].max())
     if not np.isfinite(values).all() or (values > 1).any() or (values < least - _ROUND).any():
-        raise ValueError(f"p must be in [{least:.6g}, 1]: below, several errors have the same accuracy; got {p!r}")
+        raise ValueError(
+            f"p must be in [{least:.6g}, 1]: for smaller p, several errors have the same accuracy; got {p!r}"
+        )
 
     def solved(target: float) -> float:
         if target >= 1.0:
@@ -223,7 +226,7 @@ def _curve(r: int, eps: float) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _lowest(accuracy: np.ndarray) -> int:
-    """Where a curve stops falling for the first time; differences of rounding are none."""
+    """Return where a curve stops falling for the first time; rounding errors are ignored."""
     rising = np.flatnonzero(np.diff(accuracy) > 1e-12)
     return int(rising[0]) if len(rising) else len(accuracy) - 1
 
@@ -232,18 +235,18 @@ def _lowest(accuracy: np.ndarray) -> int:
 
 
 def pure_bag_bound(eta: Any, eps: Any, r: int = 1) -> Any:
-    """Bound the correctly classified instances of ``r`` in a pure bag whose share is met up to ``eps``.
+    """Bound the correctly classified instances in a pure bag of ``r`` whose share is predicted up to ``eps``.
 
-    r (1 − 2η − ε), or 0: the bag has at most a share η of one of the classes. If bags are that pure
-    with probability 1 − ρ, and met with probability 1 − δ, this holds for a bag with probability 1 − δ − ρ. It cannot
-    be improved: see `adversarial_pure_bag`.
+    r (1 − 2η − ε), or 0: the bag has at most a share η of one of the classes. If bags are that pure with probability 1
+    − ρ, and their share is predicted with probability 1 − δ, the bound holds for a bag with probability 1 − δ − ρ. The
+    bound is tight: see `adversarial_pure_bag`.
 
     Parameters
     ----------
     eta : float or array, in [0, 1/2]
     eps : float or array, in [0, 1]
     r : int, default=1
-        1 for the share instead of the number.
+        Instances in a bag; 1 bounds the share instead of the number.
 
     References
     ----------
@@ -266,10 +269,10 @@ def pure_bag_bound(eta: Any, eps: Any, r: int = 1) -> Any:
 
 
 def adversarial_pure_bag(r: int, eta: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return a bag whose share is met exactly while a share 2η of its instances is wrong.
+    """Return a bag whose share is predicted exactly although a share 2η of its instances is wrong.
 
-    The first η r instances are positive; the prediction is the other way round on the first 2 η r. At η = 1/2 every
-    single instance is wrong: shares near one half give the least away about single instances.
+    The first η r instances are positive; the prediction is flipped on the first 2 η r. At η = 1/2 every instance is
+    wrong: shares near one half carry the least information about single instances.
 
     Parameters
     ----------
@@ -298,7 +301,7 @@ def adversarial_pure_bag(r: int, eta: float) -> tuple[np.ndarray, np.ndarray]:
 
 
 def min_bag_size(eps: float, delta: float) -> int:
-    """Return the bag size for a share within ``eps`` of the population's, with probability 1 − ``delta``.
+    """Return the bag size for a share within ``eps`` of the population share, with probability 1 − ``delta``.
 
     ⌈ln(2/δ)/(2ε²)⌉, by Hoeffding's inequality, when a bag is a random sample of its population.
 
@@ -328,5 +331,5 @@ def _check_share(name: str, value: Any) -> float:
 
 
 def _tolerated(r: int, eps: float) -> int:
-    """⌊ε r⌋, without losing one to rounding."""
+    """Return ⌊ε r⌋, protected against rounding errors."""
     return math.floor(_check_share("eps", eps) * r + _ROUND)

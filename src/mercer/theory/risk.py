@@ -1,6 +1,6 @@
-"""Generalisation bounds: the risk of a classifier by its training error.
+"""Generalisation bounds: bound the risk of a classifier by its training error.
 
-In the margin ξ = y f(x), the 0/1 loss χ(ξ) = 1{ξ ≤ 0}, a loss ψ above it, and η = P(y = 1 given x)::
+In the margin ξ = y f(x), the 0/1 loss χ(ξ) = 1{ξ ≤ 0}, a loss ψ that bounds it, and η = P(y = 1 given x)::
 
     majorisation   χ(ξ) ≤ ψ(ξ), so that risk ≤ ψ-risk                                                          I1
     McDiarmid      P{E g − g > ε} ≤ exp(−2 ε² / (n c²))                                                        I2
@@ -44,7 +44,7 @@ SURROGATES = ("hinge", "squared_hinge", "logistic", "exponential", "squared")
 def zero_one_loss(margin: Any) -> Any:
     """Return χ(ξ): 1 where the margin ξ = y f(x) is at most 0, else 0.
 
-    A margin of 0 counts as an error: the printed (1 − sgn ξ)/2 would count half of one.
+    A margin of 0 counts as an error; the printed (1 − sgn ξ)/2 would count half an error.
 
     Examples
     --------
@@ -56,7 +56,7 @@ def zero_one_loss(margin: Any) -> Any:
 
 
 def surrogate_loss(margin: Any, loss: str = "hinge") -> Any:
-    """Return ψ(ξ) of a margin ξ = y f(x), scaled so that it is nowhere below the 0/1 loss.
+    """Return ψ(ξ) of a margin ξ = y f(x), scaled to be an upper bound of the 0/1 loss.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ def surrogate_loss(margin: Any, loss: str = "hinge") -> Any:
         Values of y f(x).
     loss : {"hinge", "squared_hinge", "logistic", "exponential", "squared"}, default="hinge"
         max(0, 1 − ξ), its square, log₂(1 + e^{−ξ}), e^{−ξ}, (1 − ξ)². The logistic loss is to base 2: with natural
-        logarithms it is 0.69 at margin 0 and bounds nothing.
+        logarithms it is 0.69 at margin 0, below the 0/1 loss.
 
     Examples
     --------
@@ -89,7 +89,7 @@ def surrogate_loss(margin: Any, loss: str = "hinge") -> Any:
 
 
 def mcdiarmid_bound(eps: float, n: int, c: float) -> float:
-    """Bound P{E g − g > ε}, where g of n independent values changes by at most ``c`` if one of them does.
+    """Bound P{E g − g > ε} for a function g of n independent values, each of which changes g by at most ``c``.
 
     exp(−2 ε² / (n c²)), McDiarmid's inequality. The mean of n values in [0, B] has c = B/n.
 
@@ -104,7 +104,7 @@ def mcdiarmid_bound(eps: float, n: int, c: float) -> float:
 
 
 def uniform_deviation(B: float, n: int, delta: float) -> float:
-    """Bound sup_f (E f − mean f) minus its expectation, with probability 1 − δ, for functions into [0, B].
+    """Bound sup_f (E f − mean f) minus its expectation, with probability 1 − δ, for functions with values in [0, B].
 
     B √(ln(1/δ) / 2n).
 
@@ -121,17 +121,17 @@ def uniform_deviation(B: float, n: int, delta: float) -> float:
 def rademacher_linear(K: Any, n_draws: int = 1000, random_state: Any = None) -> tuple[float, float]:
     """Return the Rademacher average of the unit ball of a kernel's functions on a sample, by Monte Carlo.
 
-    E_σ sup_{‖f‖ ≤ 1} (1/n) Σ_i σ_i f(x_i) = E_σ √(σᵀ K σ) / n for random signs σ. It is at most √(tr K) / n, and at
-    least 1/√2 of that.
+    E_σ sup_{‖f‖ ≤ 1} (1/n) Σ_i σ_i f(x_i) = E_σ √(σᵀ K σ) / n for random signs σ. It is at most √(tr K) / n and at
+    least √(tr K / 2) / n.
 
     Parameters
     ----------
     K : array of shape (n, n)
         Gram matrix of the sample.
     n_draws : int, default=1000
-        Sign vectors.
+        Number of sign vectors.
     random_state : int, RandomState or None, default=None
-        Of the signs.
+        Seed of the signs.
 
     Returns
     -------
@@ -173,7 +173,7 @@ def rademacher_bound(L: float, W: float, r: float, B: float, n: int) -> float:
     L : float
         Lipschitz constant of ψ.
     W, B : float
-        Largest norm of the weights, and offset.
+        Largest norm of the weights, and largest absolute intercept.
     r : float
         √(E k(x, x)); its square is the trace of the kernel's integral operator.
     n : int
@@ -195,8 +195,8 @@ def rademacher_bound(L: float, W: float, r: float, B: float, n: int) -> float:
 def excess_risk_bound(psi_excess: Any, loss: str = "hinge") -> Any:
     """Bound the excess 0/1 risk by the excess of a surrogate risk.
 
-    c · excess^s: 4 · excess for the hinge loss, √(8 · excess) for the logistic (natural logarithm) and exponential ones
-    (the constants are those of the source, and not the smallest: the hinge loss holds with 1).
+    c · excess^s: 4 · excess for the hinge loss, √(8 · excess) for the logistic (natural logarithm) and exponential
+    losses. The constants are those of the source and not the smallest; for the hinge loss, 1 suffices.
 
     Examples
     --------
@@ -224,9 +224,9 @@ def margin_bound(
 ) -> float:
     """Bound the error of ⟨w, Φ(x)⟩ + b by its training risk, for any dimension, with probability 1 − δ.
 
-    mean ψ + 2 (γ/√n)(W r + B √(2 ln 2)) + (1 + γ(W R + B)) √(ln(1/δ)/2n) for the loss ψ = max(0, 1 − γ y f(x)),
-    which is positive where y f(x) < 1/γ. Put together from I1 to I3: the printed bound (2.28) has another factor at
-    r/R and gives the range of the loss without its 1.
+    mean ψ + 2 (γ/√n)(W r + B √(2 ln 2)) + (1 + γ(W R + B)) √(ln(1/δ)/2n) for the loss ψ = max(0, 1 − γ y f(x)), which
+    is positive where y f(x) < 1/γ. The bound combines I1 to I3. The printed bound (2.28) has a different factor at r/R
+    and omits the 1 in the range of the loss.
 
     Parameters
     ----------
@@ -235,7 +235,7 @@ def margin_bound(
     n : int
         Training objects.
     W : float
-        Largest norm of w that was allowed.
+        Largest allowed norm of w.
     R : float
         Largest norm of Φ(x), √(max k(x, x)).
     gamma : float
@@ -259,7 +259,7 @@ def margin_bound(
     gamma, delta, n = check_positive("gamma", gamma), _check_probability("delta", delta), check_count("n", n)
     r = R if r is None else _check_size("r", r)
     if r > R * (1 + 1e-12):
-        raise ValueError(f"r is a mean of what R is the maximum of: it must be at most {R!r}, got {r!r}")
+        raise ValueError(f"r is a root mean square of norms whose maximum is R: r must be at most {R!r}, got {r!r}")
     deviation = uniform_deviation(1.0 + gamma * (W * R + B), n, delta)
     return min(1.0, risk + 2.0 * rademacher_bound(gamma, W, r, B, n) + deviation)
 
@@ -267,7 +267,7 @@ def margin_bound(
 def noise_exponent(gamma: float) -> float:
     """Return α = γ/(1 + γ) of Tsybakov's noise condition P{abs(P(y=1 | x) − 1/2) ≤ t} ≤ β t^γ.
 
-    γ = ∞, labels whose probabilities keep away from 1/2 (Massart), gives 1; γ = 0, no condition, gives 0.
+    γ = ∞ (Massart: label probabilities bounded away from 1/2) gives 1; γ = 0 (no condition) gives 0.
 
     Examples
     --------
@@ -283,7 +283,7 @@ def noise_exponent(gamma: float) -> float:
 def noise_rate(gamma: float) -> float:
     """Return the exponent p of the rate n^(−p) of the excess risk of a finite class under a noise condition.
 
-    p = 1/(2 − α) with α of `noise_exponent`: 1/2 without a condition, 1 for Massart's.
+    p = 1/(2 − α) with α of `noise_exponent`: 1/2 without a condition, 1 under Massart's condition.
 
     Examples
     --------

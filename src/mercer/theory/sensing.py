@@ -1,12 +1,13 @@
 """Recovery of sparse codes from projections: coherence, restricted isometry, recovery rates and bounds.
 
-coherence             μ(Φ) = max_{i ≠ j} ``|⟨φ_i, φ_j⟩|`` / (‖φ_i‖ ‖φ_j‖); k < (1 + 1/μ) / 2 atoms are always recovered
+coherence             μ(Φ) = max_{i ≠ j} ``|⟨φ_i, φ_j⟩|`` / (‖φ_i‖ ‖φ_j‖): recovers all codes of k < (1 + 1/μ) / 2 atoms
 restricted isometry   (1 − δ_k) ‖a‖² ≤ ‖Φa‖² ≤ (1 + δ_k) ‖a‖² for all a with k entries
 required dimension    d ≥ 16 k² ln(n / δ): matching pursuit recovers k of n atoms with probability 1 − δ
 recognition rate      (1 − δ) q, where q is the rate with exact codes
 
 The last two are stated for projections H A of any dictionary A. They cannot hold in general: two equal atoms have equal
-projections, and the columns of H A are dependent unless those of A are orthonormal. Use `recovery_rate` to measure.
+projections, and the columns of H A are dependent unless the columns of A are orthonormal. Use `recovery_rate` to
+measure the recovery.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ def coherence(atoms: Any) -> float:
     Parameters
     ----------
     atoms : array of shape (n_atoms, n_features)
-        Rows are atoms; at least two, none of them 0.
+        Rows are atoms; at least two, all non-zero.
 
     Returns
     -------
@@ -71,7 +72,7 @@ def coherence(atoms: Any) -> float:
     rows = _check_atoms(atoms)
     norms = np.linalg.norm(rows, axis=1)
     if len(rows) < 2 or not norms.all():
-        raise ValueError("atoms must be at least two rows, none of them 0")
+        raise ValueError("atoms must have at least two rows, and no row may be 0")
     unit = rows / norms[:, None]
     most = 0.0
     for first in range(0, len(unit), 1024):
@@ -85,7 +86,7 @@ def guaranteed_sparsity(atoms: Any) -> int:
     """Return the largest k for which the coherence guarantees recovery of every code with k entries.
 
     k < (1 + 1/μ) / 2, for matching pursuit as well as for the smallest ℓ1 norm [Tropp2004]_. For projected images,
-    whose atoms are close to each other, that is 0 or 1, and says nothing of what is recovered in practice.
+    whose atoms are highly correlated, k is 0 or 1 and uninformative about recovery in practice.
 
     Parameters
     ----------
@@ -116,7 +117,7 @@ def guaranteed_sparsity(atoms: Any) -> int:
 def restricted_isometry(atoms: Any, sparsity: int, n_trials: int = 1000, random_state: Any = None) -> float:
     """Return a lower bound of the restricted isometry constant δ_k, from random sets of atoms.
 
-    The constant is a maximum over all sets of k atoms; the largest over some of them is a lower bound that grows with
+    The constant is a maximum over all sets of k atoms. The maximum over random sets is a lower bound that grows with
     the number of trials, not an estimate. Atoms are scaled to unit length.
 
     Parameters
@@ -126,9 +127,9 @@ def restricted_isometry(atoms: Any, sparsity: int, n_trials: int = 1000, random_
     sparsity : int
         k.
     n_trials : int, default=1000
-        Random sets.
+        Number of random sets.
     random_state : int, RandomState or None, default=None
-        Of the sets.
+        Seed of the sets.
 
     Returns
     -------
@@ -163,10 +164,10 @@ def recovery_rate(
     tol: float = 1e-3,
     random_state: Any = None,
 ) -> float:
-    """Return how often a planted code is found again from the projection of its signal.
+    """Return how often a planted code is recovered from the projection of its signal.
 
-    A trial draws ``sparsity`` atoms with normal coefficients, projects their sum (with a projection that is fitted
-    anew, where it takes a ``random_state``), and asks a solver for the code.
+    A trial draws ``sparsity`` atoms with normal coefficients, projects their sum and solves for the code. The
+    projection is refitted in each trial if it takes a ``random_state``.
 
     Parameters
     ----------
@@ -175,15 +176,15 @@ def recovery_rate(
     sparsity : int
         Atoms in a signal.
     projection : transformer, optional
-        Such as ``SignedHashProjection(100)``; by default signals are not projected.
+        A projection such as ``SignedHashProjection(100)``; by default signals are not projected.
     solver : {"omp", "order-recursive", "l1"}, default="omp"
-        Greedy solvers know the number of atoms; "l1" gets the residual 1e-6.
+        Greedy solvers are given the number of atoms; "l1" is given the residual 1e-6.
     n_trials : int, default=100
-        Signals.
+        Number of signals.
     tol : float, default=1e-3
         Largest error of a coefficient that counts as recovery.
     random_state : int, RandomState or None, default=None
-        Of signals and projections.
+        Seed of signals and projections.
 
     Returns
     -------
@@ -221,10 +222,10 @@ def recovery_rate(
 
 
 def required_dimension(sparsity: int, n_atoms: int, delta: float) -> int:
-    """Return the dimension that the theorem on matching pursuit with hashed measurements asks for.
+    """Return the dimension that the theorem on matching pursuit with hashed measurements requires.
 
-    ⌈16 k² ln(n / δ)⌉ [Shi2010]_. It asks for far more than is needed: 151 dimensions for one of 1,216 atoms, 3,763 for
-    five, where 50 to 100 recover random ones.
+    ⌈16 k² ln(n / δ)⌉ [Shi2010]_. The theorem is loose: it requires 151 dimensions for one of 1,216 atoms and 3,763 for
+    five, although 50 to 100 recover random codes.
 
     Parameters
     ----------
@@ -258,7 +259,7 @@ def required_dimension(sparsity: int, n_atoms: int, delta: float) -> int:
 
 
 def recognition_rate_bound(rate: float, delta: float) -> float:
-    """Return the recognition rate that is left when codes are recovered with probability 1 − δ.
+    """Return the recognition rate if codes are recovered with probability 1 − δ.
 
     Parameters
     ----------
@@ -270,7 +271,7 @@ def recognition_rate_bound(rate: float, delta: float) -> float:
     Returns
     -------
     float
-        (1 − δ) q: queries whose code is lost may all be wrong.
+        (1 − δ) q: all queries whose code is not recovered may be wrong.
 
     Examples
     --------

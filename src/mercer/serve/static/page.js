@@ -129,9 +129,9 @@ function buildInputs() {
     const target = area("target", "Points that stay (JSON)", JSON.stringify(cloud(0)), true);
     fields = { verb: () => "register", source: () => parsed(source, "source"), target: () => parsed(target, "target") };
   } else if (model.page === "retrieval") {
-    const query = area("instances", "Rows to look for (JSON)", JSON.stringify(example), true);
+    const query = area("instances", "Query rows (JSON)", JSON.stringify(example), true);
     const turned = [0, 1, 2, 3].map((k) => example[0].map((v, j) => Math.round((v + k * (j % 3 ? 0.4 : -0.3)) * 100) / 100));
-    const among = area("among", "Rows to look among (JSON)", JSON.stringify(turned), true);
+    const among = area("among", "Rows to search (JSON)", JSON.stringify(turned), true);
     fields = { verb: () => "nearest", instances: () => parsed(query, "rows"), among: () => parsed(among, "rows") };
   } else if (model.page === "image") {
     const box = area("instances", "Image as rows of pixels (JSON)", JSON.stringify(example), true);
