@@ -226,7 +226,7 @@ def test_malformed_lines_are_named_or_skipped(mercer, made, tmp_path):
     ran = mercer("train", "classifier", str(path), "--model", model, "--n-bits", "10")
     assert ran.status == 2
     assert f"error: {path}:13: column 26: expected a value, found 'a'" in ran.err
-    assert "hint: --on-error skip passes over" in ran.err
+    assert "hint: --on-error skip skips" in ran.err
     assert not Path(model).exists()
     ran = mercer("train", "classifier", str(path), "--model", model, "--n-bits", "10", "--on-error", "skip")
     assert ran.status == 0

@@ -156,5 +156,5 @@ def test_limits_of_parameters(
 
 
 def test_one_action_has_no_other_to_change_to() -> None:
-    with pytest.raises(ValueError, match="one action alone needs stay=1"):
+    with pytest.raises(ValueError, match="n_actions=1 needs stay=1"):
         datasets.make_actions(1, 20, n_actions=1, stay=0.99)

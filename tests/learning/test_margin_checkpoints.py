@@ -301,7 +301,7 @@ def test_a_truncated_checkpoint_is_refused_by_name(solver, keep, tmp_path):
 
 def test_a_parser_that_only_counts_takes_no_checkpoint(tmp_path):
     _, data = ESTIMATORS["Parser"]
-    with pytest.raises(ValueError, match="leave checkpoint out"):
+    with pytest.raises(ValueError, match="omit checkpoint"):
         Parser(method="pcfg").fit(*data, checkpoint=tmp_path / "run")
 
 

@@ -547,7 +547,7 @@ def test_the_limits_of_options(served: Any) -> None:
         assert predict(served, {**one, name: 1}).status == 200
         assert predict(served, {**one, name: 100}).status == 200
         for wrong in (0, 101, 1.5):
-            assert predict(served, {**one, name: wrong}).message == f'"{name}" must be a whole number from 1 to 100'
+            assert predict(served, {**one, name: wrong}).message == f'"{name}" must be an integer from 1 to 100'
     refused = predict(served, {"instances": ["abab"], "k_best": 2}, "words")
     assert (refused.status, refused.message) == (422, '"k_best": a KernelSVC does not list its best outputs')
 
@@ -555,8 +555,8 @@ def test_the_limits_of_options(served: Any) -> None:
 @pytest.mark.parametrize(
     ("array", "message"),
     [
-        (np.array([[np.nan, 0.0]]), "rows hold a number that is not finite"),
-        (np.array([[0.0, np.inf]], np.float32), "rows hold a number that is not finite"),
+        (np.array([[np.nan, 0.0]]), "rows contain a number that is not finite"),
+        (np.array([[0.0, np.inf]], np.float32), "rows contain a number that is not finite"),
         (np.zeros((1, 3), int), "rows have 3 numbers, this model takes 2"),
         (np.array(1.0), "the body must be an array of numbers with a row for each instance"),
         (np.array([["a", "b"]]), "the body must be an array of numbers with a row for each instance"),
@@ -584,6 +584,6 @@ def test_a_table_needs_names_and_a_row(served: Any) -> None:
     for table in (b"", b"a,b\n", b"\n\na,b\n"):
         assert predict(served, table, "rows", **kind).status in (400, 422)
     assert predict(served, b"a,b\n", "rows", **kind).message == (
-        "the table needs a line with the names of the columns, and a row"
+        "the table needs a header line with column names, and at least one row"
     )
     assert predict(served, b"a,b\n1,2\n3\n", "rows", **kind).message == "row 2 of the table has 1 cells, its header 2"

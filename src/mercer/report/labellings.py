@@ -247,7 +247,7 @@ def plot_graph_labelling(
     --------
     >>> from mercer.report import plot_graph_labelling
     >>> svg = plot_graph_labelling([(0, 1), (1, 2)], ["sky", "sky", "water"], ["sky", "snow", "water"])
-    >>> "node 1: sky, in truth snow" in svg
+    >>> "node 1: sky, true label snow" in svg
     True
     """
     labels = list(prediction)
