@@ -75,7 +75,7 @@ def ours(X: Any, kind: str, start: np.ndarray, A: np.ndarray, emission: Any) -> 
                 self._emission.probabilities = emission
 
     def run(iterations: int) -> HiddenMarkovModel:
-        return Begun(len(start), emission=kind, smoothing=1e-9, n_init=1, max_iter=iterations, tol=-np.inf).fit(X)
+        return Begun(len(start), emission=kind, smoothing=1e-9, n_init=1, max_iter=iterations, tol=-1e300).fit(X)
 
     return run
 
