@@ -304,10 +304,14 @@ def resident() -> float:
         return next(int(line.split()[1]) / 1e3 for line in file if line.startswith("VmRSS"))
 
 
-def hashed_task(megabytes: int, piece: int) -> None:
-    """Generated text: words by Zipf's law, classes by most of the first words; a store of 250 MB, read again and again.
+IN_MEMORY = 250e6  # bytes of text that are learnt from in memory, too
 
-    The loss of the first reading is compared with one pass over the same texts in memory.
+
+def hashed_task(megabytes: int, distinct: int, piece: int) -> None:
+    """Generated text: words by Zipf's law, classes by most of the first words, in a store of ``distinct`` MB that is
+    read as often as it takes.
+
+    The loss after the first 250 MB is compared with one pass over the same texts in memory.
     """
     from mercer.data import Store
     from mercer.online import HashedClassifier
@@ -318,11 +322,11 @@ def hashed_task(megabytes: int, piece: int) -> None:
     share /= share.sum()
     with tempfile.TemporaryDirectory() as folder:
         store = Store(Path(folder) / "text.store")
-        while store.nbytes < min(megabytes, 250) * 1e6:
+        while store.nbytes < min(megabytes, distinct) * 1e6:
             numbers = random.choice(len(words), (piece, 100), p=share)
             texts = [" ".join(row) for row in words[numbers]]
             store.append(texts, ((numbers[:, :20] % 2).sum(axis=1) > 10).astype(int))
-        model, seen, marks, loss = HashedClassifier(n_bits=20), 0, [], 0.0
+        model, seen, marks, loss, n_kept = HashedClassifier(n_bits=20), 0, [], 0.0, 0
         while seen < megabytes * 1e6:
             for i, part in enumerate(store):
                 begin = time.process_time()
@@ -330,8 +334,9 @@ def hashed_task(megabytes: int, piece: int) -> None:
                 taken = time.process_time() - begin
                 seen += store.pieces[i]["bytes"]
                 marks.append((store.pieces[i]["bytes"] / 1e6 / taken, resident()))
-            loss = loss or model.progressive_loss_
-        parts = [store[i] for i in range(len(store))]
+                if not n_kept and (seen >= IN_MEMORY or i == len(store) - 1):
+                    loss, n_kept = model.progressive_loss_, i + 1
+        parts = [store[i] for i in range(n_kept)]
         texts, labels = [text for part in parts for text in part.X], np.concatenate([part.y for part in parts])
         whole = HashedClassifier(n_bits=20).partial_fit(texts, labels, classes=[0, 1]).progressive_loss_
         n = max(1, len(marks) // 10)
@@ -339,7 +344,7 @@ def hashed_task(megabytes: int, piece: int) -> None:
         low, high = marks[min(n, len(marks) - 1)][1], max(memory for _, memory in marks[n:] or marks)
         print(f"hashed: {seen / 1e6:,.0f} MB of text, {store.nbytes / 1e6:,.0f} MB in {len(store)} pieces on disk")
         print(f"hashed: {first:.0f} MB/s in the first tenth, {last:.0f} in the last; memory {low:.0f} to {high:.0f} MB")
-        print(f"hashed: progressive loss of the first reading {loss:.9f}, of one pass in memory {whole:.9f}")
+        print(f"hashed: progressive loss of the first {n_kept} pieces {loss:.9f}, of one pass in memory {whole:.9f}")
         values = {"MB/s, first tenth": float(first), "MB/s, last tenth": float(last)}
         values |= {"memory after a tenth, MB": low, "most after that, MB": high}
         values |= {"progressive loss, first reading": loss, "one pass in memory": float(whole)}
@@ -448,6 +453,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=30)
     parser.add_argument("--kills", type=int, default=10)
     parser.add_argument("--megabytes", type=int, default=10_000)
+    parser.add_argument("--distinct", type=int, default=250, help="megabytes of text that are generated; then again")
     parser.add_argument("--pass-seconds", type=float, default=100.0, help="of the simulated work of one pass")
     parser.add_argument("--once", nargs=4, help=argparse.SUPPRESS)
     small = {"tasks": ["store", "hashed"], "copies": 2, "passes": 1, "megabytes": 1}
@@ -469,7 +475,7 @@ def main() -> None:
         with from_data("failures"):
             failures_task(options.kills)
     if "hashed" in options.tasks:
-        hashed_task(options.megabytes, sized(20_000, 200))
+        hashed_task(options.megabytes, options.distinct, sized(20_000, 200))
     if on_workers and "growth" in options.tasks:
         with from_data("growth"):
             growth_task(options.weights, sized(10, 1), options.pass_seconds)
