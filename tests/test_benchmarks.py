@@ -116,7 +116,7 @@ CLAIMS: dict[str, list[str]] = {
     ],
     "relative_margin": [r"SVM +\d", r"RMM lower in \d of 8", r"B chosen: 1\.5"],
     "serving": [r"load: mercer serve: requests/s \d", r"hostile: 100 requests, 0 crashes, 0 stack traces, 0 hung"],
-    "scaling": [r"a pass: memory \d", r"equal values: True", r"hashed: \d+ MB of text", r"of the first reading \d"],
+    "scaling": [r"a pass: memory \d", r"equal values: True", r"hashed: \d+ MB of text", r"of the first \d+ pieces \d"],
     "shape_parts": [r"SLDMRF +0\.\d", r"classes, drawn, GM +: \d"],
     "segments": [
         r"flash-semicrf 0\.2\.0 +200", r"exponents of T:", r"a table of all segments at T = 300 would take",
