@@ -271,7 +271,7 @@ PUBLISHED = ("PCD-1", "PCD-10", "PT", "TT", "SMC", "PSMC")
 
 
 def vbm(args: argparse.Namespace) -> None:
-    """As published: weights N(0, 1) of ten ±1 units, 200 draws, one step an epoch; from small weights."""
+    """As published: weights N(0, 1) of ten ±1 units, 200 draws, one step an epoch; from small weights and the biases of independent columns."""
     from mercer.fields._pairs import PairField
 
     print("fully visible machines of 10 units: mean log-likelihood of 200 rows, 5 draws (published)")

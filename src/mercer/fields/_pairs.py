@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import expit, logsumexp
 
 from mercer import _core
-from mercer.learning.learners import MOST_STATES, EnergyModel, Keys, Path
+from mercer.learning.learners import MOST_STATES, EnergyModel, Keys, Path, log_odds
 
 __all__ = ["PairField"]
 
@@ -143,8 +143,7 @@ class PairField(EnergyModel):
         """Return parameters without pairs: independent units, as frequent as in the data."""
         start = np.zeros(self.n_weights)
         if data is not None:
-            share = np.clip(data.mean(axis=0), 0.02, 0.98)
-            start[len(self.edges) :] = np.log(share / (1.0 - share)) / (self.hi - self.lo)
+            start[len(self.edges) :] = log_odds(data.mean(axis=0), 0.02) / (self.hi - self.lo)
         return start
 
     def base_log_z(self, start: np.ndarray) -> float:

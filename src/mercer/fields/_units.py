@@ -14,7 +14,7 @@ import numpy as np
 from scipy.special import expit, logsumexp
 
 from mercer import _core
-from mercer.learning.learners import MOST_STATES, EnergyModel, Keys, Path
+from mercer.learning.learners import MOST_STATES, EnergyModel, Keys, Path, log_odds
 
 __all__ = ["HiddenUnits"]
 
@@ -339,8 +339,7 @@ class HiddenUnits(EnergyModel):
         """Return parameters without W: independent units, as frequent as in the data."""
         start = np.zeros(self.n_weights, np.float32)
         if data is not None and not self.gaussian:
-            share = np.clip(data, 0.005, 0.995)
-            start[-self.n_visible :] = np.log(share / (1.0 - share))
+            start[-self.n_visible :] = log_odds(data, 0.005)
         return start
 
     def base_log_z(self, start: Any) -> float:

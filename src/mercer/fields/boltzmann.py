@@ -12,7 +12,7 @@ from mercer._validation import thread_count
 from mercer.fields._base import FieldEstimator
 from mercer.fields._pairs import PairField
 from mercer.inference.graph import FactorGraph
-from mercer.learning.learners import Learner
+from mercer.learning.learners import Learner, log_odds
 
 __all__ = ["BoltzmannMachine"]
 
@@ -177,8 +177,7 @@ class BoltzmannMachine(FieldEstimator):
         theta = np.zeros(len(self.edges_) + self.n_features_in_)
         theta[: len(self.edges_)] = 0.01 * random.standard_normal(len(self.edges_))
         n = float(len(data)) if weights is None else float(weights.sum())
-        share = np.clip(self.feature_means_, 1.0 / (n + 2.0), 1.0 - 1.0 / (n + 2.0))
-        theta[len(self.edges_) :] = np.log(share / (1.0 - share)) / (1 - self.lowest_)  # independent columns
+        theta[len(self.edges_) :] = log_odds(self.feature_means_, 1.0 / (n + 2.0)) / (1 - self.lowest_)
         return theta
 
     def _base_data(self, like: Any) -> np.ndarray:

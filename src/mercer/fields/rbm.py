@@ -17,7 +17,7 @@ from mercer._state.saved import Fields, Floats
 from mercer._validation import check_choice, check_count, check_sparse, thread_count
 from mercer.fields._base import FieldEstimator
 from mercer.fields._units import HiddenUnits
-from mercer.learning.learners import Learner
+from mercer.learning.learners import Learner, log_odds
 
 __all__ = ["RBM"]
 
@@ -238,8 +238,7 @@ class RBM(TransformerMixin, FieldEstimator):
         theta = np.zeros(visible * hidden + hidden + visible, np.float32)
         theta[: visible * hidden] = 0.01 * random.standard_normal(visible * hidden)
         if self.visible == "binary":
-            share = np.clip(means, 1.0 / (n + 2), 1.0 - 1.0 / (n + 2))
-            means = np.log(share / (1.0 - share))
+            means = log_odds(means, 1.0 / (n + 2))
         theta[visible * hidden + hidden :] = means
         return theta
 

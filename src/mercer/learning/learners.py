@@ -149,6 +149,12 @@ class Path:
         return self.model.sweep(states, self.end if beta == 1.0 else self.start + beta * (self.end - self.start), keys)
 
 
+def log_odds(shares: Any, least: float) -> Any:
+    """Return the biases of independent units that are on so often; shares are kept ``least`` away from 0 and 1."""
+    shares = np.clip(shares, least, 1.0 - least)
+    return np.log(shares / (1.0 - shares))
+
+
 class EnergyModel(ABC):
     """The model interface of learners. States are arrays (particles × variables), parameters one flat array θ."""
 
